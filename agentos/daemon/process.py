@@ -167,6 +167,8 @@ def _be_the_daemon(home: Home, settings: Settings, signals: Signals, lock: Daemo
     with service(home, settings, listens=True) as parts:
         note_plugins(parts.ledger)
         _note_boot(parts)
+        with suppress(Unavailable):  # then tasks wait for it, and nothing is collected before it is asked
+            parts.ledger.blobs.claim(parts.ledger.name())
         parts.registry.stable()  # without a registry nothing can run: say so now, not in every run
         tick = Tick(parts, term)
         tick.engine = Engine(home.engine, parts.bodies(), tick.ended, settings.database, term)

@@ -64,6 +64,8 @@ _EVERY_S = {
 
 _OVER = timedelta(hours=1)  # since its end, until nothing of an evolution is taken up again
 
+_AHEAD = 1_000  # tasks of the queue that are looked at in one go: there may be many more
+
 _RENEWALS = 1_000  # workflows of one task that may fail
 
 _FORGOTTEN = timedelta(days=7)  # what became of a workflow stands in the ledger
@@ -85,6 +87,7 @@ class Tick:
         self._version: object = -1
         self._audited = -1
         self._waiting: deque[str] = deque()
+        self._more_wait = False  # behind those
         self._again: set[str] = set()
         self._losses: Counter[str] = Counter()  # by task, of workflows
         self._ended: deque[tuple[str, str]] = deque()
@@ -244,9 +247,11 @@ class Tick:
 
     def _start_tasks(self, *, refill: bool) -> None:
         active = self.engine.active(RUN)
-        if refill and not self._waiting:
-            queued = (view.task.id for view in self._ledger.tasks(TaskState.QUEUED))
-            self._waiting.extend(task_id for task_id in queued if task_id not in active)
+        if (refill or self._more_wait) and not self._waiting:
+            queued = self._ledger.queued(_AHEAD + len(active))
+            self._more_wait = len(queued) >= _AHEAD
+            under_way = set(active)
+            self._waiting.extend(task_id for task_id in queued if task_id not in under_way)
         room = max(
             1, self._service.workers.room()
         )  # what waits for a host is begun all the same, and says so
@@ -278,9 +283,8 @@ class Tick:
         any(self.engine.start(RUN, task_id, name) for name in chain(names[-2:], fresh))
 
     def _stop_cancelled(self) -> None:
-        for task_id in self._service.tasks.in_flight():
-            if self._ledger.task_view(task_id).state is TaskState.CANCELLED:
-                self._service.tasks.cancel(task_id)
+        for task_id in self._ledger.cancelled(self._service.tasks.in_flight()):
+            self._service.tasks.cancel(task_id)
 
     def _close(self, kind: str, subject: str) -> None:
         """What a workflow that ended by a bug left half done is closed here; the rest needs nothing."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,8 +20,10 @@ from agentos.errors import Unavailable, UserError
 
 T = TypeVar("T")
 
+OWNER = "ledger"  # the object that names the ledger whose content it is
 _PATIENCE_S = 20.0  # that a call is tried again for; the last try may take its own time beyond that
 _SOCKET_S = 10  # that a server may say nothing
+_CALL_S = 120  # that one try may take, of a server that goes on to say a little
 _AT_ONCE = {
     "s3",
     "s3a",
@@ -66,10 +69,21 @@ class UrlBlobs:
     def read(self, sha256: str) -> bytes | None:
         """The content, unchecked; None where there is none. Raises Unavailable."""
         try:
-            data = self._tried("read", lambda: self._files.cat_file(self._path(sha256)))
+            data = self._tried("read", lambda: self._call("cat_file", self._path(sha256)))
         except FileNotFoundError:
             return None
         return bytes(data)
+
+    def owner(self, ledger: str) -> str:
+        """Whose content lies there: from the first call on that of the ledger that asked first. Raises Unavailable."""
+        path = f"{self._root}/{OWNER}"
+        for _ in range(2):
+            with suppress(FileNotFoundError):
+                return bytes(self._tried("read", lambda: self._call("cat_file", path))).decode(
+                    errors="replace"
+                )
+            self._tried("written", lambda: self._write(path, ledger.encode()))
+        return ""
 
     def listed(self) -> Iterator[BlobInfo]:
         """All that are there. Raises Unavailable."""
@@ -87,29 +101,37 @@ class UrlBlobs:
         ``older_than_s`` at days, so that only content that nobody named for so long can meet with that.
         """
         try:
-            item = self._tried("looked at", lambda: self._files.info(self._path(sha256)))
+            item = self._tried("looked at", lambda: self._call("info", self._path(sha256)))
             if time.time() - _stored_at(item).timestamp() < older_than_s:
                 return 0
-            self._tried("removed", lambda: self._files.rm_file(self._path(sha256)))
+            self._tried("removed", lambda: self._call("rm_file", self._path(sha256)))
         except FileNotFoundError:
             return 0
         return int(item["size"])
 
     def _names(self, place: str) -> list[dict[str, Any]]:
         try:
-            return list(self._tried("listed", lambda: self._files.ls(place, detail=True, refresh=True)))
+            return list(self._tried("listed", lambda: self._call("ls", place, detail=True, refresh=True)))
         except FileNotFoundError:  # nothing was stored yet
             return []
 
     def _write(self, path: str, data: bytes) -> None:
         if self._protocol in _AT_ONCE:
-            self._files.pipe_file(path, data)
+            self._call("pipe_file", path, data)
             return
         aside = f"{self._root}/aside/{secrets.token_hex(8)}"
         for folder in (aside, path):
             self._files.makedirs(folder.rpartition("/")[0], exist_ok=True)
         self._files.pipe_file(aside, data)
         self._files.mv(aside, path)
+
+    def _call(self, name: str, *given: object, **options: object) -> Any:
+        """One call, which ends: a server that sends a byte now and then is never silent for long enough to be left."""
+        if not getattr(self._files, "async_impl", False):
+            return getattr(self._files, name)(*given, **options)
+        from fsspec.asyn import sync
+
+        return sync(self._files.loop, getattr(self._files, f"_{name}"), *given, timeout=_CALL_S, **options)
 
     def _path(self, sha256: str) -> str:
         return f"{self._root}/{sha256[:2]}/{sha256[2:]}"

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from agentos.domain import Json, is_reference
 from agentos.durable import flush_folder
 from agentos.errors import NotFound, Unavailable, UserError
-from agentos.ledger.blob_url import BlobInfo, UrlBlobs
+from agentos.ledger.blob_url import OWNER, BlobInfo, UrlBlobs
 from agentos.plugins import registry
 
 FILES = "files"  # the setting `blobs` of a home that keeps them itself
@@ -55,6 +55,10 @@ class Elsewhere(Protocol):
         """The content, unchecked; None where there is none."""
         ...
 
+    def owner(self, ledger: str) -> str:
+        """Whose content it is; of nobody's it is from now on that of ``ledger``."""
+        ...
+
     def listed(self) -> Iterator[BlobInfo]:
         """What is there."""
         ...
@@ -81,6 +85,10 @@ class _PluginBlobs:
     def read(self, sha256: str) -> Any:
         return self._use(lambda store: store.read(sha256))
 
+    def owner(self, ledger: str) -> str:
+        """Nothing is collected there."""
+        return ledger
+
     def listed(self) -> Iterator[BlobInfo]:
         """What is there is the plug-in's own matter, and so is what goes."""
         return iter(())
@@ -106,6 +114,15 @@ def store_of(place: str, home: Path) -> Elsewhere | None:
     if place.startswith("file://"):
         return _Folder(Path(place.removeprefix("file://")))
     return UrlBlobs(place)
+
+
+def claim(store: Elsewhere, ledger: str, place: str) -> None:
+    """See ``BlobStore.claim``."""
+    if ledger and (found := store.owner(ledger)) != ledger:
+        raise UserError(
+            f"blobs = {place!r} holds the content of another ledger ({found[:16]}; this one is {ledger[:16]}): give each a "
+            f"folder of its own there. If that ledger is gone for good, remove what is named '{OWNER}' in it"
+        )
 
 
 def fault_of(url: str) -> str:
@@ -180,6 +197,14 @@ class BlobStore:
             yield info
         if self._elsewhere is not None:
             yield from (info for info in self._elsewhere.listed() if info.name not in own)
+
+    def claim(self, ledger: str) -> None:
+        """Before a ledger, by its name, works with the blobs or collects any. Raises Unavailable.
+
+        Raises UserError where those elsewhere are another's: each would collect what only the other one names.
+        """
+        if self._elsewhere is not None:
+            claim(self._elsewhere, ledger, _wanted(self._root.parent))
 
     @cached_property
     def _elsewhere(self) -> Elsewhere | None:
@@ -287,3 +312,17 @@ class _Folder(BlobStore):
     """Another folder than the home's, on a disk that several hosts may share."""
 
     _elsewhere = None
+
+    def owner(self, ledger: str) -> str:
+        """See ``Elsewhere``. Whole or not there: the name is put there by a link."""
+        path, aside = self._root / OWNER, self._aside / secrets.token_hex(8)
+        try:
+            if not path.exists():
+                self._aside.mkdir(parents=True, exist_ok=True)
+                aside.write_text(ledger)
+                with suppress(FileExistsError):
+                    os.link(aside, path)
+                aside.unlink()
+            return path.read_text(errors="replace")
+        except OSError as error:
+            raise Unavailable(f"whose blobs lie in {self._root} cannot be told: {error.strerror}") from None

@@ -176,6 +176,18 @@ class Reader:
         where, values = ("WHERE state = ?", (state.value,)) if state else ("", ())
         return self._tasks(f"{where} ORDER BY no DESC LIMIT {limit:d}", *values)[::-1]
 
+    def queued(self, limit: int) -> Sequence[str]:
+        """Ids of the tasks that wait, of the longest waiting first; no task is read for it."""
+        sql = f"SELECT id FROM task WHERE state = ? ORDER BY no LIMIT {limit:d}"
+        return [str(name) for (name,) in self._rows(sql, TaskState.QUEUED.value)]
+
+    def cancelled(self, ids: Sequence[str]) -> Sequence[str]:
+        """Which of these tasks were cancelled."""
+        if not ids:
+            return ()
+        sql = f"SELECT id FROM task WHERE state = ? AND id IN ({', '.join('?' * len(ids))})"
+        return [str(name) for (name,) in self._rows(sql, TaskState.CANCELLED.value, *ids)]
+
     def tasks_named(self, name: str) -> Sequence[Task]:
         """Tasks of this name in the order they were added."""
         return [view.task for view in self._tasks("WHERE name = ? ORDER BY no", name)]
@@ -425,6 +437,10 @@ class Reader:
         where, values = ("WHERE subject = ?", (subject,)) if subject else ("", ())
         sql = f"SELECT {_ENTRY} FROM audit {where} ORDER BY seq DESC LIMIT {limit:d}"
         return [Entry(*row) for row in self._rows(sql, *values)][::-1]
+
+    def name(self) -> str:
+        """Of this ledger, wherever it is moved: the hash of its first audit entry; "" before there is any."""
+        return "".join(first for (first,) in self._rows("SELECT hash FROM audit ORDER BY seq LIMIT 1"))
 
     def count_entries(self, event: str) -> int:
         """How many of the newest 10,000 audit entries are of this event."""

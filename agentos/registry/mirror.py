@@ -7,10 +7,13 @@ that was replaced is refused. Only this module lets git speak to another reposit
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +28,7 @@ _FORWARD = (MAIN, "refs/tags/*")
 _AS_IT_IS = ("refs/heads/last-good", "refs/candidates/*", "refs/agentos/shipped", "refs/agentos/latest/*")
 _SECONDS = 120.0
 _PROTOCOLS = ("file", "git", "ssh", "http", "https")  # all else, as git's `ext`, could start a program
-_SECRET = re.compile(r"\w+://[^@/]*:[^@/]*@")
+_SECRET = re.compile(r"https?://[^/]*@|\w+://[^@/]*:[^@/]*@", re.IGNORECASE)  # a token may stand for the user
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class MirrorState:
 def fault_of(url: str) -> str:
     """What is wrong with an address, "" for nothing."""
     if _SECRET.match(url):
-        return "it has a password in it, and settings are no place for one: use a key of ssh, or ~/.netrc"
+        return "it has a password or a token in it, and settings are no place for one: use a key of ssh, or ~/.netrc"
     if "::" in url or url.startswith("-") or not url.strip():
         return "it is no address of a git repository"
     return ""
@@ -100,23 +103,35 @@ class Mirror:
         """
         if not self._git_text("ls-remote", self._url, MAIN).strip():
             return False
-        specs = [f"+{MAIN}:{_THEIRS}", "refs/tags/*:refs/tags/*"]
-        specs += [f"+{item}:{item}" for item in _AS_IT_IS if item.endswith("*")]
-        if why := self._git("fetch", "--quiet", "--no-auto-gc", "--no-tags", self._url, *specs):
-            raise Unavailable(f"the mirror {self._url} cannot be read: {why}")
+        self._fetch(f"+{MAIN}:{_THEIRS}", "refs/tags/*:refs/tags/*")
+        if not self._is_behind():
+            return False
+        # only now: what a mirror that is itself behind says of candidates is older than what is here
+        self._fetch(*(f"+{item}:{item}" for item in _AS_IT_IS if item.endswith("*")))
         with self._repository.lock():
             ours, theirs = self._repository.resolve(MAIN), self._repository.resolve(_THEIRS)
-            if theirs is None or ours == theirs or (ours and self._is_ancestor(str(theirs), str(ours))):
+            if theirs is None or not self._is_behind():
                 return False
-            if ours and not self._is_ancestor(str(ours), str(theirs)):
-                raise Conflict(
-                    f"the registry {self._repository.path} and its mirror {self._url} each have versions that the other "
-                    "one lacks: `agentos registry log` shows them; move this registry away, or the mirror"
-                )
             announce(self._repository, theirs)
             self._repository.move(MAIN, theirs, expected=ours)
             note(self._repository, theirs)
         return True
+
+    def _is_behind(self) -> bool:
+        """Whether the mirror, as it was fetched, has versions that the registry lacks. Raises Conflict."""
+        ours, theirs = self._repository.resolve(MAIN), self._repository.resolve(_THEIRS)
+        if theirs is None or ours == theirs or (ours and self._is_ancestor(str(theirs), str(ours))):
+            return False
+        if ours and not self._is_ancestor(str(ours), str(theirs)):
+            raise Conflict(
+                f"the registry {self._repository.path} and its mirror {self._url} each have versions that the other "
+                "one lacks: `agentos registry log` shows them; move this registry away, or the mirror"
+            )
+        return True
+
+    def _fetch(self, *specs: str) -> None:
+        if why := self._git("fetch", "--quiet", "--no-auto-gc", "--no-tags", self._url, *specs):
+            raise Unavailable(f"the mirror {self._url} cannot be read: {why}")
 
     def check(self) -> Report:
         """Fetch all of it into a repository that is thrown away, and check each object and version there."""
@@ -153,25 +168,31 @@ class Mirror:
         allowed = [word for name in _PROTOCOLS for word in ("-c", f"protocol.{name}.allow=always")]
         ssh = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=10"}
         slow = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"]
-        try:
-            done = subprocess.run(
-                ["git", f"--git-dir={self._repository.path}", *allowed, *slow, *words],
-                env=environment() | ssh,
-                cwd=self._repository.path,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise Unavailable(f"git did not end within {_SECONDS:g} s") from None
-        if done.returncode:
-            refused = [line for line in done.stdout.splitlines() if line.startswith("!")]
-            told = " ".join("; ".join(refused or [done.stderr]).split())
-            raise Unavailable(told[:400] or f"git ended with {done.returncode}")
-        return done.stdout
+        # a session of its own: what git starts (ssh, git-remote-https) keeps its pipes, and is to end with it
+        with subprocess.Popen(
+            ["git", f"--git-dir={self._repository.path}", *allowed, *slow, *words],
+            env=environment() | ssh,
+            cwd=self._repository.path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as git:
+            try:
+                out, said = git.communicate(timeout=_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise Unavailable(f"git did not end within {_SECONDS:g} s") from None
+            finally:
+                if git.returncode is None:
+                    with suppress(ProcessLookupError):
+                        os.killpg(git.pid, signal.SIGKILL)
+        if git.returncode:
+            refused = [line for line in out.splitlines() if line.startswith("!")]
+            told = " ".join("; ".join(refused or [said]).split())
+            raise Unavailable(told[:400] or f"git ended with {git.returncode}")
+        return out
 
 
 def _globs() -> Iterator[str]:

@@ -175,3 +175,19 @@ def test_failures_are_not_mined_while_what_a_dead_daemon_left_running_is_yet_to_
     parts.ledger.set_task_state(task.id, (TaskState.RUNNING,), TaskState.CANCELLED)
     tick._mine_when_settled(time.monotonic() + 1_000)
     assert not tick._unmined
+
+
+def test_a_queue_of_any_length_is_started_in_its_order(
+    parts: Service, make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentos.daemon.tick._AHEAD", 3)
+    added = [make_task("double", n=number) for number in range(10)]
+    for task in added:
+        parts.ledger.add_task(task, Share.OPEN)
+    tick = tick_with(parts, RUN)
+    for turn in range(20):
+        tick.turn(float(turn))
+        started = [subject for kind, subject in tick.engine.asked if kind == RUN]  # type: ignore[attr-defined]
+        for task_id in started:
+            parts.ledger.set_task_state(task_id, (TaskState.QUEUED,), TaskState.DONE)
+    assert started == [task.id for task in added]

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
+import socket
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from agentos.daemon.setup import init_home
+from agentos.daemon.upkeep.moving import move_blobs
+from agentos.daemon.upkeep.retention import prune
 from agentos.errors import NotFound, Unavailable, UserError
+from agentos.home import Home
 from agentos.ledger.blob_url import UrlBlobs
 from agentos.ledger.blobs import BlobStore
 from tests.s3 import BUCKET, KEYS, S3Server
@@ -141,6 +149,72 @@ def test_a_server_that_says_nothing_has_an_end(url: str, monkeypatch: pytest.Mon
         assert time.monotonic() - began < 30
         own.child.send_signal(signal.SIGCONT)
         assert blobs.read("0" * 64) == b"content"
+
+
+def test_a_server_that_says_a_little_now_and_then_has_an_end(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is never silent for long, and never done."""
+    monkeypatch.setattr("agentos.ledger.blob_url._CALL_S", 2)
+    door, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def trickle() -> None:
+        with suppress(OSError):
+            while True:
+                link, _ = door.accept()
+                threading.Thread(target=answer, args=(link,), daemon=True).start()
+
+    def answer(link: socket.socket) -> None:
+        with suppress(OSError), link:
+            link.recv(1 << 16)
+            link.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\nETag: "x"\r\n\r\n')
+            while not over.wait(0.1):
+                link.sendall(b"x")
+
+    threading.Thread(target=trickle, daemon=True).start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{door.getsockname()[1]}")
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="tried for 1 s"):
+        UrlBlobs(f"s3://{BUCKET}/slow", patience_s=1.0).read("0" * 64)
+    assert time.monotonic() - began < 30
+    over.set()
+    door.close()
+
+
+def test_what_another_ledger_keeps_there_is_not_collected(url: str, tmp_path: Path) -> None:
+    for number, place in enumerate((url, f"file://{tmp_path}/shared")):
+        stores = []
+        for name in ("one", "two"):
+            home = tmp_path / f"{name}{number}"
+            home.mkdir()
+            (home / "agentos.toml").write_text(f'blobs = "{place}"\n')
+            stores.append(BlobStore(home / "blobs"))
+        one, two = stores
+        one.claim("a" * 64)
+        one.claim("a" * 64)
+        with pytest.raises(UserError, match="another ledger"):
+            two.claim("b" * 64)
+        sha256 = two.put(b"content")
+        assert [info.name for info in one.everywhere()] == [sha256]  # what names the owner is no blob
+
+
+def test_a_home_on_the_blobs_of_another_one_is_not_pruned(tmp_path: Path) -> None:
+    homes = []
+    for name in ("one", "two"):
+        homes.append(Home(tmp_path / name))
+        init_home(homes[-1])
+        with homes[-1].settings.open("a") as file:
+            file.write(f'\nblobs = "file://{tmp_path}/shared"\n')
+    one, two = homes
+    kept = BlobStore(one.blobs).put(b"content of the first one that only it names")
+    old = time.time() - 30 * 86_400
+    os.utime(tmp_path / "shared" / kept[:2] / kept[2:], (old, old))
+    prune(one, datetime.now(UTC), 1.0, 0.0, apply=False)
+    with pytest.raises(UserError, match="another ledger"):
+        prune(two, datetime.now(UTC), 1.0, 0.0, apply=True)
+    with pytest.raises(UserError, match="another ledger"):
+        move_blobs(two, f"file://{tmp_path}/shared")
+    assert BlobStore(one.blobs).get(kept)
 
 
 def test_a_folder_that_hosts_share(tmp_path: Path) -> None:

@@ -218,3 +218,22 @@ def test_counts_and_open_runs_read_an_index_and_sort_nothing(ledger: Ledger, sql
         plan = " ".join(str(row[-1]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}"))
     assert "ix_run_result" in plan
     assert "TEMP B-TREE" not in plan
+
+
+def test_the_queue_is_looked_at_by_id_alone(ledger: Ledger, make_task: Callable[..., Task]) -> None:
+    for number in range(5):
+        ledger.add_task(make_task(f"task-{number}"), Share.OPEN)
+    ledger.set_task_state("task-1", (TaskState.QUEUED,), TaskState.CANCELLED)
+    ledger.set_task_state("task-2", (TaskState.QUEUED,), TaskState.DONE)
+    assert ledger.queued(2) == ["task-0", "task-3"]
+    assert ledger.queued(100) == ["task-0", "task-3", "task-4"]
+    assert ledger.cancelled(["task-0", "task-1", "task-2", "nobody"]) == ["task-1"]
+    assert ledger.cancelled([]) == ()
+
+
+def test_a_ledger_has_a_name_of_its_own(ledger: Ledger) -> None:
+    assert ledger.name() == ""
+    ledger.note("event", "subject", {})
+    name = ledger.name()
+    ledger.note("event", "subject", {})
+    assert ledger.name() == name != ""

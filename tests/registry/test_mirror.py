@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -105,13 +107,43 @@ def test_who_was_replaced_can_push_nothing_more(place: Path, url: str, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["ext::sh -c touch% /tmp/x", "https://me:key@host/x.git", "--upload-pack=x", " "]
+    "wrong",
+    [
+        "ext::sh -c touch% /tmp/x",
+        "https://me:key@host/x.git",
+        "HTTPS://token@host/x.git",
+        "--upload-pack=x",
+        " ",
+    ],
 )
 def test_an_address_that_could_start_a_program_or_holds_a_password_is_refused(
     place: Path, wrong: str
 ) -> None:
     with pytest.raises(UserError):
         Mirror(place, wrong)
+
+
+def test_a_mirror_that_is_behind_takes_nothing_back(place: Path, url: str) -> None:
+    """Its candidates are those of its last push, and what is here is newer."""
+    mirror, candidates = Mirror(place, url), "refs/candidates/one"
+    first = add(Registry(place), "plus")
+    repository = Repository(place)
+    repository.git.references.create(candidates, first)
+    assert mirror.push().why == ""
+    second = add(Registry(place), "minus")
+    repository.git.references.create(candidates, second, force=True)
+    assert not mirror.take_in()
+    assert str(repository.resolve(candidates)) == second
+
+
+def test_what_git_started_ends_with_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its helper for https keeps the pipes: a mirror that only listens would be waited for until that has enough."""
+    monkeypatch.setattr("agentos.registry.mirror._SECONDS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        began = time.monotonic()
+        state = Mirror(place, f"http://127.0.0.1:{door.getsockname()[1]}/x.git").push()
+        assert "did not end" in state.why
+        assert time.monotonic() - began < 15
 
 
 def test_a_mirror_that_is_away_is_said_and_nothing_else_happens(place: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from agentos import __version__
@@ -30,7 +31,7 @@ from agentos.sandboxes.conformance import CHECKS, check
 from agentos.sandboxes.remote.box import Admission
 from agentos.sandboxes.remote.fleet import Door, Fleet
 from agentos.sandboxes.remote.places import HostSandbox, WorkerPlaces, unwanted
-from agentos.sandboxes.remote.protocol import BOX, JOIN, KEY_HEADER, MESSAGES_MAX, Hello
+from agentos.sandboxes.remote.protocol import BOX, JOIN, KEY_HEADER, MESSAGE_MAX, MESSAGES_MAX, Hello
 from agentos.sandboxes.remote.worker import BoxWorker, Joining
 from agentos.testing import FakeSandbox
 from agentos.wire import FrameError, WireClosed, WireLate
@@ -55,10 +56,11 @@ class Control:
     tokens: dict[str, Admission]
     port: int = 0
     stack: ExitStack = field(default_factory=ExitStack)
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def join(self, sandbox: Any, name: str = "one", **more: Any) -> BoxWorker:
         """A worker in a thread of this process."""
@@ -429,6 +431,83 @@ def test_a_worker_that_breaks_the_protocol_is_given_up(control: Control, word: s
     until(lambda: not control.there("one"), "it is given up")
 
 
+@pytest.mark.parametrize(
+    "word",
+    [
+        '{"type": "beat", "load": 1e300}',
+        '{"type": "beat", "free_mb": 99999999999999999999}',
+        '{"type": "ended", "key": "%s", "cpu_s": 1e308}' % ("x" * 43),
+        '{"type": "beat", "more": "%s"}' % ("x" * MESSAGE_MAX),
+    ],
+    ids=["load", "memory", "processor time", "long"],
+)
+def test_a_number_or_a_message_beyond_all_measure_is_not_taken(control: Control, word: str) -> None:
+    link = control.liar()
+    link.send(word)
+    until(lambda: not control.there("one"), "it is given up")
+
+
+def test_a_box_that_is_said_to_be_gone_sends_nothing_more(control: Control) -> None:
+    """Else what comes over its connection would outlive the worker's own, and a revoked token."""
+    link = control.liar()
+    with ThreadPoolExecutor(1) as threads:
+        opening = threads.submit(control.fleet.open, "one", LIMITS, light=False, run="")
+        key = _asked(link, "open")["key"]
+        carried = control.hostile(path=BOX, **{KEY_HEADER: key})
+        box = opening.result(_SOON_S)
+        link.send(f'{{"type": "ended", "key": "{key}"}}')
+        until(lambda: not control.fleet.states()[0].runs, "the box is over")
+        with suppress(ConnectionClosed):
+            carried.send(b"\0\0\0\x02{}")
+        with pytest.raises(WireClosed):
+            box.channel.receive(deadline=time.monotonic() + _SOON_S)
+        assert "kept its connection" in box.close().lost
+    with pytest.raises(ConnectionClosed):
+        _read_on(carried)
+
+
+def test_a_worker_that_takes_nothing_is_cut_off_all_the_same(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on to say that it is there; its token is revoked meanwhile."""
+    monkeypatch.setattr("agentos.sandboxes.remote.fleet.BEAT_S", 0.2)
+    link = control.liar()
+    (worker,) = control.fleet._workers.values()
+    for _ in range(1_000):  # more than this end's queue and the sockets hold
+        asyncio.run_coroutine_threadsafe(worker.connection.send("x" * 15_000), control.fleet._loop)
+    end = time.monotonic() + _SOON_S
+    with suppress(ConnectionClosed):
+        while control.there("one") and time.monotonic() < end:
+            link.send('{"type": "beat"}')
+            time.sleep(0.1)
+    until(lambda: not control.there("one"), "it is given up")
+    assert "takes nothing" in worker.is_gone
+
+
+def test_a_token_that_cannot_be_read_for_a_moment_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, fake: FakeSandbox
+) -> None:
+    monkeypatch.setattr("agentos.sandboxes.remote.fleet.BEAT_S", 0.1)
+    asked = []
+
+    def stands(admission: Admission) -> bool:
+        asked.append(admission)
+        if len(asked) < 3:
+            raise OSError("too many open files")
+        return len(asked) < 6
+
+    fleet = Fleet(Door("127.0.0.1", 0, {"token-one": Admission("one", "id")}.get, stands))
+    control = Control(fleet, {})
+    control.port = fleet.start()
+    try:
+        control.liar()
+        until(lambda: len(asked) > 3, "it is asked again")
+        until(lambda: not control.there("one"), "it is cut off when the token stands no more")
+    finally:
+        control.stack.close()
+        fleet.close()
+
+
 def test_a_worker_that_floods_messages_is_given_up(control: Control) -> None:
     link = control.liar()
     with suppress(ConnectionClosed):
@@ -531,6 +610,79 @@ def test_a_worker_of_another_image_or_kind_is_not_wanted(tmp_path: Path, run_uid
         choice.close()
 
 
+# --- Over TLS -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate of this machine's own, and its key."""
+    place = tmp_path_factory.mktemp("tls")
+    certificate, key = place / "certificate.pem", place / "key.pem"
+    words = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=agentos"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", "req", *words], check=True, capture_output=True)
+    return certificate, key
+
+
+@pytest.fixture
+def secured(pair: tuple[Path, Path]) -> Iterator[Control]:
+    tokens = {"token-one": Admission("one", "id-one")}
+    door = Door(
+        "127.0.0.1", 0, tokens.get, lambda admission: admission in tokens.values(),
+        certificate=pair[0], key=pair[1], lost_s=_LOST_S,
+    )  # fmt: skip
+    control = Control(Fleet(door), tokens, scheme="https")
+    try:
+        control.port = control.fleet.start()
+        with control.stack:
+            yield control
+    finally:
+        control.fleet.close()
+
+
+def test_boxes_work_over_tls_and_a_revoked_token_cuts_the_worker_off(
+    secured: Control, fake: FakeSandbox, pair: tuple[Path, Path]
+) -> None:
+    secured.join(fake, authorities=str(pair[0]))
+    blob = os.urandom(1 << 20)
+    with secured.sandbox().open(LIMITS) as box:
+        box.channel.send({"n": 1}, (blob,), deadline=time.monotonic() + _SOON_S)
+        assert box.channel.receive(deadline=time.monotonic() + _SOON_S).blobs == (blob,)
+        del secured.tokens["token-one"]
+        until(lambda: not secured.there("one"), "it is cut off")
+        with pytest.raises(WireClosed):
+            box.channel.receive(deadline=time.monotonic() + _SOON_S)
+        assert "revoked" in box.close().lost
+
+
+def test_a_worker_tells_its_token_to_nobody_whose_certificate_it_does_not_trust(
+    secured: Control, fake: FakeSandbox
+) -> None:
+    asked: list[str] = []
+    admit = secured.tokens.get
+    object.__setattr__(secured.fleet._door, "admit", lambda text: (asked.append(text), admit(text))[1])
+    told: list[str] = []
+
+    async def work() -> None:
+        worker = BoxWorker(fake, Joining(secured.url, "token-one", 1, 1024), told.append)
+        asyncio.get_running_loop().call_later(1.0, worker.stop)
+        await worker.run()
+
+    asyncio.run(work())
+    assert "certificate" in told[0].lower()
+    assert "token-one" not in "".join(told)
+    assert asked == []
+    with pytest.raises((OSError, InvalidMessage)):  # in the clear nobody answers either
+        secured.hostile("one")
+    assert asked == []
+
+
+def test_whoever_knocks_and_says_nothing_is_let_go(secured: Control) -> None:
+    with socket.create_connection(("127.0.0.1", secured.port)) as silent:
+        silent.settimeout(_SOON_S)
+        assert silent.recv(1) == b""
+
+
 # --- A worker's own side ------------------------------------------------------------------------
 
 
@@ -546,6 +698,73 @@ def test_a_worker_whose_token_is_refused_ends_with_what_to_type(control: Control
     worker = BoxWorker(fake, Joining(control.url, "nonsense", 1, 1), lambda text: None)
     with pytest.raises(UserError, match="token add"):
         asyncio.run(worker.run())
+
+
+def test_as_many_boxes_as_it_has_may_begin_and_end_at_once(control: Control) -> None:
+    """Both ends hold the other one to so many messages a second: not to fewer than its boxes need."""
+    many = MESSAGES_MAX + 100
+    control.join(FakeSandbox(echo), boxes=many)
+    remote = control.sandbox()
+    since = control.fleet.states()[0].since
+    with ThreadPoolExecutor(many) as threads:
+        boxes = list(threads.map(lambda number: remote.open(LIMITS), range(many)))
+        usages = list(threads.map(lambda box: box.close(), boxes))
+    assert [usage.lost for usage in usages if usage.lost] == []
+    assert control.fleet.states()[0].since == since
+
+
+def test_a_worker_opens_no_more_than_it_said_by_far(control: Control) -> None:
+    control.join(FakeSandbox(echo), boxes=1)
+    with ThreadPoolExecutor(16) as threads, ExitStack() as stack:
+        opened = [threads.submit(control.sandbox().open, LIMITS) for _ in range(16)]
+        refused = [one for one in opened if one.exception(_SOON_S) is not None]
+        for one in opened:
+            if one not in refused:
+                stack.enter_context(one.result())
+    assert len(refused) == 16 - (2 * 1 + 8)
+    assert "boxes are open" in str(refused[0].exception())
+
+
+def test_a_box_that_is_there_too_late_is_closed(control: Control) -> None:
+    """The connection breaks while it is being opened: nobody else would end it."""
+    closed, go_on = threading.Event(), threading.Event()
+
+    class Slow(FakeSandbox):
+        def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Any:
+            box = super().open(limits, light=light, run=run)
+            begun.set()
+            go_on.wait(_SOON_S)
+            close = box.close
+
+            def told() -> Any:
+                closed.set()
+                return close()
+
+            box.close = told  # type: ignore[method-assign]
+            return box
+
+    begun = threading.Event()
+    control.join(Slow(echo))
+    with ThreadPoolExecutor(1) as threads:
+        opening = threads.submit(control.sandbox().open, LIMITS)
+        assert begun.wait(_SOON_S)
+        del control.tokens["token-one"]
+        with pytest.raises(HostAway):
+            opening.result(_SOON_S)
+        go_on.set()
+        assert closed.wait(_SOON_S)
+
+
+def test_whatever_a_sandbox_raises_is_said_at_once(control: Control) -> None:
+    class Broken(FakeSandbox):
+        def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Any:
+            raise RuntimeError("can't start new thread")
+
+    control.join(Broken(echo))
+    began = time.monotonic()
+    with pytest.raises(HostAway, match="new thread"):
+        control.sandbox().open(LIMITS)
+    assert time.monotonic() - began < _SOON_S
 
 
 def test_a_box_dies_with_the_connection_that_it_was_asked_for_on(control: Control) -> None:

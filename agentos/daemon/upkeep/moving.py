@@ -17,10 +17,11 @@ import tomlkit
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
-from agentos.ledger.blobs import FILES, BlobStore, store_of
+from agentos.ledger.blobs import FILES, BlobStore, claim, store_of
 from agentos.ledger.connect import tables_of
 from agentos.ledger.moving import LedgerMove, move_ledger
 from agentos.ledger.postgres.address import address_of, checked
+from agentos.ledger.reading import Reader
 from agentos.settings import load_settings
 
 FILE = "file"  # the word for the home's own ledger.db
@@ -74,7 +75,11 @@ def move_blobs(home: Home, to: str, say: Callable[[str], None] = lambda _: None)
     database = address_of(home.ledger)
     with _alone(home, {database} - {""}):
         source = BlobStore(home.blobs)
-        target = store_of(to, home.root) or source
+        elsewhere = store_of(to, home.root)
+        target = elsewhere or source
+        if elsewhere is not None:
+            with closing(Reader(home.ledger)) as reader:
+                claim(elsewhere, reader.name(), to)
         there = {info.name for info in target.listed()}
         count = size = copied = 0
         for info in source.everywhere():

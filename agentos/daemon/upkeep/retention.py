@@ -87,6 +87,7 @@ def prune(
 
 def _sweep(home: Home, ledger: Ledger, gone: retention.PrunedTotals, apply: bool) -> tuple[int, int]:
     """Blobs that no row names any more, also those of a prune that was killed: how many, and their bytes."""
+    ledger.blobs.claim(ledger.name())
     limit = datetime.now(UTC) - timedelta(seconds=_ORPHAN_S)
     old = {info.name: info.size for info in ledger.blobs.everywhere() if info.stored_at <= limit}
     with LedgerSnapshot(home.ledger) as frozen:

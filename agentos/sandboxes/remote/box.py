@@ -19,6 +19,7 @@ from types import TracebackType
 
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
 
 from agentos.domain import Limits
 from agentos.errors import HostAway
@@ -61,7 +62,6 @@ class WorkerState:
     load: float
     free_mb: int
     silent_s: float
-    leases: int
     memory_mb: int  # that its boxes may take
     runs: tuple[tuple[str, str], ...] = ()  # what its open boxes are for, and since when
     unwanted: str = ""
@@ -85,6 +85,8 @@ class RemoteBox:
         self._ended: Future[BoxUsage] = Future()
         self._lock = threading.Lock()
         self._link: asyncio.Task[None] | None = None
+        self._connection: ServerConnection | None = None
+        self._clock: asyncio.TimerHandle | None = None
 
     def close(self) -> BoxUsage:
         """See ``ports.Box``. Of a box whose worker is gone it says so, in ``BoxUsage.lost``."""
@@ -122,9 +124,33 @@ class RemoteBox:
 
     # on the loop's thread
 
+    def ended(self, said: BoxEnded) -> None:
+        """The worker says that it is gone. It hangs up first: what it could still send would outlive the box."""
+        if said.cut or self._connection is None or self._connection.state is not State.OPEN:
+            self.finish(said)
+        else:
+            self.finish(lost=f"the worker {self._worker.name} ended a box and kept its connection")
+
+    def limit(self, seconds: float) -> None:
+        """The last resort, also against a worker that does not end it: its channel is closed by then."""
+        if not self._ended.done():
+            self._clock = self._worker.loop.call_later(seconds, self._late)
+
+    def _late(self) -> None:
+        late = f"a box on the worker {self._worker.name} outlived its limit"
+        self._worker.send(CloseBox(key=self.key))
+        self._clock = self._worker.loop.call_later(_CLOSE_S, lambda: self.finish(lost=late))
+
+    def over(self, *, cut: bool) -> None:
+        """It is over; ``cut``: what still comes over its connection is not taken."""
+        if self._clock is not None:
+            self._clock.cancel()
+        if cut:
+            self.let_go()
+
     async def carry(self, connection: ServerConnection) -> None:
         """Move its bytes until either end is gone."""
-        self._link = asyncio.current_task()
+        self._link, self._connection = asyncio.current_task(), connection
         out = asyncio.create_task(bytes_out(self._reads, connection))
         try:
             if not self.opened.done():
@@ -171,7 +197,6 @@ class WorkerLink:
         self.since = datetime.now(UTC)
         self.heard = time.monotonic()
         self.beat = Beat()
-        self.leases = 0
         self.lock = threading.Lock()
         self.boxes: dict[str, RemoteBox] = {}
         self.is_gone = ""
@@ -204,19 +229,9 @@ class WorkerLink:
         except HostAway:
             box.channel.close()
             raise
-        self._limit(box, limits)
+        with suppress(RuntimeError):  # the loop has ended, and the box with it
+            self.loop.call_soon_threadsafe(box.limit, limits.wall_s + box_limits().grace_s + BEAT_S)
         return box
-
-    def _limit(self, box: RemoteBox, limits: Limits) -> None:
-        """The last resort, also against a worker that does not end it: its channel is closed by then."""
-        latest = limits.wall_s + box_limits().grace_s + BEAT_S
-        late = f"a box on the worker {self.name} outlived its limit"
-
-        def end() -> None:
-            self._send(CloseBox(key=box.key))
-            self.loop.call_later(_CLOSE_S, lambda: box.finish(lost=late))
-
-        self.loop.call_soon_threadsafe(lambda: self.loop.call_later(latest, end))
 
     def ask_to_close(self, box: RemoteBox) -> None:
         """From any thread."""
@@ -226,9 +241,8 @@ class WorkerLink:
         """The box is over; ``cut``: what still comes over its connection is not taken."""
         with self.lock:
             self.boxes.pop(box.key, None)
-        if cut:
-            with suppress(RuntimeError):  # the loop has ended, and with it all that was carried
-                self.loop.call_soon_threadsafe(box.let_go)
+        with suppress(RuntimeError):  # the loop has ended, and with it all that was carried
+            self.loop.call_soon_threadsafe(lambda: box.over(cut=cut))
 
     def give_up(self, why: str) -> None:
         """On the loop's thread: from now on it is not there."""
@@ -250,7 +264,6 @@ class WorkerLink:
             self.beat.load,
             self.beat.free_mb,
             time.monotonic() - self.heard,
-            self.leases,
             sum(box.memory_mb for box in boxes),
             tuple((box.run, box.since.isoformat(timespec="seconds")) for box in boxes),
             unwanted,
@@ -258,20 +271,27 @@ class WorkerLink:
 
     def _say(self, message: OpenBox | CloseBox) -> None:
         with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self._send, message)
+            self.loop.call_soon_threadsafe(self.send, message)
 
-    def _send(self, message: OpenBox | CloseBox | Beat) -> None:
+    def send(self, message: OpenBox | CloseBox) -> None:
+        """On the loop's thread."""
         task = self.loop.create_task(sent(self.connection, message.model_dump_json()))
         _TASKS.add(task)
         task.add_done_callback(_TASKS.discard)
 
 
-_TASKS: set[asyncio.Task[None]] = set()  # the loop itself holds them weakly
+_TASKS: set[asyncio.Task[bool]] = set()  # the loop itself holds them weakly
 
 
-async def sent(connection: ServerConnection, text: str) -> None:
+async def sent(connection: ServerConnection, text: str, within_s: float | None = None) -> bool:
+    """Whether the connection took it in that time; of one that is closed nobody needs to know."""
     with suppress(ConnectionClosed):
-        await connection.send(text)
+        try:
+            async with asyncio.timeout(within_s):
+                await connection.send(text)
+        except TimeoutError:
+            return False
+    return True
 
 
 def take(worker: WorkerLink, word: Hello | Beat | BoxRefused | BoxEnded) -> None:
@@ -284,4 +304,4 @@ def take(worker: WorkerLink, word: Hello | Beat | BoxRefused | BoxEnded) -> None
         if isinstance(word, BoxRefused):
             box.finish(lost=f"the worker {worker.name} could not open a box: {word.why}")
         else:
-            box.finish(word)
+            box.ended(word)

@@ -42,6 +42,7 @@ LOST_S = 10.0  # without a word, after which a worker is given up
 _HELLO_S = 10.0
 _CONNECTIONS_MAX = 2048  # of all peers, let in or not
 _FAILED_RATE, _FAILED_BURST = 1.0, 20.0  # requests a second without a token that stands
+_BEATS_LOST = 3  # beats that could not be sent, after which it is given up
 
 log = logging.getLogger("agentos.workers")
 _library = logging.getLogger("agentos.workers.connections")
@@ -66,9 +67,10 @@ class Door:
 
 
 class _Counted(ServerConnection):
-    """One of so many connections at a time."""
+    """One of so many connections at a time. ``admission``: whom its token let in."""
 
     now = 0
+    admission: Admission | None = None
 
     def connection_made(self, transport: Any) -> None:
         _Counted.now += 1
@@ -129,12 +131,6 @@ class Fleet:
             workers = sorted(self._workers.values(), key=lambda one: one.name)
         return tuple(one.state(self._door.unwanted(one.admission, one.hello)) for one in workers)
 
-    def lease(self, name: str, by: int) -> None:
-        """So many runs more (or less) are placed there."""
-        with self._lock:
-            if (worker := self._workers.get(name)) is not None:
-                worker.leases += by
-
     def open(self, name: str, limits: Limits, *, light: bool, run: str) -> RemoteBox:
         """A box there. Raises HostAway."""
         with self._lock:
@@ -170,8 +166,8 @@ class Fleet:
         async with serve(
             self._handle, self._door.address, self._door.port, ssl=context, compression=None, server_header=None,
             process_request=self._examine, create_connection=_Counted, max_size=protocol.CHUNK, max_queue=8,
-            open_timeout=_HELLO_S, close_timeout=1.0, ping_interval=None,
-            logger=_library,
+            open_timeout=_HELLO_S, close_timeout=1.0, ping_interval=None, logger=_library,
+            ssl_handshake_timeout=_HELLO_S if context else None,  # whoever knocks and says nothing
         ) as server:  # fmt: skip
             self._listening.set_result(next(iter(server.sockets)).getsockname()[1])
             await self._stop.wait()
@@ -192,6 +188,8 @@ class Fleet:
             return connection.respond(
                 HTTPStatus.UNAUTHORIZED, "The token is unknown, revoked, expired, or no worker's.\n"
             )
+        assert isinstance(connection, _Counted)
+        connection.admission = admission
         if request.path == JOIN:
             return None
         worker = self._workers.get(admission.name)
@@ -201,7 +199,8 @@ class Fleet:
         return None
 
     async def _handle(self, connection: ServerConnection) -> None:
-        admission = self._admitted(connection)
+        assert isinstance(connection, _Counted)
+        admission = connection.admission
         if admission is None or connection.request is None:
             return
         if connection.request.path == BOX:
@@ -218,7 +217,8 @@ class Fleet:
 
     async def _keep(self, connection: ServerConnection, admission: Admission) -> None:
         """One worker, from its first word to its end."""
-        words = protocol.messages(connection, FROM_WORKER)
+        allowance = protocol.Allowance()
+        words = protocol.messages(connection, FROM_WORKER, allowance)
         try:
             hello = await asyncio.wait_for(anext(words), _HELLO_S)
         except (TimeoutError, StopAsyncIteration, PeerError):
@@ -228,6 +228,7 @@ class Fleet:
             log.warning("a worker was refused: %s (%s)", admission.name, why)
             await connection.close(protocol.REFUSED, why[:120])
             return
+        allowance.grow(hello.boxes)
         worker = WorkerLink(self._loop, connection, admission, hello)
         with self._lock:
             self._workers[worker.name] = worker
@@ -259,14 +260,29 @@ class Fleet:
         return ""
 
     async def _watch(self, worker: WorkerLink) -> None:
-        """Say that this end is there; give the worker up where it is silent, or may no more."""
+        """Say that this end is there; give the worker up where it is silent, takes nothing, or may no more.
+
+        No word of the worker, and none that it fails to read, may hold this up: it is what cuts it off.
+        """
+        untaken = 0
         while True:
-            await sent(worker.connection, Beat().model_dump_json())
+            taken = await sent(worker.connection, Beat().model_dump_json(), BEAT_S)
+            untaken = 0 if taken else untaken + 1
             if time.monotonic() - worker.heard > self._door.lost_s:
                 worker.is_gone = f"nothing was heard of it for {self._door.lost_s:g} s"
-            elif not await asyncio.to_thread(self._door.stands, worker.admission):
+            elif untaken >= _BEATS_LOST:
+                worker.is_gone = "it takes nothing that it is told"
+            elif not await self._stands(worker.admission):
                 worker.is_gone = "its token was revoked or has expired"
             if worker.is_gone:
                 worker.connection.transport.abort()
                 return
             await asyncio.sleep(BEAT_S)
+
+    async def _stands(self, admission: Admission) -> bool:
+        """What cannot be found out at this moment is asked again with the next beat."""
+        try:
+            return await asyncio.to_thread(self._door.stands, admission)
+        except OSError as error:
+            log.warning("whether the token of %s stands cannot be read: %s", admission.name, error)
+            return True

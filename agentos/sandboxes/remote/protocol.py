@@ -27,7 +27,8 @@ KEY_HEADER = "X-Agentos-Box"
 MESSAGE_MAX = 16 << 10  # bytes of a JSON message
 CHUNK = 128 << 10  # bytes of a channel in one frame
 BEAT_S = 2.0  # between two words of either end
-MESSAGES_MAX = 200  # of one worker, a second: an open box needs two
+MESSAGES_MAX = 200  # of one end, a second, and for each box of the worker:
+MESSAGES_OF_A_BOX = 4  # to open and to end it is two, and all may begin or end at once
 REFUSED, LATE, FORBIDDEN = 4000, 4001, 4003  # codes of a close: this worker is not wanted, lost, may not
 
 Short = Annotated[str, Field(max_length=200)]
@@ -64,8 +65,8 @@ class Beat(_Message):
     """It is there; ``load`` is the host's, of one minute."""
 
     type: Literal["beat"] = "beat"
-    load: Annotated[float, Field(ge=0)] = 0.0
-    free_mb: Annotated[int, Field(ge=0)] = 0
+    load: Annotated[float, Field(ge=0, le=1e6)] = 0.0
+    free_mb: Annotated[int, Field(ge=0, le=1 << 30)] = 0
 
 
 class WireLimits(_Message):
@@ -105,13 +106,16 @@ class CloseBox(_Message):
 
 
 class BoxEnded(_Message):
-    """It is gone, and used this. ``cut``: because its connection broke."""
+    """It is gone, and used this. ``cut``: because its connection broke.
+
+    The bounds are above what any box can use, and low enough that sums of them stay numbers.
+    """
 
     type: Literal["ended"] = "ended"
     key: Key
-    wall_s: float = Field(0.0, ge=0)
-    cpu_s: float = Field(0.0, ge=0)
-    memory_peak_mb: float = Field(0.0, ge=0)
+    wall_s: float = Field(0.0, ge=0, le=1e9)
+    cpu_s: float = Field(0.0, ge=0, le=1e9)
+    memory_peak_mb: float = Field(0.0, ge=0, le=1 << 30)
     oom: bool = False
     cut: bool = False
 
@@ -124,17 +128,34 @@ FROM_CONTROL: TypeAdapter[Beat | OpenBox | CloseBox] = TypeAdapter(
 )
 
 
-async def messages(connection: Connection, form: TypeAdapter[M]) -> AsyncIterator[M]:
+class Allowance:
+    """How many messages a second, for a worker of so many boxes; a second's worth may come at once."""
+
+    def __init__(self, boxes: int = 0) -> None:
+        self.at = time.monotonic()
+        self.grow(boxes)
+
+    def grow(self, boxes: int) -> None:
+        """From now on for so many boxes."""
+        self.most = self.left = float(MESSAGES_MAX + boxes * MESSAGES_OF_A_BOX)
+
+    def take(self) -> None:
+        """One came. Raises PeerError."""
+        now = time.monotonic()
+        self.left, self.at = min(self.most, self.left + (now - self.at) * self.most) - 1, now
+        if self.left < 0:
+            raise PeerError(f"more than {self.most:g} messages in a second")
+
+
+async def messages(connection: Connection, form: TypeAdapter[M], allowance: Allowance) -> AsyncIterator[M]:
     """Each message of the other end, until the connection is closed. Raises PeerError."""
-    room, at = float(MESSAGES_MAX), time.monotonic()
     try:
         async for text in connection:
-            now = time.monotonic()
-            room, at = min(MESSAGES_MAX, room + (now - at) * MESSAGES_MAX) - 1, now
-            if room < 0:
-                raise PeerError(f"more than {MESSAGES_MAX} messages in a second")
+            allowance.take()
             if not isinstance(text, str):
                 raise PeerError("bytes where a message was expected")
+            if len(text) > MESSAGE_MAX:
+                raise PeerError(f"a message of {len(text)} characters")
             try:
                 yield form.validate_json(text)
             except ValidationError as error:

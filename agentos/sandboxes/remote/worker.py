@@ -29,7 +29,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 
 from agentos import __version__
 from agentos.domain import Limits
-from agentos.errors import AgentOSError, UserError
+from agentos.errors import AgentOSError, Unavailable, UserError
 from agentos.ports import Box, Sandbox
 from agentos.sandboxes.choice import Choice
 from agentos.sandboxes.reaper import leftovers, reap
@@ -41,6 +41,7 @@ from agentos.sandboxes.remote.protocol import (
     JOIN,
     KEY_HEADER,
     REFUSED,
+    Allowance,
     Beat,
     BoxEnded,
     BoxRefused,
@@ -55,6 +56,9 @@ from agentos.sandboxes.remote.protocol import (
 
 _AGAIN_S = (0.5, 1.0, 2.0, 5.0, 10.0)  # between two tries to join; the last one on and on
 _DIAL_S = 10.0
+_SPARE_BOXES = (
+    8  # beyond twice as many as it says: the daemon spreads by them, this is against one that does not
+)
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 log = logging.getLogger("agentos.worker")
@@ -99,6 +103,7 @@ class BoxWorker:
     def __init__(self, sandbox: Sandbox, joining: Joining, tell: Callable[[str], None]) -> None:
         self._sandbox, self._joining, self._tell = sandbox, joining, tell
         self._address = joining.address
+        self._most = 2 * joining.boxes + _SPARE_BOXES
         self._boxes: dict[
             str, tuple[Box, asyncio.Event]
         ] = {}  # each with what says that its end was asked for
@@ -168,7 +173,7 @@ class BoxWorker:
         heard = [time.monotonic()]
         beat = self._task(self._beat(connection, heard))
         try:
-            async for word in messages(connection, FROM_CONTROL):
+            async for word in messages(connection, FROM_CONTROL, Allowance(self._joining.boxes)):
                 if self._told or not heard[1:]:
                     self._tell(f"joined {self._joining.url}")
                     self._told = ""
@@ -208,24 +213,30 @@ class BoxWorker:
 
     async def _hold(self, connection: ClientConnection, asked: OpenBox) -> None:
         """One box: open it, dial, carry its bytes, say what it used."""
-        limits = Limits(**asked.limits.model_dump())
         try:
-            box = await asyncio.to_thread(self._sandbox.open, limits, light=asked.light, run=asked.run)
-        except (AgentOSError, OSError) as error:
-            await connection.send(BoxRefused(key=asked.key, why=str(error)[:2000]).model_dump_json())
+            box = await self._opened(asked)
+        except (
+            AgentOSError,
+            OSError,
+            RuntimeError,
+            ValueError,
+        ) as error:  # no thread left, a limit that is none
+            why = f"{error or type(error).__name__}"[:2000]
+            await connection.send(BoxRefused(key=asked.key, why=why).model_dump_json())
             return
         asked_to_end = asyncio.Event()
         self._boxes[asked.key] = box, asked_to_end
-        reads, writes = (os.dup(descriptor) for descriptor in box.channel.descriptors())
+        ends: list[int] = []
         cut = True
         try:
+            ends += map(os.dup, box.channel.descriptors())
             async with self._dial(BOX, asked.key) as link:
-                cut = not await _carried(link, reads, writes, asked_to_end)
+                cut = not await _carried(link, ends[0], ends[1], asked_to_end)
         except (OSError, InvalidHandshake, TimeoutError, ConnectionClosed, PeerError) as error:
             log.warning("the box of %s lost its connection: %s", asked.run, error or type(error).__name__)
         finally:
-            os.close(reads)
-            os.close(writes)
+            for descriptor in ends:
+                os.close(descriptor)
             self._boxes.pop(asked.key, None)
             used = await asyncio.shield(asyncio.to_thread(box.close))
         ended = BoxEnded(
@@ -233,6 +244,22 @@ class BoxWorker:
             oom=used.oom, cut=cut,
         )  # fmt: skip
         await connection.send(ended.model_dump_json())
+
+    async def _opened(self, asked: OpenBox) -> Box:
+        """A box, made on a thread. Where nobody waits for it any more it is closed as soon as it is there."""
+        if len(self._tasks) - 1 > self._most:  # one of them is the beat
+            raise Unavailable(f"{self._most} boxes are open or being opened here")
+        limits = Limits(**asked.limits.model_dump())
+        opening = asyncio.get_running_loop().run_in_executor(
+            None, lambda: self._sandbox.open(limits, light=asked.light, run=asked.run)
+        )
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            with suppress(AgentOSError, OSError):
+                box = await opening
+                await asyncio.to_thread(box.close)
+            raise
 
     async def _end_all(self) -> None:
         """No box outlives the connection that it was asked for on."""
@@ -265,7 +292,7 @@ async def _carried(link: ClientConnection, reads: int, writes: int, asked: async
         if not end.done() and (not out.done() or out.exception() is not None):
             return False
         await link.close()
-        return True
+        return link.close_code == 1000  # else it broke before all of it was there
     finally:
         for task in (out, into, closed, end):
             task.cancel()
@@ -308,7 +335,7 @@ def be_a_worker(joining: Joining, sandbox: str, state: Path, tell: Callable[[str
 
 async def _until_told(worker: BoxWorker, boxes: int) -> None:
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(2 * boxes + 8, thread_name_prefix="box"))
+    loop.set_default_executor(ThreadPoolExecutor(2 * boxes + _SPARE_BOXES, thread_name_prefix="box"))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, worker.stop)
     await worker.run()
