@@ -37,8 +37,8 @@ FACTORS = {
 }
 KEPT = 3.0  # for what changes a failing call and no working one
 FIRST, MOST = 1000, 3000  # edits that are looked at together
-LONG = 1000  # lines of a file from which on the first ones are fewer: to find more takes time
-FIRST_OF_LONG = 100
+LONG = 1000  # lines of a file from which on the first ones come as they are: to find many takes time
+FIRST_OF_LONG = 30
 WATCHED_S = 0.3  # of CPU time for what is worked out in one run
 PAIRS = 8  # differences between an answer and the expected one that are looked for
 
@@ -80,7 +80,7 @@ class Foresight:
         """The edits by how likely they are after a look at them. Their probabilities stay: they compare edits that pass."""
         rest, number, size, waiting = iter(order), 0, FIRST, list[tuple[float, int, RankedEdit]]()
         if self.program.source.count("\n") > LONG:
-            size = FIRST_OF_LONG
+            yield from islice(rest, FIRST_OF_LONG)
         while stretch := list(islice(rest, size)):
             for ranked, factor in zip(stretch, self.factors([r.edit for r in stretch]), strict=True):
                 turn = ranked.probability * factor
