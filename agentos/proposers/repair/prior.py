@@ -43,6 +43,8 @@ BLOCKS = {
     "guard": "several lines",
     "guarded step": "several lines",
     "way out": "several lines",
+    "caught": "several lines",
+    "otherwise": "insert statement",
     "condition dropped": "delete statement",
 }
 

@@ -160,7 +160,7 @@ def _of_mappings(want: Mapping[str, Any], got: Mapping[str, Any]) -> Iterator[Cl
 # --- What an exception says: its type, its message and the line at which it left the file --------
 
 
-GUARDS = frozenset({"guard", "way out", "default", "condition added", "presence"})
+GUARDS = frozenset({"caught", "guard", "way out", "default", "condition added", "presence"})
 BOUNDS = frozenset({"off by one", "slice", "constant", "argument", "comparison operator", "padded"})
 CONVERSIONS = frozenset({"int", "float", "str", "Decimal", "list", "len", "sum"})
 CLEANED = frozenset(
