@@ -30,6 +30,7 @@ from agentos.proposers.repair.proposer import (
     shipped_counts,
     stocks_in,
 )
+from agentos.proposers.repair.search import SearchBudget
 
 GENERATED = 6  # inputs on which plausible edits are compared: each is a run
 TIMEOUTS_S = (2.0, 10.0)  # for one run, least and most
@@ -98,7 +99,10 @@ class HarnessRepairProposer:
                 if not part:
                     continue
                 found = repairs(
-                    ground, partial(iter, part), self._benches, self._effort(cpu_s - come.cpu_s, until)
+                    ground,
+                    partial(_as_they_are, part),
+                    self._benches,
+                    self._effort(cpu_s - come.cpu_s, until),
                 )
                 come = _together(come, found.effort)
                 yield from found.proposals
@@ -112,6 +116,10 @@ class HarnessRepairProposer:
         return Effort(
             until, cpu_s, self._workers, self._counts, GENERATED, TIMEOUTS_S, HOPELESS, partial=False
         )
+
+
+def _as_they_are(part: Sequence[RankedEdit], _: SearchBudget) -> Sequence[RankedEdit]:
+    return part
 
 
 def _together(come: SearchEffort, part: SearchEffort) -> SearchEffort:

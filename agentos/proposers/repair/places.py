@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 
-from agentos.proposers.repair.hints import boost, ends_a_loop
 from agentos.proposers.repair.operators import (
     arithmetic,
     calls,
@@ -21,7 +20,7 @@ from agentos.proposers.repair.operators import (
 )
 from agentos.proposers.repair.operators.idioms import flow, limits, nesting, patterns, presence, texts
 from agentos.proposers.repair.prior import EditStock, weighed
-from agentos.proposers.repair.reading.clues import Clues, TextFactors
+from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, ends_a_loop
 from agentos.proposers.repair.site import EditSite, FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program, blocks_of
 
@@ -76,6 +75,10 @@ OPERATORS = (
     flow.flushed,
     flow.imported_instead,
     flow.ordered_otherwise,
+    flow.otherwise,
+    flow.begun_inside,
+    flow.caught,
+    flow.passed_on,
     calls.wraps,
     calls.slices,
     calls.arguments,

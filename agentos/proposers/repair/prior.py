@@ -43,6 +43,8 @@ BLOCKS = {
     "guard": "several lines",
     "guarded step": "several lines",
     "way out": "several lines",
+    "caught": "several lines",
+    "otherwise": "insert statement",
     "condition dropped": "delete statement",
 }
 
@@ -59,12 +61,16 @@ def read_prior(path: Path) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class RankedEdit:
-    """An edit, its kind, and its probability among all edits of this file; ``plain`` without what the failure says."""
+    """An edit, its kind, and its probability among all edits of this file; ``plain`` without what the failure says.
+
+    ``turn`` is by what it comes after others, where that is not its probability.
+    """
 
     edit: CodeEdit
     kind: str
     probability: float
     plain: float = 0.0
+    turn: float | None = None
 
 
 def kind_of_edit(program: Program, edit: CodeEdit) -> str:

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial as partial_of
 
 from agentos import shipped
-from agentos.domain import SearchEffort
+from agentos.domain import Json, SearchEffort
 from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.propose.input_variation import generate, same
 from agentos.ports import Bench, Benches, BenchResult, Brief, Case, Proposal
 from agentos.proposers.repair.places import stocks, suspicion
 from agentos.proposers.repair.prior import EditStock, RankedEdit, in_turn, read_prior
 from agentos.proposers.repair.ranking import SearchFindings, both_edits, hypotheses, proposal_of, raised
-from agentos.proposers.repair.reading.failures import read_failures
-from agentos.proposers.repair.reading.given import given_names
+from agentos.proposers.repair.reading.failures import given_names, read_failures
+from agentos.proposers.repair.reading.foresight import can_be_watched, foresight_of
 from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan, timed_out
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program
@@ -31,6 +31,7 @@ LEAST_TIMEOUT_S = 0.03
 PATIENCE = 40.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
 FULL = 0.75  # of the CPU time is for edits that pass everything, where some of it would do as well
 PARTIAL = 0.9  # and at this share of it a second edit is looked for, on top of the best of those
+LOOKED_AT = 2  # calls that fail, and as many that work: their values are looked at before anything is tried
 FIRSTS = 2  # of them that are tried as the first of two edits
 
 
@@ -91,10 +92,21 @@ class RepairProposer:
         """One edit of the brief's source; None when there is nothing to search."""
         program = program_of(brief.source)
         ground = ground_of(brief, program, probe(brief, self._benches)) if program else None
-        if ground is None:
+        if program is None or ground is None:
             return None
         counts = shares(effort.counts, ground.probed)
-        return repairs(ground, lambda: in_order(ground, counts), self._benches, effort)
+        if not can_be_watched(program):
+            return repairs(ground, lambda _: in_order(ground, counts), self._benches, effort)
+        failing, working = looked_at(ground)
+        cases = [case for case, _ in (*failing, *working)]
+        with closing(self._benches.bench(brief.base, brief.path, cases, PROBE_TIMEOUT_S)) as bench:
+
+            def order(meter: SearchBudget) -> Iterator[RankedEdit]:
+                look = partial_of(_metered, bench, meter)
+                seeing = foresight_of(failing, working, ground.program, look)
+                return seeing.in_order(in_order(ground, counts))
+
+            return repairs(ground, order, self._benches, effort)
 
     def _second_edits(self, brief: Brief, found: Repairs, effort: Effort) -> Iterator[Proposal]:
         """What passes everything after one more edit of what passes some of it."""
@@ -197,8 +209,35 @@ def in_order(ground: SuspectFile, counts: Mapping[str, float]) -> Iterator[Ranke
     return in_turn(stocks_in(ground), counts)
 
 
+def _metered(bench: Bench, meter: SearchBudget, source: str) -> BenchResult:
+    """All calls of the bench, on the search's account."""
+    tried = bench.try_source(source)
+    meter.used_s += tried.cpu_s
+    return tried
+
+
+def looked_at(ground: SuspectFile) -> tuple[Sequence[tuple[Case, Json]], Sequence[tuple[Case, Json]]]:
+    """Failing calls whose values are looked at, and working ones, with the original's answers.
+
+    Of those that fail and end, such whose answer is known first; of those that work, such that run what the failing ones run.
+    """
+    cases, outputs, lines = given_cases(ground.brief), ground.probed.tried.outputs, ground.probed.tried.lines
+
+    def unfit(number: int) -> tuple[bool, bool, int]:
+        known = any(check.kind == "equals" and "value" in check.spec for check in cases[number].checks)
+        return timed_out(outputs[number]), not known, len(lines[number])
+
+    failing = sorted(ground.evidence, key=unfit)[:LOOKED_AT]
+    ran = {line for number in failing for line in lines[number]}
+    working = sorted(ground.working, key=lambda number: len(ran.difference(lines[number])))[:LOOKED_AT]
+    return [(cases[n], outputs[n]) for n in failing], [(cases[n], outputs[n]) for n in working]
+
+
 def repairs(
-    ground: SuspectFile, order: Callable[[], Iterable[RankedEdit]], benches: Benches, effort: Effort
+    ground: SuspectFile,
+    order: Callable[[SearchBudget], Iterable[RankedEdit]],
+    benches: Benches,
+    effort: Effort,
 ) -> Repairs:
     """Of these edits those that are worth a replay.
 
@@ -271,17 +310,17 @@ def sorted_out(brief: Brief, tried: BenchResult) -> tuple[tuple[int, ...], tuple
 def _proposals(
     brief: Brief,
     search: Search,
-    order: Callable[[], Iterable[RankedEdit]],
+    order: Callable[[SearchBudget], Iterable[RankedEdit]],
     benches: Sequence[Bench],
     about: SearchFindings,
     effort: Effort,
 ) -> tuple[list[Proposal], Search]:
     """From full fixes; where there is none, perhaps from those that pass some of the evidence."""
     full = search
-    found = search.run(order(), benches)
+    found = search.run(order(search.meter), benches)
     if not found and effort.partial and len(search.plan.evidence) > 1:
         search = replace(search, partial=True, meter=replace(search.meter, cpu_s=PARTIAL * effort.cpu_s))
-        found = search.run(order(), benches)
+        found = search.run(order(search.meter), benches)
     if not found:
         return [], full
     old = benches[0].try_source(brief.source, cases=search.plan.generated).outputs

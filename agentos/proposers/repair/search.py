@@ -119,7 +119,8 @@ class Search:
                 yield ranked, source
 
     def _hopeless(self, ranked: RankedEdit) -> bool:
-        return self.meter.spent or ranked.probability < self._best * self.hopeless
+        turn = ranked.probability if ranked.turn is None else ranked.turn
+        return self.meter.spent or turn < self._best * self.hopeless
 
     def _new(self, ranked: RankedEdit) -> str | None:
         """The program after the edit; None when it is none, or had its turn."""

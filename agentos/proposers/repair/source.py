@@ -216,7 +216,7 @@ class Program:
     def _region(self, edit: CodeEdit) -> tuple[int, int, ast.stmt | None]:
         """Offsets of the smallest statement that holds the whole edit, only its head where that is enough."""
         first, last = min(s.start for s in edit.splices), max(s.end for s in edit.splices)
-        holder = self._holder(first, last, whole=all(s.expression for s in edit.splices))
+        holder = self.holder(first, last, whole=all(s.expression for s in edit.splices))
         if holder is None:
             cuts = self._cuts
             below = bisect_right(cuts, first) - 1
@@ -232,7 +232,7 @@ class Program:
         """Where the head of the statement ends whose body begins with ``first``, decorators included."""
         return self._starts[first_line(first) - 1]
 
-    def _holder(self, first: int, last: int, *, whole: bool) -> ast.stmt | None:
+    def holder(self, first: int, last: int, *, whole: bool) -> ast.stmt | None:
         """The smallest statement around these offsets; they may be all of it only if ``whole``."""
         found: ast.stmt | None = None
         at = bisect_right(self._tops, first)
@@ -253,7 +253,7 @@ class Program:
         self, edit: CodeEdit, start: int, end: int, holder: ast.stmt | None, *, parenthesised: bool
     ) -> str:
         """The text from ``start`` to ``end`` after the edit, such that it can be parsed alone."""
-        text = _spliced(self.data[start:end], edit, parenthesised=parenthesised, base=start)
+        text = spliced(self.data[start:end], edit, parenthesised=parenthesised, base=start)
         if holder is None:
             return text
         if end < self.span(holder)[1]:
@@ -261,7 +261,7 @@ class Program:
         return _placed(text.removeprefix("el") if text.startswith("elif") else text, holder.col_offset)
 
     def _spliced(self, edit: CodeEdit, *, parenthesised: bool) -> str:
-        return _spliced(self.data, edit, parenthesised=parenthesised)
+        return spliced(self.data, edit, parenthesised=parenthesised)
 
     @cached_property
     def functions(self) -> tuple[ast.FunctionDef, ...]:
@@ -292,7 +292,7 @@ def is_atom(text: str) -> bool:
         return False
 
 
-def _spliced(data: bytes, edit: CodeEdit, *, parenthesised: bool, base: int = 0) -> str:
+def spliced(data: bytes, edit: CodeEdit, *, parenthesised: bool, base: int = 0) -> str:
     """The text after the edit; ``data`` begins at the offset ``base`` of the file."""
     for splice in sorted(edit.splices, key=lambda s: s.start, reverse=True):
         wrap = parenthesised and splice.expression and not is_atom(splice.text)

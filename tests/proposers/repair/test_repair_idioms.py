@@ -7,7 +7,7 @@ import re
 import pytest
 
 from agentos.proposers.repair.places import edits_of
-from agentos.proposers.repair.reading.given import GivenNames
+from agentos.proposers.repair.reading.failures import GivenNames
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program
 
@@ -47,6 +47,32 @@ FAULTS = {
     "two marks": ("", "return a.startswith('#')", "'#'", "('#', ';')"),
     "break": ("", "for x in a:\n    if x:\n        break\nreturn b", "break", "continue"),
     "moved far": ("", "a += 1\nb += 1\nif b:\n    b = a\nreturn b", "    a += 1\n", ""),
+    "the step back": ("", "if a:\n    b += 2\nreturn b", "    b += 2\n", "    b += 2\n    else:\n        b -= 2\n"),
+    "begun again otherwise": (
+        "",
+        "c = 0\nfor x in a:\n    if x:\n        c += 1\nreturn c",
+        "            c += 1\n",
+        "            c += 1\n        else:\n            c = 0\n",
+    ),
+    "begun in each round": (
+        "",
+        "c = 0\nfor x in a:\n    c += x\n    b.append(c)\nreturn b",
+        "    c = 0\n    for x in a:\n",
+        "    for x in a:\n        c = 0\n",
+    ),
+    "caught in a loop": (
+        "",
+        "c = 0\nfor x in a:\n    c += int(x)\nreturn c",
+        "        c += int(x)\n",
+        "        try:\n            c += int(x)\n        except ValueError:\n            continue\n",
+    ),
+    "caught as elsewhere": (
+        "def g(x):\n    try:\n        return int(x)\n    except TypeError:\n        return -1\n",
+        "c = int(a)\nreturn c",
+        "    c = int(a)\n    return c",
+        "    try:\n        c = int(a)\n    except TypeError:\n        return -1\n    return c",
+    ),
+    "handed on": ("def g(x, b=0):\n    return x + b\n", "return g(a)", "    return g(a)", "    return g(a, b=b)"),
     "the last group": (
         "",
         "c = []\nd = []\nfor x in a:\n    if x:\n        c.append(d)\n    d = [x]\nreturn c",

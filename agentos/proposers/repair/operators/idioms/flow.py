@@ -279,3 +279,95 @@ def ordered_otherwise(site: EditSite) -> Iterator[CodeEdit]:
             for moved in ([texts[index], *rest], [*rest, texts[index]]):
                 if moved != texts:
                     yield site.edit(f"{opening}{', '.join(moved)}{closing}", "order", 0.5)
+
+
+# What a statement does where its condition does not hold, or where it raises; what a call hands on.
+
+
+UNDONE = {ast.Add: "-", ast.Sub: "+"}
+
+
+def otherwise(site: EditSite) -> Iterator[CodeEdit]:
+    """An ``else`` that mirrors its ``if``: the opposite step, or the value that the variable began with."""
+    node = site.node
+    if not isinstance(node, ast.If) or node.orelse or node not in block_of(site) or len(node.body) > 2:
+        return
+    indent = " " * node.col_offset
+    if not site.text(node).startswith("if"):
+        return
+    for step in node.body:
+        target: ast.expr | None = step.target if isinstance(step, ast.AugAssign) else None
+        if isinstance(step, ast.Assign) and len(step.targets) == 1:
+            target = step.targets[0]
+        if not isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
+            continue
+        name, found = site.text(target), dict.fromkeys(_beginnings(site, target))
+        if isinstance(step, ast.AugAssign) and type(step.op) in UNDONE:
+            found[f"{name} {UNDONE[type(step.op)]}= {site.text(step.value)}"] = None
+        for text in found:
+            both = f"{site.text(node)}\n{indent}else:\n{indent}    {text}"
+            yield CodeEdit((Splice(*site.program.span(node), both, expression=False),), "otherwise", 0.5)
+
+
+def _beginnings(site: EditSite, target: ast.expr) -> Iterator[str]:
+    """Assignments of constants to it elsewhere in the function."""
+    name = site.text(target)
+    for other in site.facts.nodes_in(site.function):
+        if (
+            isinstance(other, ast.Assign)
+            and isinstance(other.value, ast.Constant | ast.List | ast.Dict)
+            and any(site.text(each) == name for each in other.targets)
+        ):
+            yield f"{name} = {site.text(other.value)}"
+
+
+def begun_inside(site: EditSite) -> Iterator[CodeEdit]:
+    """A start value that is set before a loop, set at the start of each round: alone, or once more."""
+    node, block = site.node, block_of(site)
+    if not isinstance(node, ast.Assign) or node not in block:
+        return
+    for loop in block[block.index(node) + 1 :]:
+        if isinstance(loop, ast.For | ast.While) and loop.body[0].lineno > loop.lineno:
+            inside = before(site, loop.body[0], site.text(node))
+            yield CodeEdit((gone(site, node), inside), "statement moved in", 0.7)
+
+
+def caught(site: EditSite) -> Iterator[CodeEdit]:
+    """What may raise, caught as the file catches elsewhere, or left out of a loop."""
+    node = site.node
+    if not isinstance(node, ast.Assign | ast.Expr | ast.AugAssign) or node not in block_of(site):
+        return
+    handlers = [each for each in site.program.nodes(ast.ExceptHandler) if each.type is not None]
+    types = dict.fromkeys(site.text(each.type) for each in handlers if each.type is not None)
+    ways = dict.fromkeys(
+        site.text(each.body[0])
+        for each in handlers
+        if isinstance(each.body[0], SIMPLE) and site.visible(each.body[0])
+    )
+    if _in_loop(site):
+        ways.setdefault("continue")
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        ways |= dict.fromkeys(f"{node.targets[0].id} = {value}" for value in ("None", "0", "''"))
+    indent = " " * node.col_offset
+    inner = site.text(node).replace("\n", "\n    ")
+    for kind in (*types, *(each for each in ("ValueError", "KeyError") if each not in types)):
+        for way in ways:
+            text = f"try:\n{indent}    {inner}\n{indent}except {kind}:\n{indent}    {way}"
+            splice = Splice(*site.program.span(node), text, expression=False)
+            yield CodeEdit((splice,), "caught", 0.3 if kind in types else 0.1)
+
+
+def passed_on(site: EditSite) -> Iterator[CodeEdit]:
+    """A parameter that the called function has and the caller knows by the same name, handed on."""
+    node = site.node
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return
+    called = next((f for f in site.program.functions if f.name == node.func.id), None)
+    if called is None or any(keyword.arg is None for keyword in node.keywords):
+        return
+    positional = [*called.args.posonlyargs, *called.args.args][len(node.args) :]
+    present = {keyword.arg for keyword in node.keywords}
+    visible = {name.rpartition(".")[2]: name for name in site.variables()}
+    for parameter in (*positional, *called.args.kwonlyargs):
+        if parameter.arg in visible and parameter.arg not in present:
+            yield _with(site, node, f"{parameter.arg}={visible[parameter.arg]}", "passed on")
