@@ -20,7 +20,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentos.domain import Evidence, Json, Run, Task, Trial, digest, is_reference
+from agentos.domain import (
+    RUNNING_STATES,
+    Evidence,
+    EvolutionState,
+    Json,
+    Run,
+    Task,
+    Trial,
+    digest,
+    is_reference,
+)
 from agentos.errors import NotFound, Unavailable
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, faults
 from agentos.ledger.blobs import BlobStore
@@ -97,6 +107,10 @@ class LedgerSnapshot(Reader):
         return faults(self.entries(), self._kept, noted)
 
 
+# States in which no edit is proposed any more.
+_OVER = frozenset(EvolutionState) - RUNNING_STATES - {EvolutionState.AWAITING_CONSENT}
+
+
 @dataclass(slots=True)
 class AuditedDigests:
     """What all entries say, by subject; of several on one the newest."""
@@ -153,6 +167,7 @@ def rows_faults(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     looks = [
         _sealed(reader, log),  # first, as it names a row that cannot be read
         _runs(reader, log),
+        _unfinished(reader),
         _tasks(reader),
         _flags(reader, log),
         _spoken(reader, log),
@@ -203,6 +218,12 @@ def _runs(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     )
 
 
+def _unfinished(reader: LedgerSnapshot) -> Iterator[str]:
+    for name, result, body in reader.rows("SELECT id, result, body FROM run WHERE seq IS NULL"):
+        if result is not None or data_of(body).get("outcome") is not None:
+            yield f"the run {name} has an outcome, and never ended"
+
+
 def _tasks(reader: LedgerSnapshot) -> Iterator[str]:
     for name, key, body in reader.rows("SELECT id, task_key, body FROM task"):
         try:
@@ -218,6 +239,11 @@ def _tasks(reader: LedgerSnapshot) -> Iterator[str]:
     )
     for run_id, task_id in reader.rows(lost):
         yield f"the run {run_id}: its task {task_id} is gone, or asks for other work"
+    other = (
+        "SELECT run.id, run.task_id FROM run JOIN task ON task.id = run.task_id WHERE task.share <> run.share"
+    )
+    for run_id, task_id in reader.rows(other):
+        yield f"the task {task_id} is hidden now, or shown, and was not when {run_id} ran"
 
 
 def _flags(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
@@ -316,6 +342,12 @@ def _sets(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
                 yield f"{count - len(texts)} of {count} rows in {table} of {evolution_id} are gone (entry {seq})"
             elif of_set(texts[:count]) != sha256:
                 yield f"the rows in {table} of {evolution_id} are not those that entry {seq} of the audit log was made of"
+            elif table == "candidate" and len(texts) > count and log.evolutions.get(evolution_id) in _OVER:
+                yield f"{len(texts) - count} rows in candidate of {evolution_id} came after it had ended (entry {seq})"
+    for name, evolution_id in reader.rows("SELECT id, evolution_id FROM attestation"):
+        own = f"att-{evolution_id.removeprefix('evo-')}"
+        if name not in (own, f"{own}-replay"):
+            yield f"the attestation {name} of {evolution_id} is none that this program makes"
 
 
 # --- blobs ------------------------------------------------------------------------------------

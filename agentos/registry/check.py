@@ -75,6 +75,21 @@ def check_newest(repository: Repository) -> Report:
     return Report(0, tuple(faults), tuple(warnings), repaired)
 
 
+def tampered(repository: Repository) -> Iterator[str]:
+    """Tags that were moved to other commits, and objects that stand in for others: no program of ours makes these.
+
+    Looks only; a tag that a kill left unwritten is for ``check`` to make up.
+    """
+    for ref in repository.git.references:
+        if ref.startswith("refs/replace/"):
+            yield f"the registry has {ref}, by which git shows another object in the place of one"
+    for commit in versions.line(repository):
+        for resource, number, _ in versions.versions_of(commit):
+            version = versions.get(repository, resource, number)
+            if version is not None and version.commit != str(commit.id):
+                yield f"the tag {resource}@{number} does not agree with commit {commit.id}"
+
+
 def leftovers(repository: Repository, now: float | None = None) -> list[Path]:
     """Lock files and half-written objects of writers that were killed (older than an hour)."""
     before = (time.time() if now is None else now) - STALE_S

@@ -332,6 +332,12 @@ class Registry:
 
         return check(self.repository)
 
+    def tampered(self) -> list[str]:
+        """What no program of ours makes; see check.tampered."""
+        from agentos.registry.check import tampered
+
+        return list(tampered(self.repository))
+
     def check_newest(self) -> Report:
         """Look at what is served and the newest commits alone; see check.check_newest."""
         from agentos.registry.check import check_newest

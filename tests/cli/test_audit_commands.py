@@ -261,6 +261,84 @@ def test_rows_made_up(agentos: Agentos, home: Home, table: str) -> None:
     assert any(wanted in fault for fault in faults(agentos))
 
 
+def added(home: Home, table: str, **over: object) -> None:
+    """One more row, a copy of the newest under another id."""
+    with opened(home) as connection:
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        row = dict(zip(columns, connection.execute(f"SELECT * FROM {table}").fetchall()[-1], strict=True))
+        new = f"{row['id']}x"
+        row["body"] = kept(plain(row["body"]).replace(row["id"], new))
+        row |= {"id": new, "no" if table == "run" else "seq": 9_999, **over}
+        marks = ", ".join("?" * len(row))
+        connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
+
+
+def moved_tag(home: Home) -> None:
+    """The newest version's tag, made to say what the one before it was made of."""
+    registry = Registry(home.registry)
+    git = registry.repository.git
+    (promotion,) = registry.promotions()
+    path = "/".join(PATH.split("/")[:2])
+    old, new = sorted(ref for ref in git.references if ref.startswith(f"refs/tags/{path}@"))[-2:]
+    assert str(git[git.references[new].target].target) == promotion.snapshot.commit
+    git.references.create(new, git.references[old].target, force=True)
+
+
+def replaced_object(home: Home) -> None:
+    registry = Registry(home.registry)
+    (parent,) = registry.repository.commit(registry.stable().commit).parent_ids
+    registry.repository.git.references.create(f"refs/replace/{registry.stable().commit}", parent)
+
+
+def hidden_now(home: Home) -> None:
+    with opened(home) as connection:
+        connection.execute("UPDATE task SET share = 'hold-out' WHERE id = 'task-1'")
+
+
+def changed(table: str, **over: Any) -> Callable[[Home], None]:
+    def work(home: Home) -> None:
+        rewritten(home, table, ids(home, table)[0], lambda it: it.update(over))
+
+    return work
+
+
+# What somebody may try who wants an edit promoted, or to look well afterwards -> what is said of it.
+TAMPERED: dict[str, tuple[Callable[[Home], None], str]] = {
+    "a run with an outcome that never ended": (
+        lambda home: added(home, "run", seq=None, attempt=7),
+        "has an outcome, and never ended",
+    ),
+    "a shown task hidden": (hidden_now, "is hidden now, or shown, and was not when"),
+    "a candidate after the end": (lambda home: added(home, "candidate"), "came after it had ended"),
+    "a better attestation": (
+        lambda home: added(home, "attestation"),
+        "is none that this program makes",
+    ),
+    "an attestation that says something else": (changed("attestation", verdict="x"), "rows in attestation"),
+    "a tag on another commit": (moved_tag, "tag"),
+    "an object in the place of another": (replaced_object, "by which git shows another object"),
+    "a candidate that was found before its tasks": (changed("candidate", known_tasks=7), "rows in candidate"),
+    "a candidate that edits nothing": (changed("candidate", edited=[]), "rows in candidate"),
+    "a candidate of a person's": (changed("candidate", proposer="person"), "rows in candidate"),
+    "a trial of other work": (changed("trial", work="x"), "rows in trial"),
+    "a trial that reached more": (changed("trial", reached=["x"]), "rows in trial"),
+    "a trial on another machine": (changed("trial", host="x"), "rows in trial"),
+    "an evolution that hid something": (changed("evolution", held_back=["task-1"]), "the evolution evo-"),
+    "a consent that lasts": (
+        changed("consent", expires_at="2099-01-01T00:00:00+00:00"),
+        "the consent consent-",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", TAMPERED)
+def test_a_second_look_at_what_can_be_tampered_with(agentos: Agentos, home: Home, way: str) -> None:
+    tamper, says = TAMPERED[way]
+    tamper(home)
+    found = faults(agentos)
+    assert any(says in fault for fault in found), found
+
+
 def test_what_a_task_asked_for(agentos: Agentos, home: Home) -> None:
     rewritten(home, "task", "task-0", lambda it: it.update(checks=[]))
     assert any("the task task-0: what it asks for" in fault for fault in faults(agentos))

@@ -61,7 +61,7 @@ def verify_home(home: Home, noted: Sequence[Noted] = ()) -> AuditReport:
         promotions: Sequence[Promotion] = ()
         try:
             promotions = registry.promotions()
-            faults += promotion_faults(reader, promotions, home.ledger)
+            faults += [*promotion_faults(reader, promotions, home.ledger), *registry.tampered()]
         except AgentOSError as error:
             faults.append(f"the registry: {error}")
         return AuditReport(

@@ -188,6 +188,16 @@ def test_root_of_a_user_namespace_is_told_from_root() -> None:
     assert done.stdout.strip().endswith(",userns")
 
 
+def test_who_hides_which_user_namespace_it_is_in_is_told_from_root() -> None:
+    code = "from agentos.evolver.promote.consent import person; print(person())"
+    script = f'mount -t tmpfs none /proc && exec "{sys.executable}" -c "{code}"'
+    command = ["unshare", "--user", "--mount", "--map-root-user", "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("no user namespaces here, or none that may mount")
+    assert done.stdout.strip().endswith(",userns")
+
+
 @pytest.mark.parametrize(("inode", "said"), [(0xEFFFFFFD, False), (0xEFFFFFFE, True), (None, False)])
 def test_the_first_user_namespace_is_known_by_its_number(
     monkeypatch: pytest.MonkeyPatch, inode: int | None, said: bool
