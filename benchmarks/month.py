@@ -1,6 +1,6 @@
 """A month of work on one home, driven by a clock: what it leaves on disk, and how fast it answers then.
 
-python benchmarks/month.py [--days 30] [--tasks 1000] [--evolutions 20] [--boxes 60] [--svg FILE] [--json FILE]
+python benchmarks/month.py [--days 30] [--tasks 1000] [--evolutions 20] [--boxes 60] [--marks DAY...] [--svg FILE] [--json FILE]
 
 Runs and evolutions are recorded through the product's own code, on days that pass at once: tasks by
 ``Ledger.add_past`` (the run, six steps, an input of 2 KB for every second and an output of 1 KB for every fourth),
@@ -243,6 +243,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=1000, help="a day")
     parser.add_argument("--evolutions", type=int, default=20, help="a day")
     parser.add_argument("--boxes", type=int, default=60, help="tasks in real boxes at each mark")
+    parser.add_argument("--marks", type=int, nargs="*", help="days after which it is measured, beside the last")
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--on", type=Path, help="a folder on the disk that is to be measured")
@@ -258,7 +259,8 @@ def main() -> None:
 
     month = Month(home.root, Registry(home.registry))
     marks = [mark(home, 0, 0, 0, given.boxes)]
-    wanted = {day for day in (3, 7, 14, 21, 30, 60, 90, 180, 365) if day < given.days} | {given.days}
+    days = (3, 7, 14, 21, 30, 60, 90, 180, 365) if given.marks is None else given.marks
+    wanted = {day for day in days if day < given.days} | {given.days}
     for day in range(1, given.days + 1):
         store.datetime = Clock  # type: ignore[misc]
         Clock.at = first + timedelta(days=day - 1)

@@ -107,7 +107,7 @@ def tree_faults(repository: Repository, tree: pygit2.Oid, changed: Collection[Re
             continue
         odd = reading.odd_entries(repository, tree, str(resource))
         files = reading.files(repository, tree, str(resource))
-        found = odd or examine(resource, files).faults or wheels.faults(files)
+        found = odd or examine(resource, files).faults or wheels.faults(files) or _not_text(resource, files)
         faults += [f"{resource}: {fault}" for fault in found]
     try:
         reading.parse_pins(reading.files(repository, tree, PINS_FILE).get(PINS_FILE, b""))
@@ -118,6 +118,17 @@ def tree_faults(repository: Repository, tree: pygit2.Oid, changed: Collection[Re
     if not faults and any(resource.kind in CONCERNED for resource in changed):
         faults += form_faults(repository, tree, changed)
     return faults
+
+
+def _not_text(resource: ResourceId, files: Mapping[str, bytes]) -> list[str]:
+    """That a prompt or memory is none: asked of what is written alone, for an earlier release let it in."""
+    if resource.kind not in (Kind.PROMPT, Kind.MEMORY):
+        return []
+    try:
+        files.get(f"{resource}/{MAIN_FILE[resource.kind]}", b"").decode()
+    except UnicodeDecodeError as error:
+        return [f"{MAIN_FILE[resource.kind]} is not UTF-8 text (byte {error.start})"]
+    return []
 
 
 def reference_faults(repository: Repository, tree: pygit2.Oid | str) -> list[str]:

@@ -212,8 +212,9 @@ def examine(id: ResourceId, files: Mapping[str, bytes]) -> Examination:
     description, settings = "", dict[str, Json]()
     if not skill:
         document = _document(root, files, notes)
-        settings = settings_of(id.kind, document, notes)
-        description = notes.text(DOCUMENT, "description", document.get("description"), DESCRIPTION_MAX)
+        settings = settings_of(id.kind, document or {}, notes)
+        if document is not None:
+            description = notes.text(DOCUMENT, "description", document.get("description"), DESCRIPTION_MAX)
     elif root + main in files:
         description, settings = examine_skill(id.name, files[root + main], notes)
     tools = tuple(sorted(path for path in files if _defines_tool(path, files[path])))
@@ -284,17 +285,20 @@ def _text(name: str, content: bytes, notes: ReadingNotes) -> str | None:
         return None
 
 
-def _document(root: str, files: Mapping[str, bytes], notes: ReadingNotes) -> dict[str, Json]:
+def _document(root: str, files: Mapping[str, bytes], notes: ReadingNotes) -> dict[str, Json] | None:
+    """What it says; None where it says nothing that can be read."""
     if root + DOCUMENT not in files:
         if not any(fault == f"{DOCUMENT} is missing" for fault in notes.faults):
             notes.faults.append(f"{DOCUMENT} is missing")
         return {}
     text = _text(DOCUMENT, files[root + DOCUMENT], notes)
+    if text is None:
+        return None
     try:
-        return tomllib.loads(text or "")
+        return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         notes.faults.append(f"{DOCUMENT} is not TOML: {error}")
-        return {}
+        return None
 
 
 # --- source files -----------------------------------------------------------------------------

@@ -86,6 +86,28 @@ def test_edit_from_a_file_log_diff_and_revert(registry: Registry, tmp_path: Path
         call("revert", "memory/default@1.1.0", "--to", "1.0.0")
 
 
+def test_an_edit_says_what_it_does_not_know_and_refuses_what_nobody_can_read(
+    registry: Registry, tmp_path: Path
+) -> None:
+    file = tmp_path / "new"
+    file.write_text('description = "x"\nnet = "yes"\n')
+    assert "unknown key 'net'" in call("edit", "environment/default", "--file", str(file))
+    file.write_bytes(b"# Lessons\n\xff\xfe")
+    with pytest.raises(Invalid, match=r"memory.md is not UTF-8 text \(byte 10\)"):
+        call("edit", "memory/default", "--file", str(file))
+    with pytest.raises(Invalid, match=r"prompt.md is not UTF-8 text \(byte 10\)"):
+        call("edit", "prompt/default/prompt.md", "--file", str(file))
+    file.write_text("description = \n")
+    with pytest.raises(Invalid, match="is not TOML") as refused:
+        call("edit", "agent/default", "--file", str(file))
+    assert "must be a text" not in str(refused.value), "one fault is told once"
+    file.write_bytes(b'description = "\xff"')
+    with pytest.raises(Invalid, match="not UTF-8") as refused:
+        call("edit", "agent/default", "--file", str(file))
+    assert "must be a text" not in str(refused.value)
+    assert registry.files(registry.stable(), TEXT)[TEXT] == b"# Lessons\n"
+
+
 def test_edit_in_an_editor_and_of_a_folder(
     registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, is_dataclass
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentos import domain
@@ -132,6 +132,7 @@ def test_the_dictionary_stays_what_it_was() -> None:
     assert said == "4c5dd86683ee8528ef6831724f0412f4bcb2fd454abcfa26a6aa0447bc6775f5"
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(min_size=200) | st.text(alphabet='{}":,', min_size=200))
 def test_what_is_kept_reads_as_it_was(text: str) -> None:
     packed = kept(text)

@@ -199,6 +199,7 @@ def edit(
 ) -> None:
     """Change a resource in your editor (or from --file); it becomes a new version."""
     from agentos.registry.git.reading import readable
+    from agentos.resources import examine
 
     registry = _open()
     resource, path = registry_edit.place(name)
@@ -213,6 +214,9 @@ def edit(
     confirm("Make this a new version?", yes=yes or file is not None)
     registry.commit(changes, reason or f"Edit {resource}", "edit", base=base, author=registry_edit.author())
     _say_now(registry, [resource])
+    if stands := registry.files(registry.stable(), str(resource)):
+        for warning in examine(resource, stands).warnings:
+            print_text(warning, "yellow")
 
 
 @app.command("revert")
