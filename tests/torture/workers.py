@@ -1,6 +1,7 @@
 """Workers, the control process and the connections between them, killed, stopped and cut while tasks run on three workers.
 
-Every task must come to its end with the right answer, once, and what it asks of the outside be asked at most once.
+Every task must come to its end with the right answer, once, and what it asks of the outside be asked at most once. Where
+libfaketime is installed one worker's clock is ten minutes ahead; as root, the disk of a worker's notes fills up.
 
     python -m tests.torture.workers --faults 40
 """
@@ -14,13 +15,14 @@ import random
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -42,6 +44,10 @@ from tests.command_server import Command, command_server
 
 LOST_S = 5
 _DOUBT = "may or may not have happened"
+_LONG_S = 60.0
+_CLOCK = sorted(map(str, Path("/usr/lib").glob("*/faketime/libfaketime.so.1")))
+_AHEAD = "three"  # whose clock is ten minutes ahead
+_ROOM = 256 << 10  # bytes of a worker's notes, where that can be arranged
 _KIT = Path(__file__).parent.parent / "daemon" / "kit"
 _OUTSIDE = '''"""Tells the outside its number, once."""
 
@@ -85,7 +91,7 @@ class Wire:
     """A relay between workers and the control process, which can be cut and held up."""
 
     def __init__(self, to: int) -> None:
-        self._to, self._pairs, self._held = to, set[socket.socket](), False
+        self._to, self._pairs, self._held = to, set[socket.socket](), 0
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port = self._door.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -98,9 +104,9 @@ class Wire:
 
     def hold(self, seconds: float) -> None:
         """Nothing gets through, and nobody is told."""
-        self._held = True
+        self._held += 1
         time.sleep(seconds)  # how long the network is away
-        self._held = False
+        self._held -= 1
 
     def close(self) -> None:
         self._door.close()
@@ -143,8 +149,10 @@ class Cluster:
     told: Counter[str] = field(default_factory=Counter)
     url: str = ""
     daemon: Command | None = None
-    workers: dict[str, Command] = field(default_factory=dict)
+    workers: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    wires: dict[str, Wire] = field(default_factory=dict)
+    ahead: bool = False  # whether a worker's clock is
 
     def start_daemon(self) -> None:
         _forget(self.daemon)
@@ -157,14 +165,33 @@ class Cluster:
                 self.home, name, tokens.TokenRole.WORKER.scopes, 1, datetime.now(UTC)
             )[1]
         more = [word for label in labels for word in ("--label", label)]
-        words = ["worker", "--join", f"http://127.0.0.1:{self.wire.port}", "--boxes", str(boxes), *more]
-        words += ["--state", str(self.place / "state" / name)]
+        wire = self.wires.get(name, self.wire)
+        words = ["worker", "--join", f"http://127.0.0.1:{wire.port}", "--boxes", str(boxes), *more]
+        words += ["--state", str(self.state(name))]
         environment = self._environment | {
             "AGENTOS_WORKER_TOKEN": self.texts[name],
             "AGENTOS_HOME": "/nonexistent",
         }
         _forget(self.workers.get(name))
-        self.workers[name] = command_server().start(*words, env=environment, quiet=True)
+        if self.ahead and name == _AHEAD:
+            environment |= {"LD_PRELOAD": _CLOCK[0], "FAKETIME": "+10m", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+            command = [sys.executable, "-m", "agentos", *words]
+            self.workers[name] = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        else:
+            self.workers[name] = command_server().start(*words, env=environment, quiet=True)
+
+    def state(self, name: str) -> Path:
+        """Where a worker keeps its notes."""
+        return self.place / "state" / name
+
+    def fill(self, name: str, seconds: float) -> None:
+        """No room on the disk of its notes; only where that is one of its own."""
+        filling = self.state(name) / "filling"
+        with suppress(OSError), filling.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        time.sleep(seconds)  # how long there is no room
+        filling.unlink(missing_ok=True)
 
     @property
     def _environment(self) -> dict[str, str]:
@@ -188,7 +215,8 @@ class Cluster:
             process.kill()
             process.wait(60)
             _forget(process)
-        self.wire.close()
+        for wire in (self.wire, *self.wires.values()):
+            wire.close()
 
 
 def _forget(process: Command | None) -> None:
@@ -267,6 +295,32 @@ def torture(made: Cluster, faults: int, seed: int) -> Done:
     """So many faults over tasks that keep three workers busy; then all of it must come right."""
     dice, began, struck = random.Random(seed), time.monotonic(), Counter[str]()
     names = ["one", "two", "three"]
+    kinds = ["worker killed", "worker stopped", "worker paused", "cut", "network away", "control killed"]
+    kinds += ["all cut", "network long away"]
+    made.ahead = bool(_CLOCK)
+    made.wires = {name: Wire(made.port) for name in names}
+    with ExitStack() as mounted:
+        if os.geteuid() == 0:
+            for name in names:
+                mounted.enter_context(_small_disk(made.state(name)))
+            kinds.append("disk full")
+        return _tortured(made, faults, dice, began, struck, names, kinds)
+
+
+@contextmanager
+def _small_disk(place: Path) -> Iterator[None]:
+    place.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_ROOM}", "tmpfs", place], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", place], check=False)
+
+
+def _tortured(
+    made: Cluster, faults: int, dice: random.Random, began: float, struck: Counter[str],
+    names: list[str], kinds: list[str],
+) -> Done:  # fmt: skip
     made.start_daemon()
     for name in names:
         made.start_worker(name)
@@ -284,13 +338,11 @@ def torture(made: Cluster, faults: int, seed: int) -> Done:
                 ledger.add_task(made_task, Share.OPEN, TaskState.QUEUED)
                 added[made_task.id] = number
             time.sleep(dice.uniform(0.0, 1.0))  # the moment, not a wait
-            what = dice.choice(
-                ["worker killed", "worker stopped", "worker paused", "cut", "network away", "control killed"]
-            )
+            what = dice.choice(kinds)
             _strike(made, what, dice.choice(names), dice)
             struck[what] += 1
             print(f"{fault + 1}/{faults} {what}", file=sys.stderr)
-    comes(lambda: made.there() == set(names), "all workers are back", 120)
+    comes(lambda: made.there() == set(names), "all workers are back", 180)
     with closing(Reader(made.home.ledger)) as reader:
         comes(
             lambda: not any(reader.tasks(state) for state in (TaskState.QUEUED, TaskState.RUNNING)),
@@ -313,9 +365,16 @@ def _strike(made: Cluster, what: str, name: str, dice: random.Random) -> None:
         )
         worker.send_signal(signal.SIGCONT)
     elif what == "cut":
-        made.wire.cut()
+        made.wires[name].cut()
+    elif what == "all cut":
+        for wire in made.wires.values():
+            wire.cut()
     elif what == "network away":
-        made.wire.hold(dice.choice([1.0, LOST_S + 3.0]))
+        made.wires[name].hold(dice.choice([1.0, LOST_S + 3.0]))
+    elif what == "network long away":  # the others go on meanwhile, and what strikes them
+        threading.Thread(target=made.wires[name].hold, args=(_LONG_S,), daemon=True).start()
+    elif what == "disk full":
+        made.fill(name, dice.uniform(0.5, 3.0))
     else:
         assert made.daemon is not None
         made.daemon.kill()
@@ -345,7 +404,9 @@ def _counted(
         worker.send_signal(signal.SIGTERM)
         if worker.wait(60):
             wrong.append(f"the worker {name} ended with {worker.returncode}")
-        wrong += [f"left by {name}: {one.what}" for one in leftovers(made.place / "state" / name)]
+        with suppress(TimeoutError):  # what it had dies with it, which takes the kernel a moment
+            comes(lambda name=name: not leftovers(made.state(name)), "nothing is left", 10)
+        wrong += [f"left by {name}: {one.what}" for one in leftovers(made.state(name))]
     return Done(struck, len(added), runs, lost, twice, doubts, wrong, time.monotonic() - began)
 
 
