@@ -67,8 +67,8 @@ def daemon(agentos: Agentos, model: str) -> Iterator[None]:
             policy += SERVED
         (agentos.home / "policy.toml").write_text(policy)
         furnish(agentos)
+        stack.callback(agentos, "daemon", "stop", "--now")  # before the start, which may be interrupted too
         agentos("daemon", "start")
-        stack.callback(agentos, "daemon", "stop", "--now")
         yield
 
 

@@ -292,3 +292,12 @@ def test_what_is_hardly_believed_in_is_not_what_nobody_weighed() -> None:
     pair = both_edits(first, first)
     assert 0 < pair.weight < 0.0005
     assert 0 < pair.prior <= PAIR_MAX
+
+
+def test_a_condition_turned_around_is_unsure_and_below_what_is_promoted_alone(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    cases = [case("t1", True, x="a", y="b"), case("t2", False, x="b", y="b"), case("t3", True, x="c", y="b")]
+    made = list(RepairProposer(benches, 1).propose(brief("def probe(x, y):\n    return x == y\n", cases)))
+    turned = [each for each in made if "Unsure" in each.cause]
+    assert turned
+    assert turned[0] is made[0]
+    assert all(0 < each.prior < Policy().replay.prior_min for each in turned)

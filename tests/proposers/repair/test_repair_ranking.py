@@ -16,7 +16,7 @@ from agentos.proposers.repair.prior import (
     totals,
     weighed,
 )
-from agentos.proposers.repair.ranking import hypotheses, oddities
+from agentos.proposers.repair.ranking import hypotheses, oddities, turns_a_condition
 from agentos.proposers.repair.search import Plausible
 from agentos.proposers.repair.source import CodeEdit, Program, Splice
 
@@ -133,3 +133,16 @@ def test_what_leaves_fewer_of_the_evidences_exceptions_comes_first_with_its_own_
     )
     assert [each.best for each in found] == [whole, likely]
     assert found[0].share == pytest.approx(0.1), "so that the other is known to be a rival"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "turned"),
+    [
+        ("a == b", "a != b", True), ("a < b", "a >= b", True), ("a", "not a", True), ("not a", "a", True),
+        ("a in b", "a not in b", True), ("a < b", "a <= b", False), ("a == b", "a == c", False),
+        ("a == b and c", "a != b and not c", False), ("a == b", "a != c", False), ("f(a)", "f(a, b)", False),
+    ],
+)  # fmt: skip
+def test_a_condition_that_became_its_opposite_is_told(old: str, new: str, turned: bool) -> None:
+    one, other = (f"def f(a, b, c):\n    if {test}:\n        return 1\n" for test in (old, new))
+    assert turns_a_condition(one, other) is turned
