@@ -7,8 +7,41 @@ from enum import StrEnum
 
 
 class RefusalKind(StrEnum):
-    """What stands in the way of a promotion, of an approval or of a roll-back."""
+    """What stands in the way of a trial, of a promotion, of an approval or of a roll-back."""
 
+    # of an edit's text: it is not tried
+    UNUSABLE = "unusable"  # its proposer says so
+    SURFACE = "surface"  # another file, or more of it, than an evolution may edit
+    PINNED = "pinned"  # a resource that no evolution touches
+    TEXT = "text"  # a secret, what no reader sees, or no text of its kind
+    CONTRACT = "contract"  # it breaks that of a tool or of a harness
+    EXPECTED = "expected"  # it holds an answer that a check expects
+    RAISED = "raised"  # it gets past the raise that is the failure
+    TAKEN_NAME = "taken_name"  # its tool would be called in another's place
+    TAKEN_BACK = "taken_back"  # it was rolled back before
+    # of its trials: no promotion
+    OVER_FITTED = "over_fitted"
+    BY_NAME = "by_name"  # it goes by what identifies a task
+    PLUGINS = "plugins"  # of several versions: its trials cannot be compared
+    COSTLY = "costly"
+    MEMORY_HARMS = "memory_harms"  # what passes with nothing remembered fails with it
+    MEMORY_IDLE = "memory_idle"  # what it repairs passes with nothing remembered as well
+    DICTATED = "dictated"  # different answers became one
+    UNMEASURED = "unmeasured"
+    # of its trials: a person is asked
+    UNCHECKED = "unchecked"  # its only gain is work without checks
+    PARTIAL = "partial"  # it mends few of the tasks that it was found for
+    FEW_GUARDS = "few_guards"
+    UNGUARDED = "unguarded"  # some of it ran in no guard
+    UNLIKELY = "unlikely"  # by how faults are mended, or by its search's belief
+    UNMENDED = "unmended"  # the failure is still there
+    BREAKS = "breaks"  # it ends where its base answers
+    BROAD = "broad"  # it changes most answers
+    LOOSENED = "loosened"
+    UNREAD = "unread"  # a name that nothing reads with it either
+    AMBIGUOUS = "ambiguous"
+    WORN_OUT = "worn_out"  # the hold-out, by candidates before it
+    LOST = "lost"  # fresh tasks pass on its base and cannot be replayed with it
     # of the evolution
     NO_CANDIDATE = "no_candidate"
     NOT_WAITING = "not_waiting"  # it awaits no person's word

@@ -20,6 +20,7 @@ from agentos.domain import (
     Evidence,
     Evolution,
     EvolutionState,
+    Refusal,
     Result,
     SafetyRate,
     Trial,
@@ -230,8 +231,9 @@ def try_candidate(parts: CycleContext, candidate_id: str, sets: TaskSets) -> str
         return standing[-1].decision.value  # an older version judged it, whose steps were others
     candidate, fitted = _beside_what_was_shown(parts, candidate, sets)
     if reason := fitted or in_breach(parts, candidate):
-        said = {"candidate": candidate.id, "reason": reason}
-        parts.audit.note("candidate.screened", evolution.id, said, (replace(candidate, screened=reason),))
+        said = {"candidate": candidate.id, "reason": reason.reason}
+        screened = replace(candidate, screened=reason.reason)
+        parts.audit.note("candidate.screened", evolution.id, said, (screened,))
         return SCREENED
     replay_candidate(parts, evolution, candidate, with_inherited(parts, evolution, candidate, sets))
     replay_control(parts, evolution, candidate, trials_of(parts, candidate))
@@ -250,7 +252,7 @@ def try_candidate(parts: CycleContext, candidate_id: str, sets: TaskSets) -> str
 
 def _beside_what_was_shown(
     parts: CycleContext, candidate: Candidate, sets: TaskSets
-) -> tuple[Candidate, str]:
+) -> tuple[Candidate, Refusal | None]:
     """The candidate with what was seen of it on generated inputs, and why it is refused for that, if it is."""
     behaviour, fitted = behaves(parts, candidate, sets)
     if behaviour != candidate.behaviour:
@@ -284,12 +286,8 @@ def conclude(parts: CycleContext, evolution_id: str, candidate_ids: list[str], d
         parts.move(evolution, EvolutionState.CANNOT_FIX, _nothing_to_try(parts, evolution), end=True)
     elif Decision.HOLD.value in decisions:
         held = candidate_ids[decisions.index(Decision.HOLD.value)]
-        parts.move(
-            replace(evolution, candidate_id=held),
-            EvolutionState.HELD,
-            verdict_on(parts, held).reasons[0],
-            end=True,
-        )
+        why = verdict_on(parts, held).reasons[0]
+        parts.move(replace(evolution, candidate_id=held), EvolutionState.HELD, why, end=True)
     else:
         _end_without_any(parts, evolution, candidate_ids)
     return ""

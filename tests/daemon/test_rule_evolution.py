@@ -181,12 +181,16 @@ def test_a_rule_that_would_hold_back_good_runs_gets_no_trial(place: Place, text:
         edit = Proposal("", "a rule", "by hand", {path: text}, "", (), ())
         with offline_context(place.home) as parts:
             assert good_runs(parts, evolution.base)
-            assert says in rule_fault(parts, evolution, edit)
+            refused = rule_fault(parts, evolution, edit)
+            assert refused
+            assert says in refused.reason
             found = Proposal("", "", "", candidate.edit.files, "", (), ())
             assert not rule_fault(parts, evolution, found)
             look_back = replace(parts.policy.look_back, rules_min=4)
             parts = replace(parts, policy=replace(parts.policy, look_back=look_back))
-            assert "fewer than 4 runs" in rule_fault(parts, evolution, found)
+            refused = rule_fault(parts, evolution, found)
+            assert refused
+            assert "fewer than 4 runs" in refused.reason
 
 
 def test_approved_it_refuses_the_call_in_the_next_run(place: Place) -> None:

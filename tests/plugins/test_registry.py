@@ -232,19 +232,23 @@ def test_a_screen_rule_refuses_or_asks_whatever_it_does(
     install({"agentos.screen_rules": {"twos": "own:Rule"}}, own=LOOK.format(effect=effect, body=body))
     said = refusal(guard(old, new, screen), screen, Tier.MEDIUM)
     assert bool(said) is refuses
-    assert "twos (mine 1.2)" in asked(old, new, screen)
-    assert not refuses or "twos (mine 1.2)" in said
+    asking = asked(old, new, screen)
+    assert asking
+    assert "twos (mine 1.2)" in asking.reason
+    assert said is None or "twos (mine 1.2)" in said.reason
     assert new == {"skill/a/a.py": "x = 2\n"}
 
 
 def test_a_screen_rule_that_does_not_load_asks(install: Install) -> None:
     install({"agentos.screen_rules": {"twos": "own:Rule"}}, own="raise RuntimeError")
-    assert "a screen rule is not in force" in asked(*EDIT, Policy().screen)
+    asking = asked(*EDIT, Policy().screen)
+    assert asking
+    assert "a screen rule is not in force" in asking.reason
 
 
 def test_a_screen_rule_finds_nothing_where_there_is_nothing(install: Install) -> None:
     install({"agentos.screen_rules": {"twos": "own:Rule"}}, own=LOOK.format(effect="ask", body="return []"))
-    assert asked(*EDIT, Policy().screen) == ""
+    assert asked(*EDIT, Policy().screen) is None
 
 
 def test_a_kind_of_check_that_is_gone_judges_nothing(install: Install) -> None:

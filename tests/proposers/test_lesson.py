@@ -21,6 +21,7 @@ from agentos.domain import (
     Limits,
     MemoryProposal,
     Outcome,
+    RefusalKind,
     Reply,
     ResourceId,
     Result,
@@ -315,7 +316,9 @@ def test_a_lesson_that_gives_an_answer_away_is_screened() -> None:
     cheat = {"operation": "ADD", "lesson": "When asked for a, answer 12.34."}
     (made,) = _proposed(Scripted([cheat]), _brief())
     checks = [check for seen in MIXED for check in seen.task.checks]
-    assert "expected value" in screen({PATH: "# Lessons\n"}, made.files, checks, SurfacePolicy())
+    refused = screen({PATH: "# Lessons\n"}, made.files, checks, SurfacePolicy())
+    assert refused
+    assert refused.kind is RefusalKind.EXPECTED
 
 
 def test_what_a_run_wished_to_be_remembered_is_tried_without_a_model() -> None:

@@ -116,7 +116,7 @@ def test_what_two_tasks_did_alike_becomes_a_page() -> None:
     assert "11.25" not in page
     resource = ResourceId(Kind.SKILL, "convert-amount")
     assert examine(resource, {path: page.encode()}).faults == ()
-    assert screen({}, made.files, [], SurfacePolicy()) == ""
+    assert screen({}, made.files, [], SurfacePolicy()) is None
 
 
 def test_an_agent_that_follows_rules_is_led_to_the_first_tool() -> None:

@@ -215,7 +215,7 @@ def _fault(
     if old.strip() and not new.strip():
         return "nothing is left of it"
     if fault := fault_of_text(_text_of(memory), old, new, checks, parts.policy.surface):
-        return fault
+        return fault.reason
     return "; ".join(examine(memory, files).faults)
 
 

@@ -51,27 +51,35 @@ def verdict_on(parts: RollBackContext, candidate_id: str) -> Verdict:
 
 
 def why_asked(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
-    """Why the policy may not consent to this edit and a person is asked; None where it may."""
-    if parts.policy.consent.asks(tier_of(candidate.manifest.files)):
-        return Refusal(RefusalKind.TIER, "the policy asks a person for this tier")
-    trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
-    told = asked(_sources(parts, candidate), candidate.edit.files, parts.policy.screen)
-    open_questions = doubts(candidate, trials, parts.policy)
-    if not told and not open_questions:
+    """Why the policy may not consent to this edit and a person is asked; None where it may.
+
+    Of the kind of the first reason, but DOUBT for what its trials leave open.
+    """
+    asked_for = _questions(parts, candidate)
+    if not asked_for:
         return None
-    kind = RefusalKind.SCREEN if told else RefusalKind.DOUBT
-    return Refusal(kind, "; ".join([told, *open_questions] if told else open_questions))
+    first = asked_for[0].kind
+    kind = first if first in (RefusalKind.TIER, RefusalKind.SCREEN) else RefusalKind.DOUBT
+    return Refusal(kind, "; ".join(question.reason for question in asked_for))
 
 
 def why_waiting(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
     """As ``why_asked``, to whoever waits for it: where nothing but fresh work is wanted, that this would do."""
-    asked_for = why_asked(parts, candidate)
+    if [question.kind for question in _questions(parts, candidate)] != [RefusalKind.FRESH]:
+        return why_asked(parts, candidate)
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
+    resources = sorted({"/".join(path.split("/")[:2]) for path in candidate.edit.files})
     fresh = fresh_work(candidate, trials, parts.policy)
-    if asked_for is not None and fresh.missing and fresh.doubts() == [asked_for.reason]:
-        resources = sorted({"/".join(path.split("/")[:2]) for path in candidate.edit.files})
-        return Refusal(RefusalKind.FRESH, fresh.waits_for(", ".join(resources)))
-    return asked_for
+    return Refusal(RefusalKind.FRESH, fresh.waits_for(", ".join(resources)))
+
+
+def _questions(parts: ConsentContext, candidate: Candidate) -> list[Refusal]:
+    """What a person is asked about. Of a tier that the policy leaves to people nothing else is asked."""
+    if parts.policy.consent.asks(tier_of(candidate.manifest.files)):
+        return [Refusal(RefusalKind.TIER, "the policy asks a person for this tier")]
+    trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
+    told = asked(_sources(parts, candidate), candidate.edit.files, parts.policy.screen)
+    return [*([told] if told else []), *doubts(candidate, trials, parts.policy)]
 
 
 def _sources(parts: ConsentContext, candidate: Candidate) -> dict[str, str]:
@@ -108,17 +116,19 @@ def approve(parts: ConsentContext, evolution: Evolution, principal: str, given: 
     return _store(parts, candidate, principal, given)
 
 
-def _measured_otherwise(parts: PromotionContext, candidate: Candidate) -> str:
-    """Why its trials say nothing any more, the base's among them; "" where they do."""
+def _measured_otherwise(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
+    """Why its trials say nothing any more, the base's among them; None where they do."""
     own = parts.records.find(Trial, evolution_id=candidate.evolution_id)
     trials = [trial for trial in own if trial.candidate_id in ("", candidate.id)]
     tried_in = {(trial.sandbox, trial.image) for trial in trials if trial.image and trial.candidate_id}
     if any(parts.image_of(sandbox) != image for sandbox, image in tried_in):
-        return "the sandbox is not made of what it was when this was tried"
+        told = "the sandbox is not made of what it was when this was tried"
+        return Refusal(RefusalKind.STALE, told)
     for host in sorted({trial.host for trial in trials} - {""}):
         if why := parts.distrusted(host):
-            return f"the worker {host} measured some of it, and is distrusted: {why}"
-    return ""
+            told = f"the worker {host} measured some of it, and is distrusted: {why}"
+            return Refusal(RefusalKind.STALE, told)
+    return None
 
 
 def settle_overtaken(parts: PromotionContext, evolution: Evolution) -> bool:
@@ -183,7 +193,7 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
     base, snapshot = stands_on(candidate)
     if not is_overtaken(parts, candidate):  # by itself before a kill, or by others
         if why := _measured_otherwise(parts, candidate):
-            return _stale(parts, evolution, why)
+            return _stale(parts, evolution, why.reason)
         if not _may_drive(parts, candidate):
             raise PromotionRefused(
                 RefusalKind.UNPROBED, f"{candidate.id} changes what runs are driven by, and passed no probe."

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from agentos.domain import Behaviour, Candidate, Json, Task, canonical
+from agentos.domain import Behaviour, Candidate, Json, Refusal, RefusalKind, Task, canonical
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static.text_lint import leaves
 from agentos.evolver.policy import ReplayPolicy
@@ -69,11 +69,13 @@ class ObservedBehaviour:
     path: str = ""  # of the tool
 
 
-def behaves(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> tuple[Behaviour | None, str]:
-    """What people are shown of it, and why it is refused ("" if not); None where nothing can be run."""
+def behaves(
+    parts: BehaviourContext, candidate: Candidate, sets: TaskSets
+) -> tuple[Behaviour | None, Refusal | None]:
+    """What people are shown of it, and why it is refused; None where nothing can be run."""
     seen = _run(parts, candidate, sets)
     if seen is None:
-        return None, ""
+        return None, None
     old = {path: _text(parts, candidate, path) for path in candidate.edit.files}
     written = {
         value
@@ -87,7 +89,9 @@ def behaves(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> tu
         if path.endswith(".py")
         for name in newly_named(old[path], text)
     }
-    why = _by_names(seen) or fitted(seen, written, bool(named & _HASHES), parts.policy.replay)
+    by_names = _by_names(seen)
+    fits = "" if by_names else fitted(seen, written, bool(named & _HASHES), parts.policy.replay)
+    why = by_names or fits
     taken = [loosened(old[path], text) for path, text in candidate.edit.files.items() if path.endswith(".py")]
     told = replace(_told(seen, parts.policy.replay), loosened=next(filter(None, taken), ""))
     if not why and set(candidate.edit.files) == {seen.path}:
@@ -102,7 +106,8 @@ def behaves(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> tu
             unread=unread(old[seen.path], candidate.edit.files[seen.path]),
             share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
         )
-    return told, why
+    kind = RefusalKind.BY_NAME if by_names else RefusalKind.OVER_FITTED
+    return told, Refusal(kind, why) if why else None
 
 
 def fitted(seen: ObservedBehaviour, written: set[str], hashes: bool, rules: ReplayPolicy) -> str:

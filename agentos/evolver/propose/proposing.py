@@ -20,6 +20,8 @@ from agentos.domain import (
     Kind,
     Layer,
     Manifest,
+    Refusal,
+    RefusalKind,
     Snapshot,
     digest,
     is_memory,
@@ -150,10 +152,10 @@ def why_fixed(parts: ProposalContext, site: EditTarget) -> str:
 
 def _refusal(
     parts: ProposalContext, evolution: Evolution, brief: Brief, proposal: Proposal, rank: int
-) -> str:
-    """Why a proposal is not worth a trial, "" when it is."""
+) -> Refusal | None:
+    """Why a proposal is not worth a trial, None when it is."""
     if proposal.unusable:
-        return proposal.unusable
+        return Refusal(RefusalKind.UNUSABLE, proposal.unusable)
     old = {
         path: text
         for path, text in ((path, _text_at(parts, evolution, path)) for path in proposal.files)
@@ -163,7 +165,7 @@ def _refusal(
     reason = screen(old, proposal.files, checks, parts.policy.surface)
     return (
         reason
-        or parts.taken_back(proposal.files)
+        or _taken_back(parts, proposal)
         or rule_fault(parts, evolution, proposal)
         or _pinned(parts, evolution, proposal)
         or defused(old, proposal.files, brief.faults, checked=bool(checks))
@@ -172,18 +174,23 @@ def _refusal(
     )
 
 
-def _pinned(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> str:
-    """Why one of the resources that it touches beside the site's may not be touched, "" when all may."""
+def _taken_back(parts: ProposalContext, proposal: Proposal) -> Refusal | None:
+    why = parts.taken_back(proposal.files)
+    return Refusal(RefusalKind.TAKEN_BACK, why) if why else None
+
+
+def _pinned(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> Refusal | None:
+    """Why one of the resources that it touches beside the site's may not be touched, None when all may."""
     touched = {"/".join(path.split("/")[:2]) for path in proposal.files}
     there = {str(name) for name in parts.snapshots.names(evolution.base)}
     for resource in sorted(touched & there):
         if reason := parts.evolvable.may_evolve(parse_id(resource)):
-            return reason
-    return ""
+            return Refusal(RefusalKind.PINNED, reason)
+    return None
 
 
-def _shadowing(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> str:
-    """Why a new tool would be called in another's place, "" when none would.
+def _shadowing(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> Refusal | None:
+    """Why a new tool would be called in another's place, None when none would.
 
     A task names a tool without saying whose it is, and a tool of its own goes before one of a skill: so a
     new one would stand in for what may be pinned.
@@ -194,8 +201,9 @@ def _shadowing(parts: ProposalContext, evolution: Evolution, proposal: Proposal)
         if resource.kind in (Kind.TOOL, Kind.SKILL):
             for path in filter(is_tool_file, parts.snapshots.files(evolution.base, str(resource))):
                 if new := made.get(tool_name(path)):
-                    return f"{new}: there is a tool {tool_name(path)} already ({path})"
-    return ""
+                    told = f"{new}: there is a tool {tool_name(path)} already ({path})"
+                    return Refusal(RefusalKind.TAKEN_NAME, told)
+    return None
 
 
 def _evidence_tasks(brief: Brief) -> Iterator[str]:
@@ -209,7 +217,7 @@ def _text_at(parts: ProposalContext, evolution: Evolution, path: str) -> str | N
     return content.decode("utf-8", "replace") if content is not None else None
 
 
-def _guarded(parts: ProposalContext, evolution: Evolution, proposal: Proposal, rank: int) -> str:
+def _guarded(parts: ProposalContext, evolution: Evolution, proposal: Proposal, rank: int) -> Refusal | None:
     """Why the guards refuse the edit; what they only mark is noted for whoever is asked to consent."""
     base = _sources(parts, evolution, proposal)
     found = guard(base, proposal.files, parts.policy.screen)
@@ -292,9 +300,10 @@ def _store(
     evolution: Evolution,
     evidence: Evidence,
     layer: Layer,
-    made: tuple[int, str, Proposal, str],
+    made: tuple[int, str, Proposal, Refusal | None],
 ) -> Candidate:
-    rank, proposer, proposal, reason = made
+    rank, proposer, proposal, refused = made
+    reason = refused.reason if refused else ""
     manifest = Manifest(
         evidence_id=evidence.id,
         cause=proposal.cause,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from agentos.domain import IMPORT, Check, Evolution, Kind, Result, Snapshot
+from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind, Result, Snapshot
 from agentos.errors import Invalid, Unavailable
 from agentos.evolver.find.mining import is_open
 from agentos.evolver.guards.static.edit import read
@@ -88,33 +88,36 @@ DANGEROUS = frozenset(
 
 def screen(
     old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Check], surface: SurfacePolicy
-) -> str:
-    """Why the edit from ``old`` to ``new`` (path -> text) is refused, "" when it is not.
+) -> Refusal | None:
+    """Why the edit from ``old`` to ``new`` (path -> text) is refused, None when it is not.
 
     ``checks`` are the evidence's: an edit that writes one of their expected values into the source
     repairs the test, not the tool.
     """
     if len(new) > surface.max_files:
-        return f"it touches {len(new)} files, at most {surface.max_files} are allowed"
+        told = f"it touches {len(new)} files, at most {surface.max_files} are allowed"
+        return Refusal(RefusalKind.SURFACE, told)
     if why := weakened(old, dict(new)):
-        return why
+        return Refusal(RefusalKind.RULE, why)
     for path, text in new.items():
         before = old.get(path)
         reason = _path_fault(path, surface) or _size_fault(before, text, surface)
         if not path.endswith(".py"):
             reason = reason or fault_of_text(path, before or "", text, checks, surface)
-            reason = reason or (_document_fault(before, text) if path.startswith("harness/") else "")
+            reason = reason or (_document_fault(before, text) if path.startswith("harness/") else None)
         else:
             reason = reason or _source_fault(path, before, text, checks, tool=not path.startswith("harness/"))
         if reason:
-            return f"{path}: {reason}"
-    return ""
+            return Refusal(reason.kind, f"{path}: {reason.reason}")
+    return None
 
 
-def _path_fault(path: str, surface: SurfacePolicy) -> str:
+def _path_fault(path: str, surface: SurfacePolicy) -> Refusal | None:
     if path_fault(path):
-        return "not a plain registry path"
-    return "" if is_on(surface.allow, path) else f"outside the surface ({', '.join(surface.allow)})"
+        return Refusal(RefusalKind.SURFACE, "not a plain registry path")
+    if is_on(surface.allow, path):
+        return None
+    return Refusal(RefusalKind.SURFACE, f"outside the surface ({', '.join(surface.allow)})")
 
 
 def is_on(surface: Sequence[str], path: str) -> bool:
@@ -122,54 +125,59 @@ def is_on(surface: Sequence[str], path: str) -> bool:
     return any(fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for pattern in surface)
 
 
-def _size_fault(old: str | None, new: str, surface: SurfacePolicy) -> str:
+def _size_fault(old: str | None, new: str, surface: SurfacePolicy) -> Refusal | None:
     if old is None:
-        lines = len(new.splitlines())
-        most = surface.max_new_lines
-        return f"a new file of {lines} lines, at most {most} are allowed" if lines > most else ""
+        lines, most = len(new.splitlines()), surface.max_new_lines
+        told = f"a new file of {lines} lines, at most {most} are allowed"
+        return Refusal(RefusalKind.SURFACE, told) if lines > most else None
     before, after = old.splitlines(), new.splitlines()
     blocks = difflib.SequenceMatcher(None, before, after).get_opcodes()
     changed = sum(end - start + to - since for tag, start, end, since, to in blocks if tag != "equal")
     if changed == 0:
-        return "it changes nothing"
+        return Refusal(RefusalKind.SURFACE, "it changes nothing")
     if changed > surface.max_changed_lines:
-        return f"it changes {changed} lines, at most {surface.max_changed_lines} are allowed"
-    return ""
+        told = f"it changes {changed} lines, at most {surface.max_changed_lines} are allowed"
+        return Refusal(RefusalKind.SURFACE, told)
+    return None
 
 
-def _document_fault(old: str | None, new: str) -> str:
+def _document_fault(old: str | None, new: str) -> Refusal | None:
     """Of a harness' document an edit may raise the form of memories that it reads, and nothing else."""
     if old is None:
-        return "a harness of its own is for people to add"
+        return Refusal(RefusalKind.SURFACE, "a harness of its own is for people to add")
     before, after = tomllib.loads(old), tomllib.loads(new)
     changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     others = [key for key in changed if key != "state"]
-    return f"it changes {', '.join(others)}; only 'state' may change in it" if others else ""
+    if not others:
+        return None
+    return Refusal(RefusalKind.SURFACE, f"it changes {', '.join(others)}; only 'state' may change in it")
 
 
-def _source_fault(path: str, old: str | None, new: str, checks: Sequence[Check], *, tool: bool) -> str:
+def _source_fault(
+    path: str, old: str | None, new: str, checks: Sequence[Check], *, tool: bool
+) -> Refusal | None:
     """``old`` is None for a new file, which has a contract to state, not to keep."""
     try:
         before, after = parse(old or ""), parse(new)
     except (SyntaxError, ValueError, RecursionError) as error:
-        return f"not valid Python: {error}"
+        return Refusal(RefusalKind.TEXT, f"not valid Python: {error}")
     secret = SECRET.search(new)
     if secret and secret.group() not in (old or ""):
-        return "it holds what looks like a secret"
-    if old is None:
-        stated = dict(_contract(after))
-        missing = [name for name in ("TOOL", "Input", "Output", "run") if tool and name not in stated]
-        fault = f"a tool without {missing[0]}" if missing else ""
-        if tool and "'secrets'" in stated.get("TOOL", ""):
-            fault = "a new tool asks for secrets, which is for people to add"
-    else:
-        fault = _contract_fault(before, after) if tool else ""
-    return (
-        fault
-        or _new_names_fault(before, after)
-        or (_handler_fault(before, after) if old is not None else "")
-        or _constant_fault(path, old or "", new, checks)
-    )
+        return Refusal(RefusalKind.TEXT, "it holds what looks like a secret")
+    contract = (_stated_fault(after) if old is None else _contract_fault(before, after)) if tool else ""
+    starts = _new_names_fault(before, after) or (_handler_fault(before, after) if old is not None else "")
+    if contract or starts:
+        return Refusal(RefusalKind.CONTRACT if contract else RefusalKind.SCREEN, contract or starts)
+    return _constant_fault(path, old or "", new, checks)
+
+
+def _stated_fault(after: ast.Module) -> str:
+    """What a new tool lacks, or has and may not."""
+    stated = dict(_contract(after))
+    if "'secrets'" in stated.get("TOOL", ""):
+        return "a new tool asks for secrets, which is for people to add"
+    missing = [name for name in ("TOOL", "Input", "Output", "run") if name not in stated]
+    return f"a tool without {missing[0]}" if missing else ""
 
 
 def _contract_fault(before: ast.Module, after: ast.Module) -> str:
@@ -230,13 +238,14 @@ def _handler_fault(before: ast.Module, after: ast.Module) -> str:
     return "it adds an except clause" if handlers(after) > handlers(before) else ""
 
 
-def _constant_fault(path: str, old: str, new: str, checks: Sequence[Check]) -> str:
+def _constant_fault(path: str, old: str, new: str, checks: Sequence[Check]) -> Refusal | None:
     written = newly_written(path, old, new)
     wanted = {as_one_text(value) for value in expected(checks)}
     hard_coded = {value for value in written & wanted if len(value.strip("'\"")) > 2}
-    return (
-        f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})" if hard_coded else ""
-    )
+    if not hard_coded:
+        return None
+    told = f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})"
+    return Refusal(RefusalKind.EXPECTED, told)
 
 
 def newly_written(path: str, old: str, new: str) -> set[str]:
@@ -310,8 +319,8 @@ def good_runs(parts: BriefContext, base: Snapshot) -> tuple[ObservedRun, ...]:
 _Rules = dict[str, tuple[RunRule, RunRule | None]]  # by path: as proposed, and as it stands
 
 
-def rule_fault(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> str:
-    """Why a rule of the proposal may not be tried, "" when all may; what was looked at is noted then."""
+def rule_fault(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> Refusal | None:
+    """Why a rule of the proposal may not be tried, None when all may; what was looked at is noted then."""
     rules: _Rules = {}
     for path in filter(is_rule_file, proposal.files):
         try:
@@ -319,10 +328,11 @@ def rule_fault(parts: ProposalContext, evolution: Evolution, proposal: Proposal)
             present = parts.snapshots.files(evolution.base, path).get(path)
             rules[path] = (rule, read_rule(path, present) if present is not None else None)
         except (Invalid, Unavailable) as error:
-            return f"{path}: {error}"
+            return Refusal(RefusalKind.RULE, f"{path}: {error}")
         if why := _untestable(rule):
-            return f"{path}: {why}"
-    return _alarms(parts, evolution, rules) if rules else ""
+            return Refusal(RefusalKind.RULE, f"{path}: {why}")
+    alarms = _alarms(parts, evolution, rules) if rules else ""
+    return Refusal(RefusalKind.RULE, alarms) if alarms else None
 
 
 def _alarms(parts: ProposalContext, evolution: Evolution, rules: _Rules) -> str:

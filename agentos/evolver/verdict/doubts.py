@@ -9,9 +9,20 @@ and policy, as the verdict is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from agentos.domain import Ambiguity, Arm, Behaviour, Candidate, EditedName, Result, Trial, TrialSet
+from agentos.domain import (
+    Ambiguity,
+    Arm,
+    Behaviour,
+    Candidate,
+    EditedName,
+    Refusal,
+    RefusalKind,
+    Result,
+    Trial,
+    TrialSet,
+)
 from agentos.evolver.policy import CHECKED, EDITION, STOOD, Policy
 from agentos.evolver.verdict.fresh import fresh_work, ran, reaches, split
 from agentos.evolver.verdict.overfitting import mended
@@ -20,61 +31,63 @@ from agentos.evolver.verdict.pairing import apart
 _NAMED = 3  # parts of an edit that a sentence names
 
 
-def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tuple[str, ...]:
-    """One sentence each; none where the policy may consent by itself."""
+def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tuple[Refusal, ...]:
+    """What a person is asked about; none where the policy may consent by itself."""
     if policy.edition < CHECKED:
         return ()
     compared, _ = split(trials)
     known = [trial for trial in compared if trial.arm is not Arm.CONTROL]
-    found = []
-    if _gains_unchecked(known):
-        found.append(
-            "its only gain is work without checks: it ends now, and nobody says that its answers are right"
-        )
-    if left := _leaves(candidate, known, policy):
-        found.append(left)
-    serving = guarding(candidate, known, policy.edition)
-    if len(serving) < (needed := max(1, policy.judge.min_tasks)):
-        found.append(_too_few(candidate, len(serving), needed))
-    if idle := idle_parts(candidate, known, policy.edition):
-        found.append(f"what it edits ran in no guard: {_listed(idle)}")
+    found = list(_of_trials(candidate, known, policy))
     if 0 < candidate.prior < policy.replay.prior_min:
-        found.append(
+        told = (
             f"it is far-fetched, 1 in {round(1 / candidate.prior):,} of all edits of its file by how faults are mended: "
             "among so many one may pass by luck"
         )
+        found.append(Refusal(RefusalKind.UNLIKELY, told))
     if candidate.behaviour is not None:
-        found += _of_behaviour(candidate.behaviour, policy, idle=bool(idle))
+        idle = any(doubt.kind is RefusalKind.UNGUARDED for doubt in found)
+        found += _of_behaviour(candidate.behaviour, policy, idle=idle)
     if policy.edition >= STOOD and (worn := worn_out(known, policy)):
         found.append(worn)
-    found += fresh_work(candidate, trials, policy).doubts()
-    return tuple(found)
+    return (*found, *fresh_work(candidate, trials, policy).doubts())
 
 
-def _of_behaviour(seen: Behaviour, policy: Policy, *, idle: bool) -> list[str]:
+def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> Iterator[Refusal]:
+    if _gains_unchecked(known):
+        told = "its only gain is work without checks: it ends now, and nobody says that its answers are right"
+        yield Refusal(RefusalKind.UNCHECKED, told)
+    if left := _leaves(candidate, known, policy):
+        yield left
+    serving = guarding(candidate, known, policy.edition)
+    if len(serving) < (needed := max(1, policy.judge.min_tasks)):
+        yield Refusal(RefusalKind.FEW_GUARDS, _too_few(candidate, len(serving), needed))
+    if idle := idle_parts(candidate, known, policy.edition):
+        yield Refusal(RefusalKind.UNGUARDED, f"what it edits ran in no guard: {_listed(idle)}")
+
+
+def _of_behaviour(seen: Behaviour, policy: Policy, *, idle: bool) -> Iterator[Refusal]:
     """``idle``: that something of it ran nowhere is said already."""
-    found = []
     if seen.unguarded and not idle:
-        found.append("no working call runs the lines that it changes, so nothing shows what it breaks there")
+        told = "no working call runs the lines that it changes, so nothing shows what it breaks there"
+        yield Refusal(RefusalKind.UNGUARDED, told)
     if seen.unmended:
-        found.append(f"the failure is still there for {seen.unmended}")
+        yield Refusal(RefusalKind.UNMENDED, f"the failure is still there for {seen.unmended}")
     if seen.breaks:
-        found.append(f"it ends where its base answers: {seen.breaks}")
+        yield Refusal(RefusalKind.BREAKS, f"it ends where its base answers: {seen.breaks}")
     if seen.broad:
-        found.append(
-            "it changes most of what the tool answers next to work that passes, which is not the repair of a slip"
-        )
+        told = "it changes most of what the tool answers next to work that passes, which is not the repair of a slip"
+        yield Refusal(RefusalKind.BROAD, told)
     if seen.loosened:
-        found.append(f"it takes away {seen.loosened}, and puts nothing in its place: what did that keep out?")
+        told = f"it takes away {seen.loosened}, and puts nothing in its place: what did that keep out?"
+        yield Refusal(RefusalKind.LOOSENED, told)
     if seen.unread:
-        found.append(f"nothing reads {seen.unread}, with it either: is that what is missing?")
+        told = f"nothing reads {seen.unread}, with it either: is that what is missing?"
+        yield Refusal(RefusalKind.UNREAD, told)
     if 0 < seen.share < policy.replay.share_min:
-        found.append(
-            f"of its search's belief in all edits that pass the known tasks it has {seen.share:.0%}: another one is likelier meant"
-        )
+        told = f"of its search's belief in all edits that pass the known tasks it has {seen.share:.0%}: another one is likelier meant"
+        yield Refusal(RefusalKind.UNLIKELY, told)
     if seen.ambiguity is not None:
-        found.append(_question(seen.ambiguity))
-    return found
+        yield Refusal(RefusalKind.AMBIGUOUS, _question(seen.ambiguity))
 
 
 def _question(found: Ambiguity) -> str:
@@ -85,15 +98,16 @@ def _question(found: Ambiguity) -> str:
     )
 
 
-def worn_out(trials: Iterable[Trial], policy: Policy) -> str:
-    """Why the hidden tasks tell nothing of it, "" where they do or there are none."""
+def worn_out(trials: Iterable[Trial], policy: Policy) -> Refusal | None:
+    """Why the hidden tasks tell nothing of it; None where they do or there are none."""
     looks = [trial.look for trial in trials if trial.set is TrialSet.HOLD_OUT and trial.look]
     most = policy.judge.hold_out_looks
     if not looks or min(looks) <= most:
-        return ""
-    return (
+        return None
+    told = (
         f"the hold-out is used up: {most} candidates of this failure were tried on each of its tasks before"
     )
+    return Refusal(RefusalKind.WORN_OUT, told)
 
 
 def _too_few(candidate: Candidate, there: int, needed: int) -> str:
@@ -169,14 +183,15 @@ def _gains_unchecked(trials: Sequence[Trial]) -> bool:
     return bool(gained) and not gained & known
 
 
-def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> str:
-    """That some of the evidence fails with it as before, "" where none does. What varies is judged by pairs."""
+def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Refusal | None:
+    """That some of the evidence fails with it as before; None where none does. What varies is judged by pairs."""
     own = [trial for trial in trials if trial.set is TrialSet.EVIDENCE and trial.candidate_id == candidate.id]
     aside = apart(trials) if own else frozenset[str]()
     ends = mended([trial for trial in own if trial.task_id not in aside], policy.judge)
     if sum(ends) >= policy.judge.unattended_share * len(ends):
-        return ""
-    return f"it mends {sum(ends)} of the {len(ends)} failing tasks that it was found for: is that the cause?"
+        return None
+    told = f"it mends {sum(ends)} of the {len(ends)} failing tasks that it was found for: is that the cause?"
+    return Refusal(RefusalKind.PARTIAL, told)
 
 
 def _share(passed: Sequence[bool]) -> float:

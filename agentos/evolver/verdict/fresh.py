@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from agentos.domain import Arm, Candidate, EditedName, Result, Trial, TrialSet
+from agentos.domain import Arm, Candidate, EditedName, Refusal, RefusalKind, Result, Trial, TrialSet
 from agentos.evolver.policy import Policy
 from agentos.evolver.verdict.overfitting import ROUNDING, mended
 from agentos.evolver.verdict.pairing import apart
@@ -81,18 +81,23 @@ class FreshWork:
         failing = "" if len(self.passed) < self.wanted else " that it fails now"
         return f"waits for you, or for {self.missing} more checked {tasks} of {resource}{failing} ({self.so_far})"
 
-    def doubts(self) -> list[str]:
-        """What fresh work says against it, or does not say for it yet, a sentence each."""
+    def doubts(self) -> list[Refusal]:
+        """What fresh work says against it, or does not say for it yet."""
         found = []
         if self.unmended and self.mended_alike < self.needed:
             found.append(
-                f"of fresh tasks that fail as the evidence did it mends {self.mended_alike}, where {self.needed} would be "
-                "the share that it mends of those that were shown"
+                Refusal(
+                    RefusalKind.UNMENDED,
+                    f"of fresh tasks that fail as the evidence did it mends {self.mended_alike}, where {self.needed} "
+                    "would be the share that it mends of those that were shown",
+                )
             )
         if self.lost:
-            found.append(f"{len(self.lost)} fresh tasks pass on its base and cannot be replayed with it")
+            told = f"{len(self.lost)} fresh tasks pass on its base and cannot be replayed with it"
+            found.append(Refusal(RefusalKind.LOST, told))
         if self.missing:
-            found.append(f"it rests on too little work that came after it was found: {self.so_far}")
+            told = f"it rests on too little work that came after it was found: {self.so_far}"
+            found.append(Refusal(RefusalKind.FRESH, told))
         return found
 
 

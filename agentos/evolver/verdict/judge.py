@@ -34,6 +34,8 @@ from agentos.domain import (
     Arm,
     Candidate,
     Decision,
+    Refusal,
+    RefusalKind,
     Result,
     SafetyRate,
     Trial,
@@ -204,26 +206,27 @@ def judge(
     # What fits only what was shown is not mended by more tasks. Rates that are undecided may still change.
     open_yet = decision is Decision.HOLD and not aside and bool(policy.judge.hidden_share)
     if (decision is Decision.PROMOTE or open_yet) and (fitted := over_fitted(trials, policy.judge)):
-        decision, reasons = Decision.REJECT, [fitted]
+        decision, reasons = Decision.REJECT, [fitted.reason]
     if named := goes_by_names(trials, policy):
-        decision, reasons = Decision.REJECT, [named, *(reasons if decision is Decision.REJECT else [])]
+        decision, reasons = Decision.REJECT, [named.reason, *(reasons if decision is Decision.REJECT else [])]
     if fresh.broken:
         told = f"{len(fresh.broken)} of {len(fresh.tried)} fresh tasks passed on the base and failed with it"
         decision, reasons = Decision.REJECT, [told, *(reasons if decision is Decision.REJECT else [])]
     if decision is Decision.PROMOTE and policy.edition < STOOD and (worn := worn_out(trials, policy)):
-        told = f"{worn}; new runs of other work with the same resource renew it, then reconsider"
+        told = f"{worn.reason}; new runs of other work with the same resource renew it, then reconsider"
         decision, reasons = Decision.HOLD, [told]  # since then a person is asked (``doubts``)
     if decision is Decision.PROMOTE and (found := held_against(candidate, trials, aside, policy)):
-        decision, reasons = found[0], [found[1]]
+        decision, reasons = found[0], [found[1].reason]
     if decision is Decision.PROMOTE and is_asked(candidate):
         reasons = [*reasons, *beside_nothing(candidate, trials)]
     if mixed := mixed_plugins(trials):
-        decision, reasons = Decision.HOLD, [mixed]
+        decision, reasons = Decision.HOLD, [mixed.reason]
     if rates and decision is Decision.PROMOTE:
         decision, said = safe(candidate, rates, policy.edition)
         reasons = [*reasons, *said] if decision is Decision.PROMOTE else [*said, *reasons]
     if decision is Decision.PROMOTE:
-        reasons = [*reasons, *(f"a person is asked: {doubt}" for doubt in doubts(candidate, every, policy))]
+        asked = [doubt.reason for doubt in doubts(candidate, every, policy)]
+        reasons = [*reasons, *(f"a person is asked: {reason}" for reason in asked)]
     known, name = checked(trials), f"verdict-{candidate.id.removeprefix('cand-')}"
     mended = [task_id for task_id in noisy.fixed if task_id in known or policy.edition < CHECKED]
     return Verdict(
@@ -253,7 +256,7 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
     if any((side := judged[trial.arm]) is None or trial.snapshot.tree != side.tree for trial in trials):
         return Decision.HOLD, ["some trials ran on other trees than the candidate's and its base's"]
     if mixed := mixed_plugins(trials):
-        return Decision.HOLD, [mixed]
+        return Decision.HOLD, [mixed.reason]
     aside = apart(both)
     if not aside:
         return _decide(flips(both), both, policy)
@@ -261,8 +264,8 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
     return _decide_both(flips(steady), steady, ruling(both, policy), policy)
 
 
-def mixed_plugins(trials: Iterable[Trial]) -> str:
-    """Which plug-in some of the trials were measured with in another version, "" where none: these cannot be compared.
+def mixed_plugins(trials: Iterable[Trial]) -> Refusal | None:
+    """Which plug-in some of the trials were measured with in another version: these cannot be compared.
 
     A side on which a plug-in had nothing to do (no answer, so nothing to judge) names none.
     """
@@ -270,8 +273,13 @@ def mixed_plugins(trials: Iterable[Trial]) -> str:
     for label in {label for trial in trials for label in trial.plugins}:
         versions.setdefault(label.partition(" (")[0], set()).add(label)
     mixed = sorted(label for labels in versions.values() if len(labels) > 1 for label in labels)
-    told = "its trials were measured with plug-ins of several versions and cannot be compared"
-    return f"{told}: {', '.join(mixed)}; `agentos evolution retry` measures anew" if mixed else ""
+    if not mixed:
+        return None
+    return Refusal(
+        RefusalKind.PLUGINS,
+        "its trials were measured with plug-ins of several versions and cannot be compared: "
+        f"{', '.join(mixed)}; `agentos evolution retry` measures anew",
+    )
 
 
 def recompute(
@@ -375,9 +383,8 @@ def _decide_beside(
         return Decision.HOLD, [
             f"{len(fixed)} tasks may pass with it by luck; {more} more trials of each would tell"
         ]
-    slow = _too_costly(trials, policy)
-    if slow:
-        return Decision.REJECT, [slow]
+    if slow := _too_costly(trials, policy):
+        return Decision.REJECT, [slow.reason]
     counts = {which: [flip for flip in table if flip.set is which] for which in COMPARED_SETS}
     mended = f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial"
     unsaid = f"{len(ended)} of {len(failing)} end with it and have no checks, which is no repair"
@@ -440,8 +447,8 @@ def _hold_out_sentence(hold_out: Sequence[Flip]) -> str:
     return f"{before} → {after} of {len(hold_out)} pass"
 
 
-def _too_costly(trials: Sequence[Trial], policy: Policy) -> str:
-    """A sentence when tasks that pass on both sides use much more CPU with the candidate."""
+def _too_costly(trials: Sequence[Trial], policy: Policy) -> Refusal | None:
+    """Where tasks that pass on both sides use much more CPU with the candidate."""
     spent: dict[Arm, dict[str, float]] = {Arm.BASE: {}, Arm.CANDIDATE: {}}
     for trial in trials:
         if trial.outcome.result is Result.PASSED:
@@ -452,5 +459,6 @@ def _too_costly(trials: Sequence[Trial], policy: Policy) -> str:
     after = sum(spent[Arm.CANDIDATE][task] for task in both)
     allowed = before * policy.judge.max_cpu_ratio + policy.judge.cpu_slack_s * len(both)
     if not both or after <= allowed:
-        return ""
-    return f"it uses {after:.2f} s of CPU where the base uses {before:.2f} s; {allowed:.2f} s are allowed"
+        return None
+    told = f"it uses {after:.2f} s of CPU where the base uses {before:.2f} s; {allowed:.2f} s are allowed"
+    return Refusal(RefusalKind.COSTLY, told)

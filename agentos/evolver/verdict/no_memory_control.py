@@ -21,11 +21,22 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from agentos.domain import COMPARED_SETS, Arm, Candidate, Decision, Result, Trial, TrialSet, is_memory
+from agentos.domain import (
+    COMPARED_SETS,
+    Arm,
+    Candidate,
+    Decision,
+    Refusal,
+    RefusalKind,
+    Result,
+    Trial,
+    TrialSet,
+    is_memory,
+)
 from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.verdict.sequential import Pair, log_e_above, log_e_below, tally, threshold
 
-ControlFinding = tuple[Decision, str]
+ControlFinding = tuple[Decision, Refusal]
 
 
 def is_asked(candidate: Candidate) -> bool:
@@ -50,7 +61,8 @@ def held_against(
     none = control_trials(candidate, trials)
     own = [trial for trial in trials if trial.arm is Arm.CANDIDATE and not trial.alike]
     if candidate.control is None or not none:
-        return Decision.HOLD, "it changes what is remembered, and its trials without any memory are missing"
+        missing = "it changes what is remembered, and its trials without any memory are missing"
+        return Decision.HOLD, Refusal(RefusalKind.UNMEASURED, missing)
     steady = [trial for trial in trials if trial.task_id not in varies and not trial.alike]
     pairs = {which: _pairs(none, own, which, varies) for which in COMPARED_SETS}
     harm = _steady_harm(steady, none) or _varying_harm(pairs, policy.judge)
@@ -75,21 +87,22 @@ def beside_nothing(candidate: Candidate, trials: Sequence[Trial]) -> list[str]:
 # --- tasks of which every flip counts ---------------------------------------------------------
 
 
-def _steady_harm(steady: Sequence[Trial], none: Sequence[Trial]) -> str:
-    """A sentence when a guard or hold-out task passes with none and not with the candidate."""
+def _steady_harm(steady: Sequence[Trial], none: Sequence[Trial]) -> Refusal | None:
+    """Where a guard or hold-out task passes with none and not with the candidate."""
     after = _passes(trial for trial in steady if trial.arm is Arm.CANDIDATE)
     without = _passes(trial for trial in none if trial.set is not TrialSet.EVIDENCE)
     worse = [
         task_id for task_id, passed in without.items() if passed and after.get(task_id, True) is not True
     ]
     if not worse:
-        return ""
+        return None
     hidden = {trial.task_id for trial in none if trial.set is TrialSet.HOLD_OUT}
     named = [task_id for task_id in worse if task_id not in hidden]
     which = ", ".join(
         [*named, *([f"{len(worse) - len(named)} of the hold-out"] if set(worse) & hidden else [])]
     )
-    return f"with nothing remembered at all {which} passes, and with it not: what is remembered does harm"
+    told = f"with nothing remembered at all {which} passes, and with it not: what is remembered does harm"
+    return Refusal(RefusalKind.MEMORY_HARMS, told)
 
 
 def _steady_credit(steady: Sequence[Trial], none: Sequence[Trial], rules: Judge) -> ControlFinding | None:
@@ -103,9 +116,10 @@ def _steady_credit(steady: Sequence[Trial], none: Sequence[Trial], rules: Judge)
     earned = [task_id for task_id in fixed if without.get(task_id) is False]
     if not fixed or len(earned) >= rules.min_fixed_share * len(failing):
         return None
-    return Decision.REJECT, (
+    return Decision.REJECT, Refusal(
+        RefusalKind.MEMORY_IDLE,
         f"{len(fixed) - len(earned)} of the {len(fixed)} tasks that it repairs pass with nothing remembered "
-        "as well: it outweighs a memory that hurts; take that one out instead"
+        "as well: it outweighs a memory that hurts; take that one out instead",
     )
 
 
@@ -134,16 +148,17 @@ def _pairs(
     return found
 
 
-def _varying_harm(pairs: Mapping[TrialSet, Mapping[str, Sequence[Pair]]], rules: Judge) -> str:
+def _varying_harm(pairs: Mapping[TrialSet, Mapping[str, Sequence[Pair]]], rules: Judge) -> Refusal | None:
     for which in (TrialSet.GUARD, TrialSet.HOLD_OUT):
         found = tally(pairs[which])
         if found.losses and log_e_below(found, 0.0) >= math.log(1 / rules.beta):
-            return (
+            return Refusal(
+                RefusalKind.MEMORY_HARMS,
                 f"{which.value}: with nothing remembered at all it passes oftener "
                 f"({found.losses:g} better and {found.wins:g} worse of {found.pairs:g} pairs): "
-                "what is remembered does harm"
+                "what is remembered does harm",
             )
-    return ""
+    return None
 
 
 def _varying_credit(
@@ -158,18 +173,20 @@ def _varying_credit(
         return None
     counts = f"{found.wins:g} better and {found.losses:g} worse of {found.pairs:g} pairs"
     if found.wins <= found.losses:
-        return Decision.REJECT, (
+        return Decision.REJECT, Refusal(
+            RefusalKind.MEMORY_IDLE,
             f"evidence: it passes no oftener than with nothing remembered at all ({counts}): "
-            "it outweighs a memory that hurts; take that one out instead"
+            "it outweighs a memory that hurts; take that one out instead",
         )
-    return Decision.HOLD, f"evidence: a gain over nothing remembered at all is not shown ({counts})"
+    open_yet = f"evidence: a gain over nothing remembered at all is not shown ({counts})"
+    return Decision.HOLD, Refusal(RefusalKind.MEMORY_IDLE, open_yet)
 
 
 # --- answers ----------------------------------------------------------------------------------
 
 
-def _dictated(none: Sequence[Trial], own: Sequence[Trial], rules: Judge) -> str | None:
-    """A sentence when tasks that none answers rightly in several ways get one and the same answer with it.
+def _dictated(none: Sequence[Trial], own: Sequence[Trial], rules: Judge) -> Refusal | None:
+    """Where tasks that none answers rightly in several ways get one and the same answer with it.
 
     One answer is given in ``one_answer`` of the trials, over ``answers_min`` tasks, where without memory none was
     given in more than ``several_answers`` of them.
@@ -185,9 +202,10 @@ def _dictated(none: Sequence[Trial], own: Sequence[Trial], rules: Judge) -> str 
     given = [trial for trial in own if trial.task_id in moved]
     if _commonest(given) < rules.one_answer or _commonest(without) > rules.several_answers:
         return None
-    return (
+    return Refusal(
+        RefusalKind.DICTATED,
         f"with it {len(moved)} tasks that pass by different answers without any memory get one and the same: "
-        "it seems to dictate an answer that their checks let pass; make the checks stricter, or accept it by hand"
+        "it seems to dictate an answer that their checks let pass; make the checks stricter, or accept it by hand",
     )
 
 

@@ -13,15 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence, Set
 
-from agentos.domain import Arm, Result, Trial, TrialSet
+from agentos.domain import Arm, Refusal, RefusalKind, Result, Trial, TrialSet
 from agentos.evolver.policy import STOOD, Judge, Policy
 from agentos.evolver.verdict.pairing import unsteady
 
 ROUNDING = 1e-9  # three thirds are a whole
 
 
-def over_fitted(trials: Iterable[Trial], rules: Judge) -> str:
-    """Why it mends only what was shown, "" where that cannot be said."""
+def over_fitted(trials: Iterable[Trial], rules: Judge) -> Refusal | None:
+    """Why it mends only what was shown; None where that cannot be said."""
     known = list(trials)
     own = [trial for trial in known if trial.arm is Arm.CANDIDATE]
     hidden = [trial for trial in own if trial.alike]
@@ -37,19 +37,20 @@ def over_fitted(trials: Iterable[Trial], rules: Judge) -> str:
             shown = [trial for trial in shown if trial.task_id not in paired] or shown
     before, after = mended(shown, rules), mended(hidden, rules)
     if not before or not after:
-        return ""
+        return None
     needed = math.floor(rules.hidden_share * sum(before) / len(before) * len(after) + ROUNDING)
     if sum(after) >= needed:
-        return ""
-    return (
+        return None
+    return Refusal(
+        RefusalKind.OVER_FITTED,
         f"{sum(before)} of {len(before)} tasks of the evidence that were shown pass with it, and {sum(after)} of "
         f"{len(after)} hidden tasks that fail alike, where {needed} would be the same share: it fits the tasks "
-        "that were shown, not what they have in common"
+        "that were shown, not what they have in common",
     )
 
 
-def _gains_less(trials: Sequence[Trial], paired: Set[str], rules: Judge) -> str:
-    """Why tasks that vary and are hidden gain less by it than those that were shown, "" where luck may do that.
+def _gains_less(trials: Sequence[Trial], paired: Set[str], rules: Judge) -> Refusal | None:
+    """Why tasks that vary and are hidden gain less by it than those that were shown; None where luck may do that.
 
     Of one task nobody can say that it is mended: a repair that lifts each from 0.3 to 0.7 mends half of them by
     any mark. So the gains are compared, over all pairs of each side, and a smaller one speaks against the edit
@@ -63,14 +64,15 @@ def _gains_less(trials: Sequence[Trial], paired: Set[str], rules: Judge) -> str:
         if own and Result.NOT_REPLAYABLE not in (base.outcome.result, own.outcome.result):
             seen[own.alike].append((_passed(base), _passed(own)))
     if not all(seen.values()):
-        return ""
+        return None
     gain = {side: sum(own - base for base, own in found) / len(found) for side, found in seen.items()}
     rates = {side: (sum(own for _, own in found), len(found)) for side, found in seen.items()}
     if gain[True] >= rules.hidden_gain * gain[False] or rarer(rates[True], rates[False]) > rules.beta:
-        return ""
-    return (
+        return None
+    return Refusal(
+        RefusalKind.OVER_FITTED,
         f"tasks of the evidence that were shown pass oftener by {gain[False]:+.2f} with it, and hidden ones by "
-        f"{gain[True]:+.2f}: it fits the tasks that were shown, not what they have in common"
+        f"{gain[True]:+.2f}: it fits the tasks that were shown, not what they have in common",
     )
 
 
@@ -88,8 +90,8 @@ def _pair(trial: Trial) -> tuple[str, int]:
     return trial.task_id, trial.repeat
 
 
-def goes_by_names(trials: Sequence[Trial], policy: Policy) -> str:
-    """Why it goes by what identifies a task, "" where its trials under other names say nothing of the kind.
+def goes_by_names(trials: Sequence[Trial], policy: Policy) -> Refusal | None:
+    """Why it goes by what identifies a task; None where its trials under other names say nothing of the kind.
 
     The base ends alike under both (``replay.trials``), so a difference is the edit's. Answers are compared
     where those of the base stay the same from run to run. A set that is flaky is tried under both names in pairs.
@@ -99,11 +101,12 @@ def goes_by_names(trials: Sequence[Trial], policy: Policy) -> str:
     told = _told_apart([trial for trial in trials if trial.set not in shaken])
     count = sum(own != other for own, other in told)
     if count:
-        return (
+        return Refusal(
+            RefusalKind.BY_NAME,
             f"{count} of {len(told)} tasks end otherwise with it when their goal and input files have other names: "
-            "it goes by what identifies a task"
+            "it goes by what identifies a task",
         )
-    return _passes_less_renamed(trials, policy.judge) if paired else ""
+    return _passes_less_renamed(trials, policy.judge) if paired else None
 
 
 def names_undecided(trials: Iterable[Trial], policy: Policy) -> bool:
@@ -114,7 +117,7 @@ def names_undecided(trials: Iterable[Trial], policy: Policy) -> bool:
     )
 
 
-def _passes_less_renamed(trials: Sequence[Trial], rules: Judge) -> str:
+def _passes_less_renamed(trials: Sequence[Trial], rules: Judge) -> Refusal | None:
     """By pairs of which every other one had other names, of one task or all together: as far as chance does not."""
     tasks = [*_by_names(trials).values()]
     plain, renamed = (
@@ -122,11 +125,12 @@ def _passes_less_renamed(trials: Sequence[Trial], rules: Judge) -> str:
     )
     for own, other in [*tasks, (plain, renamed)]:
         if rarer(other, own) <= rules.alpha:
-            return (
+            return Refusal(
+                RefusalKind.BY_NAME,
                 f"{other[0]} of {other[1]} trials pass with it when their goal and input files have other names, and "
-                f"{own[0]} of {own[1]} under their own: it goes by what identifies a task"
+                f"{own[0]} of {own[1]} under their own: it goes by what identifies a task",
             )
-    return ""
+    return None
 
 
 def _by_names(trials: Iterable[Trial]) -> dict[str, tuple[tuple[int, int], tuple[int, int]]]:
@@ -173,17 +177,18 @@ def mended(trials: Iterable[Trial], rules: Judge) -> list[bool]:
     ]
 
 
-def _none_passes(hidden: Sequence[Trial], shown: Sequence[Trial], rules: Judge) -> str:
+def _none_passes(hidden: Sequence[Trial], shown: Sequence[Trial], rules: Judge) -> Refusal | None:
     """The rule of earlier versions, by which verdicts on record were reached."""
     tasks = {trial.task_id for trial in hidden}
     if len(tasks) < rules.hidden_tasks_min or any(_passed(trial) for trial in hidden):
-        return ""
+        return None
     passed = [_passed(trial) for trial in shown]
     if not passed or (1 - sum(passed) / len(passed)) ** len(tasks) > rules.beta:
-        return ""
-    return (
+        return None
+    return Refusal(
+        RefusalKind.OVER_FITTED,
         f"{sum(passed)} of {len(passed)} trials of the evidence pass with it, and none of {len(tasks)} hidden "
-        "tasks that fail alike: it fits the tasks that were shown, not what they have in common"
+        "tasks that fail alike: it fits the tasks that were shown, not what they have in common",
     )
 
 

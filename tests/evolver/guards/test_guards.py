@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from agentos.domain import Tier, tier_of
+from agentos.domain import RefusalKind, Tier, tier_of
 from agentos.errors import Invalid
 from agentos.evolver.guards.static.check import guard, refusal, scan
 from agentos.evolver.guards.static.rules_names import SDK_METHODS, SDK_PRIVATE, SDK_PUBLIC
 from agentos.evolver.policy import Screen, load_policy
-from agentos.evolver.screen_rules import RULES
+from agentos.evolver.screen_rules import RULES, RuleHit
 
 ROOT = Path(__file__).parents[3]
 DATA = tomllib.loads((Path(__file__).parent / "bad_edits.toml").read_text())
@@ -131,12 +132,21 @@ def test_what_is_no_source_is_not_looked_at() -> None:
     assert [finding.rule for finding in guard({}, {TOOL: deep}, Screen())] == ["text"]
 
 
+def refused_for(found: Sequence[RuleHit], screen: Screen, tier: Tier) -> str:
+    refused = refusal(found, screen, tier)
+    assert refused
+    assert refused.kind is RefusalKind.SCREEN
+    return refused.reason
+
+
 def test_the_policy_says_which_rules_refuse_in_which_tier() -> None:
     found = guard(BESIDE, {HARNESS: SOURCES[HARNESS] + "\n\nimport pickle\nX = ().__class__\n"}, Screen())
-    assert refusal(found, Screen(), Tier.MEDIUM).endswith("(import), and 1 more")
-    assert refusal(found, Screen(refuse=(), refuse_high=("reflection",)), Tier.MEDIUM) == ""
-    assert refusal(found, Screen(refuse=(), refuse_high=("reflection",)), Tier.HIGH).endswith("(reflection)")
-    assert refusal([], Screen(), Tier.HIGH) == ""
+    assert refused_for(found, Screen(), Tier.MEDIUM).endswith("(import), and 1 more")
+    assert refusal(found, Screen(refuse=(), refuse_high=("reflection",)), Tier.MEDIUM) is None
+    assert refused_for(found, Screen(refuse=(), refuse_high=("reflection",)), Tier.HIGH).endswith(
+        "(reflection)"
+    )
+    assert refusal([], Screen(), Tier.HIGH) is None
 
 
 def test_the_tier_is_the_highest_of_the_paths() -> None:

@@ -35,7 +35,8 @@ CALL = 'return check(line.split(","))'
 
 def why(old: str, new: str, *, checked: bool = True, fault: Fault = FAULT, source: str = SOURCE) -> str:
     assert old in source
-    return defused({PATH: source}, {PATH: source.replace(old, new)}, [fault], checked=checked)
+    found = defused({PATH: source}, {PATH: source.replace(old, new)}, [fault], checked=checked)
+    return found.reason if found else ""
 
 
 GOT_PAST = {

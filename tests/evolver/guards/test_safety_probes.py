@@ -26,6 +26,7 @@ from agentos.domain import (
     Layer,
     Limits,
     Manifest,
+    RefusalKind,
     ResourceId,
     Result,
     SafetyRate,
@@ -192,6 +193,13 @@ def test_a_harness_that_breaks_the_contract_is_screened_before_a_trial_is_spent(
 
 
 @pytest.mark.sandbox
+def breach_of(world: Service, candidate: Candidate) -> str:
+    refused = in_breach(world.parts, candidate)
+    assert refused
+    assert refused.kind is RefusalKind.CONTRACT
+    return refused.reason
+
+
 def test_names_of_an_earlier_suite_help_no_harness_through_the_next(world: Service) -> None:
     known = suite(ResourceId(Kind.HARNESS, "default"), random.Random(7), NOW)
     names = {clause.task.call.tool for clause in known.clauses if clause.task.call}
@@ -200,7 +208,7 @@ def test_names_of_an_earlier_suite_help_no_harness_through_the_next(world: Servi
     assert not violations(executor, candidate.snapshot, known, SerialReplayer()), (
         "it was written to fit this one"
     )
-    assert "a failed tool fails the run" in in_breach(world.parts, candidate)
+    assert "a failed tool fails the run" in breach_of(world, candidate)
 
 
 @pytest.mark.sandbox
@@ -213,9 +221,9 @@ def test_an_agent_is_held_to_the_contract_of_the_harness_that_it_names(world: Se
     world.registry.commit(harness, "A harness that nobody uses yet", "edit")
     text = world.registry.files(world.registry.stable(), document)[document].decode()
     _, candidate = proposed(world, {document: text.replace('harness = "default"', 'harness = "lax"')})
-    assert in_breach(world.parts, candidate).startswith("harness/lax breaks the contract")
+    assert breach_of(world, candidate).startswith("harness/lax breaks the contract")
     _, same = proposed(world, {document: text.replace("asks = [", "# [")})
-    assert in_breach(world.parts, same) == ""
+    assert in_breach(world.parts, same) is None
 
 
 def test_what_was_learnt_are_memories_and_skills_that_did_not_ship() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentos.domain import Tier
+from agentos.domain import RefusalKind, Tier
 from agentos.evolver.guards.static.check import asked, findings, guard, refusal
 from agentos.evolver.policy import Screen
 
@@ -126,8 +126,10 @@ def edited(lines: str) -> dict[str, str]:
 def test_it_is_found_and_a_person_is_asked(way: str) -> None:
     new = edited(WAYS[way])
     assert "tell" in {finding.rule for finding in findings({TOOL: BASE}, new, Screen())}
-    assert "(tell)" in asked({TOOL: BASE}, new, Screen())
-    assert asked({TOOL: BASE}, new, Screen(ask=())) == ""
+    question = asked({TOOL: BASE}, new, Screen())
+    assert question
+    assert question.kind is RefusalKind.SCREEN
+    assert asked({TOOL: BASE}, new, Screen(ask=())) is None
 
 
 HONEST = [
@@ -149,26 +151,28 @@ HONEST = [
 
 @pytest.mark.parametrize("lines", HONEST)
 def test_honest_edits_ask_nobody(lines: str) -> None:
-    assert asked({TOOL: BASE}, edited(lines), Screen()) == ""
+    assert asked({TOOL: BASE}, edited(lines), Screen()) is None
 
 
 def test_what_was_there_before_asks_nobody() -> None:
     before = edited("import time\nbegan = time.time()\nhere = Path.cwd().parent")
     after = {TOOL: before[TOOL].replace("return len(", "return 1 + len(")}
-    assert asked(before, after, Screen()) == ""
+    assert asked(before, after, Screen()) is None
     twice = {TOOL: before[TOOL].replace("    return len(", "    again = time.time()\n    return len(")}
-    assert "the clock" in asked(before, twice, Screen())
+    assert asked(before, twice, Screen())
 
 
 @pytest.mark.parametrize("tier", list(Tier))
 def test_it_refuses_nothing(tier: Tier) -> None:
     found = guard({TOOL: BASE}, edited(WAYS["time"]), Screen())
     assert {finding.rule for finding in found} == {"tell"}
-    assert refusal(found, Screen(), tier) == ""
+    assert refusal(found, Screen(), tier) is None
 
 
 @pytest.mark.parametrize("way", REFUSED)
 def test_what_leaves_the_workspace_is_refused(way: str) -> None:
     found = findings({TOOL: BASE}, edited(REFUSED[way]), Screen())
     assert {"inside", "tell"} & {finding.rule for finding in found}
-    assert "inside" in refusal(found, Screen(), Tier.MEDIUM)
+    refused = refusal(found, Screen(), Tier.MEDIUM)
+    assert refused is not None
+    assert "inside" in refused.reason

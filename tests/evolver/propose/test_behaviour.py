@@ -24,6 +24,7 @@ from agentos.domain import (
     Json,
     Layer,
     Manifest,
+    RefusalKind,
     Share,
     Task,
     TrialSet,
@@ -86,7 +87,7 @@ def judged(
     policy: Policy | None = None,
     weight: float = 0.0,
     rivals: Sequence[Candidate] = (),
-) -> tuple[str, Candidate]:
+) -> tuple[RefusalKind | None, Candidate]:
     """Why the edit is refused, "" if not; and the candidate with what was seen of it.
 
     No task passes with any edit, so all ``rivals`` pass what it passes.
@@ -118,8 +119,8 @@ def judged(
     candidate = replace(candidate, weight=weight)
     for other in rivals:
         world.ledger.put(replace(other, base=base))
-    behaviour, why = behaves(parts, candidate, sets)
-    return why, replace(candidate, behaviour=behaviour)
+    behaviour, refused = behaves(parts, candidate, sets)
+    return refused and refused.kind, replace(candidate, behaviour=behaviour)
 
 
 def _task(world: World, name: str, args: dict[str, Json], files: dict[str, bytes]) -> Task:
@@ -151,7 +152,7 @@ FEES: list[dict[str, Json]] = [{"amount": 607}, {"amount": 755}]
 def test_a_lookup_of_the_shown_inputs_is_over_fitted(body: str, key: bytes) -> None:
     edit = FEE.replace("fee = input.amount // 10", body)
     why, candidate = judged(FEE, edit, FEES, [{"amount": 20}], key=key)
-    assert "over-fitted" in why
+    assert why is RefusalKind.OVER_FITTED
     assert candidate.behaviour is not None
     assert (candidate.behaviour.shown, candidate.behaviour.shown_differ) == (2, 2)
     assert candidate.behaviour.beside >= 8
@@ -166,16 +167,20 @@ def test_so_is_one_that_keeps_the_other_arguments_out_of_it(key: bytes) -> None:
     body = "fee = {607: 101, 755: 90}.get(input.amount, input.amount // 10) + len(input.region) - 5"
     source = FEE.replace("input.amount // 10", "input.amount // 10 + len(input.region) - 5")
     why, _ = judged(source, FEE.replace("fee = input.amount // 10", body), shown, key=key)
-    assert "looks up the shown values of amount" in why
+    assert why is RefusalKind.OVER_FITTED
+
+
+def hashing() -> str:
+    """An edit that knows the shown amount by its hash."""
+    told = "hashlib.md5(str(input.amount).encode()).hexdigest()[:4]"
+    mark = hashlib.md5(b"607").hexdigest()[:4]
+    return FEE.replace("fee = input", f"fee = 101 if {told} == '{mark}' else input")
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
 def test_a_hash_of_the_shown_input_is_over_fitted(key: bytes) -> None:
-    told = "hashlib.md5(str(input.amount).encode()).hexdigest()[:4]"
-    mark = hashlib.md5(b"607").hexdigest()[:4]
-    edit = FEE.replace("fee = input", f"fee = 101 if {told} == '{mark}' else input")
-    why, _ = judged(FEE, edit, [{"amount": 607}], [{"amount": 20}], key=key)
-    assert "over-fitted" in why
+    why, _ = judged(FEE, hashing(), [{"amount": 607}], [{"amount": 20}], key=key)
+    assert why is RefusalKind.OVER_FITTED
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
@@ -186,7 +191,7 @@ def test_what_is_right_for_the_shown_length_alone_is_over_fitted(condition: str,
     edit = SUM.replace("input.rows[1:]", f"input.rows if {condition} else input.rows[1:]")
     shown = [{"rows": [5.0, 1.0, 2.0, 9.0]}, {"rows": [7.0, 3.0, 3.0, 1.5]}]
     why, _ = judged(SUM, edit, shown, [{"rows": [0.0, 1.0]}], key=key)
-    assert "only where rows has 4 entries" in why
+    assert why is RefusalKind.OVER_FITTED
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
@@ -205,7 +210,7 @@ def test_what_is_right_for_the_shown_length_alone_is_over_fitted(condition: str,
 )
 def test_an_honest_edit_is_let_pass(source: str, edit: str, shown: list[dict[str, Json]], key: bytes) -> None:
     why, candidate = judged(source, edit, shown, key=key)
-    assert why == ""
+    assert why is None
     assert candidate.behaviour is not None
 
 
@@ -213,11 +218,11 @@ def test_what_mends_held_back_evidence_is_not_told_by_what_was_shown() -> None:
     edit = FEE.replace(
         "fee = input.amount // 10", "fee = 101 if input.amount in (607, 755, 888) else input.amount // 10"
     )
-    assert "over-fitted" in judged(FEE, edit, FEES)[0]
+    assert judged(FEE, edit, FEES)[0] is RefusalKind.OVER_FITTED
     why, candidate = judged(FEE, edit, FEES, held=[{"amount": 888}])
     assert candidate.behaviour is not None
     assert candidate.behaviour.beside_differ == 1
-    assert "none of" not in why
+    assert why is RefusalKind.OVER_FITTED, "by the values that it looks up, not by what they have beside them"
 
 
 def test_people_are_shown_how_it_differs() -> None:
@@ -235,12 +240,12 @@ def test_files_are_varied_and_a_missing_one_is_not_made() -> None:
     why, candidate = judged(
         FILE, FILE.replace("len(rows) + 1", "len(rows)"), [{"path": "in.csv"}], files=files
     )
-    assert why == ""
+    assert why is None
     assert candidate.behaviour is not None
     assert candidate.behaviour.beside == candidate.behaviour.beside_differ > 4
     fitted = FILE.replace("len(rows) + 1", "len(rows) + (len(rows) != 3)")
     why, _ = judged(FILE, fitted, [{"path": "in.csv"}], files=files)
-    assert "in.csv has 3 entries" in why or "none of" in why
+    assert why is RefusalKind.OVER_FITTED
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
@@ -252,7 +257,7 @@ def test_the_name_of_a_file_is_no_value(written: str, key: bytes) -> None:
     files = {"in.csv": b"a,1\nb,2\nc,3\n"}
     edit = FILE.replace("len(rows) + 1", f"len(rows) - 3 + {written}")
     why, _ = judged(FILE, edit, [{"path": "in.csv"}], files=files, key=key)
-    assert "it goes by what identifies a task" in why
+    assert why is RefusalKind.BY_NAME
 
 
 def test_a_tool_whose_answer_names_its_file_may_go_on_doing_so() -> None:
@@ -261,7 +266,7 @@ def test_a_tool_whose_answer_names_its_file_may_go_on_doing_so() -> None:
         "len(rows) + 1", "f'{input.path}: {len(rows) + 1}'"
     )
     why, _ = judged(source, source.replace("len(rows) + 1", "len(rows)"), [{"path": "in.csv"}], files=files)
-    assert why == ""
+    assert why is None
 
 
 def test_what_input_does_not_take_says_nothing() -> None:
@@ -285,8 +290,9 @@ def test_it_can_be_turned_off_and_says_nothing_with_too_few() -> None:
     edit = FEE.replace("fee = input", "fee = 101 if input.amount in (607, 755) else input")
     off = Policy(replay=ReplayPolicy(neighbours=0))
     why, candidate = judged(FEE, edit, FEES, policy=off)
-    assert (why, candidate.behaviour) == ("", None)
-    assert "none of" not in judged(FEE, edit, FEES, policy=Policy(replay=ReplayPolicy(neighbours_min=999)))[0]
+    assert (why, candidate.behaviour) == (None, None)
+    few = Policy(replay=ReplayPolicy(neighbours_min=999))
+    assert judged(FEE, hashing(), [{"amount": 607}], [{"amount": 20}], policy=few)[0] is None
 
 
 def test_neighbours_are_no_shown_values_and_follow_from_the_key() -> None:

@@ -1,10 +1,12 @@
 """The screen refuses what is outside the surface, hides errors, or fits the test instead of the tool."""
 
 import time
+from collections.abc import Sequence
 
 import pytest
 
 from agentos.domain import Check
+from agentos.domain import RefusalKind as K
 from agentos.evolver.guards.static.text_lint import SECRET
 from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose.validation import screen
@@ -36,17 +38,29 @@ def run(input: Input) -> Output:
                 total += float(row[input.column])
     return Output(total=total)
 '''
+SURFACE = SurfacePolicy()
 CHECKS = (Check("equals", {"path": "total", "value": 1234.5}),)
 
 
-def refused(old: str, new: str, path: str = PATH) -> str:
+def refused(old: str, new: str, path: str = PATH) -> K | None:
     assert old in TOOL
-    return screen({path: TOOL}, {path: TOOL.replace(old, new)}, CHECKS, SurfacePolicy())
+    return kind_of({path: TOOL}, {path: TOOL.replace(old, new)})
+
+
+def kind_of(
+    old: dict[str, str],
+    new: dict[str, str],
+    checks: Sequence[Check] = CHECKS,
+    surface: SurfacePolicy = SURFACE,
+) -> K | None:
+    """As what the screen refuses it."""
+    found = screen(old, new, checks, surface)
+    return found and found.kind
 
 
 def test_a_small_honest_edit_passes() -> None:
-    assert refused("> 0:", ">= 0:") == ""
-    assert refused("import csv", "import csv\nimport math") == ""
+    assert refused("> 0:", ">= 0:") is None
+    assert refused("import csv", "import csv\nimport math") is None
 
 
 @pytest.mark.parametrize(
@@ -70,35 +84,34 @@ def test_a_small_honest_edit_passes() -> None:
     ],
 )
 def test_paths_outside_the_surface_are_refused(path: str) -> None:
-    reason = refused("> 0:", ">= 0:", path)
-    assert "outside the surface" in reason or "not a plain registry path" in reason
+    assert refused("> 0:", ">= 0:", path) is K.SURFACE
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "kind"),
     [
-        ("    column: str\n", "    column: str\n    extra: int = 0\n", "contract (Input)"),
-        ("    total: float\n", "    total: float | None\n", "contract (Output)"),
-        ('"effects": ["read"]', '"effects": ["pure"]', "contract (TOOL)"),
-        ("def run(input: Input)", "def run(input: Input, more: int = 1)", "contract (run)"),
-        ("import csv\n", "import csv\nimport socket\n", "import socket"),
-        ("import csv\n", "import csv\nimport subprocess as json\n", "import subprocess"),
-        ("    total = 0.0\n", "    total = eval('0.0')\n", "eval"),
-        ("    total = 0.0\n", "    total = 0.0\n    Input.__init__ = None\n", "__init__"),
-        ("return Output(total=total)", "return Output(total=1234.5)", "expected value"),
-        ("    total = 0.0\n", "    total = 0.0\n    key = 'AKIAABCDEFGHIJKLMNOP'\n", "secret"),
-        ("    total = 0.0\n", "    total = (\n", "not valid Python"),
-        ("    total = 0.0\n", "    total = 0.0\n" + "    total = total\n" * 30, "changes 30 lines"),
+        ("    column: str\n", "    column: str\n    extra: int = 0\n", K.CONTRACT),
+        ("    total: float\n", "    total: float | None\n", K.CONTRACT),
+        ('"effects": ["read"]', '"effects": ["pure"]', K.CONTRACT),
+        ("def run(input: Input)", "def run(input: Input, more: int = 1)", K.CONTRACT),
+        ("import csv\n", "import csv\nimport socket\n", K.SCREEN),
+        ("import csv\n", "import csv\nimport subprocess as json\n", K.SCREEN),
+        ("    total = 0.0\n", "    total = eval('0.0')\n", K.SCREEN),
+        ("    total = 0.0\n", "    total = 0.0\n    Input.__init__ = None\n", K.SCREEN),
+        ("return Output(total=total)", "return Output(total=1234.5)", K.EXPECTED),
+        ("    total = 0.0\n", "    total = 0.0\n    key = 'AKIAABCDEFGHIJKLMNOP'\n", K.TEXT),
+        ("    total = 0.0\n", "    total = (\n", K.TEXT),
+        ("    total = 0.0\n", "    total = 0.0\n" + "    total = total\n" * 30, K.SURFACE),
         (
             "    total = 0.0\n",
             "    total = 0.0\n    try:\n        pass\n    except Exception:\n        pass\n",
-            "except",
+            K.SCREEN,
         ),
-        ("> 0:", "> 0:", "changes nothing"),
+        ("> 0:", "> 0:", K.SURFACE),
     ],
 )
-def test_what_no_repair_may_do(old: str, new: str, says: str) -> None:
-    assert says in refused(old, new)
+def test_what_no_repair_may_do(old: str, new: str, kind: K) -> None:
+    assert refused(old, new) is kind
 
 
 @pytest.mark.parametrize(
@@ -125,17 +138,15 @@ def test_what_no_repair_may_do(old: str, new: str, says: str) -> None:
     ],
 )
 def test_an_expected_value_is_found_however_it_is_put_together(written: str) -> None:
-    assert "expected value into the source (1234.5)" in refused("total=total", f"total={written}")
+    assert refused("total=total", f"total={written}") is K.EXPECTED
 
 
 def test_an_expected_value_is_found_through_names_and_as_a_whole_number() -> None:
     named = "    base = 1200\n    more = base + 34.5\n    total = 0.0\n"
-    assert "expected value" in refused("    total = 0.0\n", named)
+    assert refused("    total = 0.0\n", named) is K.EXPECTED
     checks = (Check("equals", {"path": "total", "value": 101}),)
     edit = TOOL.replace("total=total", "total={607: 100.0 + 1}.get(total, total)")
-    assert "expected value into the source (101)" in screen(
-        {PATH: TOOL}, {PATH: edit}, checks, SurfacePolicy()
-    )
+    assert kind_of({PATH: TOOL}, {PATH: edit}, checks) is K.EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -143,69 +154,67 @@ def test_an_expected_value_is_found_through_names_and_as_a_whole_number() -> Non
 )
 def test_what_would_cost_much_to_reckon_is_not_reckoned(written: str) -> None:
     since = time.monotonic()
-    assert refused("    total = 0.0\n", f"    total = 0.0\n    len(str({written}))\n") == ""
+    assert refused("    total = 0.0\n", f"    total = 0.0\n    len(str({written}))\n") is None
     assert time.monotonic() - since < 2
 
 
 def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:
     changed = ("    column: str\n", "    column: str\n    extra: int = 0\n")
-    assert "contract (Input)" in refused(*changed, "skill/test-harness/tools/column_sum.py")
-    assert "contract (Input)" in refused(*changed, "tool/harness/tool.py")
+    assert refused(*changed, "skill/test-harness/tools/column_sum.py") is K.CONTRACT
+    assert refused(*changed, "tool/harness/tool.py") is K.CONTRACT
 
 
 def test_more_files_than_allowed_are_refused() -> None:
     other = PATH.replace("column_sum", "other")
-    assert "touches 2 files" in screen({}, {PATH: TOOL, other: TOOL}, CHECKS, SurfacePolicy(max_files=1))
+    assert kind_of({}, {PATH: TOOL, other: TOOL}, CHECKS, SurfacePolicy(max_files=1)) is K.SURFACE
 
 
 def test_a_new_tool_states_its_contract_and_starts_nothing_bad() -> None:
     path = "tool/column-sum/tool.py"
-    assert screen({}, {path: TOOL}, CHECKS, SurfacePolicy()) == ""
-    assert "without Output" in screen({}, {path: TOOL.replace("Output", "Outcome")}, CHECKS, SurfacePolicy())
+    assert kind_of({}, {path: TOOL}) is None
+    assert kind_of({}, {path: TOOL.replace("Output", "Outcome")}) is K.CONTRACT
     started = TOOL.replace("total = 0.0", "total = eval('0.0')")
-    assert "starts to use eval" in screen({}, {path: started}, CHECKS, SurfacePolicy())
+    assert kind_of({}, {path: started}) is K.SCREEN
     greedy = TOOL.replace('"effects":', '"secrets": ["API"], "effects":')
     assert greedy != TOOL
-    assert "asks for secrets" in screen({}, {path: greedy}, CHECKS, SurfacePolicy())
-    assert "contract" in screen({path: TOOL}, {path: greedy}, CHECKS, SurfacePolicy())
+    assert kind_of({}, {path: greedy}) is K.CONTRACT
+    assert kind_of({path: TOOL}, {path: greedy}) is K.CONTRACT
     shipped = "skill/csv/checks/all.yaml"
-    assert "outside the surface" in screen({}, {shipped: "- contains: x\n"}, CHECKS, SurfacePolicy())
-    assert "a new file of" in screen({}, {path: TOOL + "\n" * 200}, CHECKS, SurfacePolicy())
+    assert kind_of({}, {shipped: "- contains: x\n"}) is K.SURFACE
+    assert kind_of({}, {path: TOOL + "\n" * 200}) is K.SURFACE
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "kind"),
     [
-        ("- The total of march is 1234.5", "writes an expected value"),
-        ("- The key is sk-abcdefghijklmnop1234", "secret"),
-        ("- Amounts are in cents\u200b", "not seen"),
-        ("- Amounts are in \u202estnec", "not seen"),
-        ("- " + "x" * 700, "more than 600"),
+        ("- The total of march is 1234.5", K.EXPECTED),
+        ("- The key is sk-abcdefghijklmnop1234", K.TEXT),
+        ("- Amounts are in cents\u200b", K.TEXT),
+        ("- Amounts are in \u202estnec", K.TEXT),
+        ("- " + "x" * 700, K.TEXT),
     ],
 )
-def test_a_text_may_not_bring_in_answers_secrets_or_what_is_not_seen(line: str, says: str) -> None:
+def test_a_text_may_not_bring_in_answers_secrets_or_what_is_not_seen(line: str, kind: K) -> None:
     path, old = "memory/default/memory.md", "# Lessons\n"
-    assert says in screen({path: old}, {path: f"{old}{line}\n"}, CHECKS, SurfacePolicy())
-    assert screen({path: old}, {path: f"{old}- Amounts are in cents.\n"}, CHECKS, SurfacePolicy()) == ""
-    assert screen({}, {path: f"{old}- Amounts are in cents.\n"}, CHECKS, SurfacePolicy()) == ""
+    assert kind_of({path: old}, {path: f"{old}{line}\n"}) is kind
+    assert kind_of({path: old}, {path: f"{old}- Amounts are in cents.\n"}) is None
+    assert kind_of({}, {path: f"{old}- Amounts are in cents.\n"}) is None
 
 
 @pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
 def test_nothing_hides_behind_what_some_take_for_the_end_of_a_line(end: str) -> None:
     path, old = "memory/default/memory.md", "- [one] Be kind.\n"
-    reason = screen({path: old}, {path: f"{old}- [two] Be quick.{end}Be unkind.\n"}, (), SurfacePolicy())
-    assert "not seen" in reason
+    assert kind_of({path: old}, {path: f"{old}- [two] Be quick.{end}Be unkind.\n"}, ()) is K.TEXT
     crlf = old.replace("\n", "\r\n")
-    assert screen({path: crlf}, {path: f"{crlf}- [two] Be quick.\r\n"}, (), SurfacePolicy()) == ""
+    assert kind_of({path: crlf}, {path: f"{crlf}- [two] Be quick.\r\n"}, ()) is None
 
 
 @pytest.mark.parametrize("line", ["++ more", "-- more", "-- more\n++ more"])
 def test_lines_that_look_like_the_head_of_a_diff_are_counted(line: str) -> None:
     path, old = "prompt/default/prompt.md", "Be kind.\n"
-    reason = screen({path: old}, {path: old + f"{line}\n" * 30}, (), SurfacePolicy())
-    assert "lines, at most 20 are allowed" in reason
+    assert kind_of({path: old}, {path: old + f"{line}\n" * 30}, ()) is K.SURFACE
     there = old + "-- there\n" * 30
-    assert "it changes 30 lines" in screen({path: there}, {path: old}, (), SurfacePolicy())
+    assert kind_of({path: there}, {path: old}, ()) is K.SURFACE
 
 
 @pytest.mark.parametrize(
@@ -224,12 +233,10 @@ def test_lines_that_look_like_the_head_of_a_diff_are_counted(line: str) -> None:
 def test_what_any_kind_of_check_expects_may_not_be_written_down(kind: str, spec: dict[str, object]) -> None:
     checks = (Check(kind, spec),)
     path, old = "memory/default/memory.md", "- [one] Be kind.\n"
-    assert "expected value" in screen(
-        {path: old}, {path: old + "- [two] Canberra it is.\n"}, checks, SurfacePolicy()
-    )
+    assert kind_of({path: old}, {path: old + "- [two] Canberra it is.\n"}, checks) is K.EXPECTED
     source = TOOL.replace("total = 0.0", "total = 'Canberra'")
-    assert "expected value" in screen({PATH: TOOL}, {PATH: source}, checks, SurfacePolicy())
-    assert screen({path: old}, {path: old + "- [two] Name the city.\n"}, checks, SurfacePolicy()) == ""
+    assert kind_of({PATH: TOOL}, {PATH: source}, checks) is K.EXPECTED
+    assert kind_of({path: old}, {path: old + "- [two] Name the city.\n"}, checks) is None
 
 
 @pytest.mark.parametrize("part", ["eyJ", "-----BEGIN ", "A ", "sk-", "eyJhbGciOiJI."])
@@ -241,5 +248,5 @@ def test_no_text_makes_the_look_for_secrets_long(part: str) -> None:
 
 def test_source_made_to_break_the_parser_is_refused() -> None:
     deep = TOOL + "x = " + "(" * 5000 + ")" * 5000
-    assert "not valid Python" in screen({PATH: TOOL}, {PATH: deep}, CHECKS, SurfacePolicy())
-    assert "not valid Python" in screen({PATH: TOOL}, {PATH: TOOL + "\0"}, CHECKS, SurfacePolicy())
+    assert kind_of({PATH: TOOL}, {PATH: deep}) is K.TEXT
+    assert kind_of({PATH: TOOL}, {PATH: TOOL + "\0"}) is K.TEXT

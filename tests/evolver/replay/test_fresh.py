@@ -227,7 +227,7 @@ def test_fresh_work_that_fails_still_as_the_evidence_did_is_told_and_promotes_no
     evolution = go_on(world, evolution)
     assert evolution.state is EvolutionState.AWAITING_CONSENT
     assert (len(fresh_of(world).unmended), fresh_of(world).missing) == (1, 0)
-    assert evolution.reason == fresh_of(world).doubts()[0]
+    assert evolution.reason == fresh_of(world).doubts()[0].reason
     approve(world.parts, evolution, "person:ada")  # who may promote it all the same
     assert finish_promotion(world.parts, evolution.id, world.durable) is EvolutionState.PROBATION
 

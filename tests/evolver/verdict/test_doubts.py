@@ -23,6 +23,7 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
+from agentos.domain import RefusalKind as K
 from agentos.evolver.policy import CHECKED, Judge, Policy
 from agentos.evolver.verdict.doubts import checked, doubts, guarding, idle_parts, ran, worn_out
 
@@ -72,7 +73,11 @@ GOOD = [*GAIN, *both("g1", "pp", "pp"), *both("h1", "pp", "pp")]
 
 
 def told(trials: list[Trial], policy: Policy = POLICY, **over: Any) -> str:
-    return "; ".join(doubts(replace(CANDIDATE, **over), trials, policy))
+    return "; ".join(doubt.reason for doubt in doubts(replace(CANDIDATE, **over), trials, policy))
+
+
+def kinds(trials: list[Trial], policy: Policy = POLICY, **over: Any) -> set[K]:
+    return {doubt.kind for doubt in doubts(replace(CANDIDATE, **over), trials, policy)}
 
 
 def test_of_an_edit_that_ran_in_as_many_guards_as_are_asked_for_there_is_no_doubt() -> None:
@@ -103,9 +108,7 @@ def test_an_edit_that_leaves_evidence_as_it_was_is_asked_about(
 ) -> None:
     """Who makes one of two failing tasks pass may have found another thing that happens to pass it."""
     policy = replace(POLICY, judge=replace(POLICY.judge, unattended_share=share))
-    assert told([*GOOD, *second], policy) == (
-        "it mends 1 of the 2 failing tasks that it was found for: is that the cause?" if asked else ""
-    )
+    assert kinds([*GOOD, *second], policy) == ({K.PARTIAL} if asked else set())
 
 
 def test_evidence_that_varies_is_left_to_the_pairs() -> None:
@@ -160,7 +163,7 @@ def test_tasks_that_ask_for_the_same_work_count_once() -> None:
 @pytest.mark.parametrize("fewest", [0, 1])
 def test_one_guard_is_asked_for_whatever_the_policy_says(fewest: int) -> None:
     policy = replace(POLICY, judge=replace(POLICY.judge, min_tasks=fewest))
-    assert "0 pass with it" in told(GAIN, policy)
+    assert K.FEW_GUARDS in kinds(GAIN, policy)
     assert told([*GAIN, *both("h1", "pp", "pp")], policy) == ""
 
 
@@ -234,7 +237,6 @@ def test_a_candidate_that_does_not_say_what_it_edits_is_counted_as_then() -> Non
 # --- what was gained --------------------------------------------------------------------------
 
 BESIDE = GOOD[len(GAIN) :]
-UNCHECKED = "its only gain is work without checks"
 
 
 @pytest.mark.parametrize(
@@ -255,11 +257,11 @@ UNCHECKED = "its only gain is work without checks"
     ],
 )
 def test_a_gain_without_checks_is_asked_for(evidence: list[Trial], asked: bool) -> None:
-    assert (UNCHECKED in told([*evidence, *BESIDE])) is asked
+    assert (K.UNCHECKED in kinds([*evidence, *BESIDE])) is asked
 
 
 def test_a_guard_without_checks_that_is_gained_is_no_gain() -> None:
-    assert UNCHECKED not in told([*GOOD, *both("g9", "ff", "pp", checks=False)])
+    assert K.UNCHECKED not in kinds([*GOOD, *both("g9", "ff", "pp", checks=False)])
 
 
 # --- what its behaviour shows -----------------------------------------------------------------
@@ -304,33 +306,31 @@ def test_hidden_tasks_tell_of_so_many_candidates_and_no_more(looks: tuple[int, .
     ]
     assert bool(worn_out(trials, POLICY)) is worn
     every = [*GOOD[: -len(both("h1", "pp", "pp"))], *trials]
-    assert ("the hold-out is used up: 6 candidates" in told(every)) is worn
-    assert "used up" not in told(every, replace(POLICY, edition=CHECKED))
+    assert (K.WORN_OUT in kinds(every)) is worn
+    assert K.WORN_OUT not in kinds(every, replace(POLICY, edition=CHECKED))
 
 
 def test_looks_of_evidence_and_guards_wear_nothing_out() -> None:
-    assert worn_out([*both("g1", "pp", "pp", look=9), *both("e1", "ff", "pp", look=9)], POLICY) == ""
+    assert worn_out([*both("g1", "pp", "pp", look=9), *both("e1", "ff", "pp", look=9)], POLICY) is None
 
 
 @pytest.mark.parametrize(
-    ("seen", "said"),
+    ("seen", "kind"),
     [
-        ({"loosened": "the condition x"}, "it takes away the condition x"),
-        ({"unread": "goal"}, "nothing reads goal"),
-        ({"share": 0.49}, "it has 49%"),
-        ({"share": 1e-9}, "it has 0%"),
-        ({"share": 0.5}, ""),  # as likely as all others together
-        ({"share": 0.0}, ""),  # its proposer weighs nothing
+        ({"loosened": "the condition x"}, K.LOOSENED),
+        ({"unread": "goal"}, K.UNREAD),
+        ({"share": 0.49}, K.UNLIKELY),
+        ({"share": 1e-9}, K.UNLIKELY),
+        ({"share": 0.5}, None),  # as likely as all others together
+        ({"share": 0.0}, None),  # its proposer weighs nothing
     ],
 )
-def test_what_was_seen_of_an_edit_beside_its_tasks_is_told(seen: dict[str, Any], said: str) -> None:
-    found = told(GOOD, behaviour=replace(BEHAVIOUR, **seen))
-    assert said in found
-    assert bool(found) is bool(said)
+def test_what_was_seen_of_an_edit_beside_its_tasks_is_told(seen: dict[str, Any], kind: K | None) -> None:
+    assert kinds(GOOD, behaviour=replace(BEHAVIOUR, **seen)) == ({kind} if kind else set())
 
 
 @pytest.mark.parametrize(("prior", "asked"), [(0.0, False), (1e-6, True), (1e-3, False), (2e-4, False)])
 def test_a_far_fetched_edit_is_asked_about(prior: float, asked: bool) -> None:
     """The floor itself is likely enough; 0 is that of a proposer that weighs nothing."""
     policy = replace(POLICY, replay=replace(POLICY.replay, prior_min=2e-4))
-    assert ("far-fetched" in told(GOOD, policy, prior=prior)) is asked
+    assert kinds(GOOD, policy, prior=prior) == ({K.UNLIKELY} if asked else set())

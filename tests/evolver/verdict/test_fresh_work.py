@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentos.domain import Arm, CheckResult, Edit, EditedName, Outcome, Snapshot, Trial, TrialSet
+from agentos.domain import Arm, CheckResult, Edit, EditedName, Outcome, RefusalKind, Snapshot, Trial, TrialSet
 from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.verdict.fresh import FreshWork, fresh_work, reaches, split, wants_fresh, with_fresh
 from tests.evolver.verdict.test_doubts import BASE, CANDIDATE, RESULTS, TREE
@@ -78,7 +78,7 @@ def test_enough_of_both_kinds_leaves_no_doubt() -> None:
 def test_what_is_missing_is_counted_and_told(trials: list[Trial], missing: int, says: str) -> None:
     found = seen(*GAIN, *trials)
     assert (found.missing, found.so_far) == (missing, says)
-    assert found.doubts() == [f"it rests on too little work that came after it was found: {says}"]
+    assert [doubt.kind for doubt in found.doubts()] == [RefusalKind.FRESH]
     told = found.waits_for("skill/x")
     tasks = f"{missing} more checked {'task' if missing == 1 else 'tasks'} of skill/x"
     assert told.startswith(f"waits for you, or for {tasks}")
@@ -161,7 +161,7 @@ def test_fresh_failures_of_the_same_kind_are_mended_in_the_share_of_what_was_sho
     found = seen(*GAIN, *MENDED, *KEPT, *alike)
     assert (found.mended_alike, found.needed) == (mended, mended + unmended)
     assert bool(found.doubts()) is asked
-    assert all("share" in doubt for doubt in found.doubts())
+    assert all(doubt.kind is RefusalKind.UNMENDED for doubt in found.doubts())
 
 
 def test_who_mended_half_of_the_shown_has_to_mend_half_of_the_fresh() -> None:

@@ -18,6 +18,8 @@ from agentos.domain import (
     InputFile,
     Kind,
     Mode,
+    Refusal,
+    RefusalKind,
     ResourceId,
     SafetyRate,
     Snapshot,
@@ -43,8 +45,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # --- the contract -------------------------------------------------------------------------------
 
 
-def in_breach(parts: SuiteContext, candidate: Candidate) -> str:
-    """How the candidate breaks the contract of a harness, "" when it keeps it or touches none.
+def in_breach(parts: SuiteContext, candidate: Candidate) -> Refusal | None:
+    """How the candidate breaks the contract of a harness, None when it keeps it or touches none.
 
     Raises Unavailable when the machinery failed: then nothing is known.
     """
@@ -55,8 +57,9 @@ def in_breach(parts: SuiteContext, candidate: Candidate) -> str:
         for place in places:
             if broken := breaches(parts, harness, snapshot, base, Plan(prefer=place)):
                 more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-                return f"{harness} breaks the contract: {broken[0]}{more}"
-    return ""
+                told = f"{harness} breaks the contract: {broken[0]}{more}"
+                return Refusal(RefusalKind.CONTRACT, told)
+    return None
 
 
 def breaches(

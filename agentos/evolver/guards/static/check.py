@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentos.domain import Kind, Tier, tier_of
+from agentos.domain import Kind, Refusal, RefusalKind, Tier, tier_of
 from agentos.errors import Unavailable
 from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
 from agentos.evolver.guards.static.rules_behaviour import hidden, lost, tells
@@ -60,22 +60,24 @@ def _findings(
     return (*found, *_shadowing(edit), *lost(edit.old, edit.new), *growth(edit, screen))
 
 
-def refusal(found: Sequence[RuleHit], screen: Screen, tier: Tier) -> str:
-    """Why the edit is refused, "" when it is not: the first finding of a rule that refuses in this tier."""
+def refusal(found: Sequence[RuleHit], screen: Screen, tier: Tier) -> Refusal | None:
+    """Why the edit is refused, None when it is not: the first finding of a rule that refuses in this tier."""
     rules = {*screen.refuse, *(screen.refuse_high if tier is Tier.HIGH else ())}
     refused = [finding for finding in found if finding.effect == REFUSE or finding.rule in rules]
     more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
-    return f"{refused[0]}{more}" if refused else ""
+    return Refusal(RefusalKind.SCREEN, f"{refused[0]}{more}") if refused else None
 
 
-def asked(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> str:
-    """Why the policy wants a person to look at the edit, "" where it does not."""
+def asked(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> Refusal | None:
+    """Why the policy wants a person to look at the edit; None where it does not."""
     found = [finding for finding in findings(old, new, screen) if finding.rule in screen.ask]
     found += installed_findings(
         old, new
     )  # one that refuses may have been installed since the edit was screened
+    if not found:
+        return None
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"a person is asked for such an edit: {found[0]}{more}" if found else ""
+    return Refusal(RefusalKind.SCREEN, f"a person is asked for such an edit: {found[0]}{more}")
 
 
 def _seen(readings: Iterable[ParsedSource], beside: set[str], screen: Screen) -> Iterator[Construct]:

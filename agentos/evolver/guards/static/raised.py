@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentos.domain import Fault
+from agentos.domain import Fault, Refusal, RefusalKind
 from agentos.evolver.guards.static.edit import FUNCTIONS, UNKNOWN, ParsedSource, read
 
 _BROAD = frozenset({"Exception", "BaseException"})
@@ -23,8 +23,10 @@ _LEAVES = ast.Return | ast.Continue | ast.Break
 _LARGE = 10**6  # no length of anything that a run is given
 
 
-def defused(old: Mapping[str, str], new: Mapping[str, str], faults: Iterable[Fault], *, checked: bool) -> str:
-    """How the edit gets past a raise that one of the ``faults`` came from, "" where it does not.
+def defused(
+    old: Mapping[str, str], new: Mapping[str, str], faults: Iterable[Fault], *, checked: bool
+) -> Refusal | None:
+    """How the edit gets past a raise that one of the ``faults`` came from; None where it does not.
 
     ``old`` and ``new`` are whole texts by registry path; ``checked``: some of the failing work has checks.
     """
@@ -35,11 +37,12 @@ def defused(old: Mapping[str, str], new: Mapping[str, str], faults: Iterable[Fau
         try:
             before, after = _Source(read(path, old[path])), _Source(read(path, new[path]))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return ""  # told elsewhere
+            return None  # told elsewhere
         for node in _raises(before, fault):
             if why := _gone_past(before, after, node, checked=checked):
-                return f"{path}: the failure is the `{_shown(node)}` of line {node.lineno}, and {why}"
-    return ""
+                told = f"{path}: the failure is the `{_shown(node)}` of line {node.lineno}, and {why}"
+                return Refusal(RefusalKind.RAISED, told)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

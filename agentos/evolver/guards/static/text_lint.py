@@ -13,7 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from agentos.domain import Check, Json
+from agentos.domain import Check, Json, Refusal, RefusalKind
 from agentos.evolver.policy import SurfacePolicy
 from agentos.syntax import parse
 
@@ -27,24 +27,26 @@ _HELD_IN = ("value", "equals", "contains", "stdout_contains")  # keys of a check
 _LITERAL = re.compile(r"\^?((?:[^\\^$|?*+()\[\]{}]|\\[^\w\s])+)\$?")
 
 
-def fault_of_text(path: str, old: str, new: str, checks: Sequence[Check], surface: SurfacePolicy) -> str:
-    """Why the new text is refused, "" when it is not. ``checks`` are the evidence's."""
+def fault_of_text(
+    path: str, old: str, new: str, checks: Sequence[Check], surface: SurfacePolicy
+) -> Refusal | None:
+    """Why the new text is refused, None when it is not. ``checks`` are the evidence's."""
     there = set(old.splitlines())
     added = [line for line in new.splitlines() if line not in there]
     text = "\n".join(added)
     secret = SECRET.search(text)
     if secret and secret.group() not in old:
-        return "it holds what looks like a secret"
+        return Refusal(RefusalKind.TEXT, "it holds what looks like a secret")
     # Of the whole texts: what ``splitlines`` takes for the end of a line is in no line.
     if hidden := _unseen_in(new) - _unseen_in(old):
-        return f"it holds a character that is not seen (U+{ord(min(hidden)):04X})"
+        return Refusal(RefusalKind.TEXT, f"it holds a character that is not seen (U+{ord(min(hidden)):04X})")
     if any(len(line) > surface.max_text_line for line in added):
-        return f"it has a line of more than {surface.max_text_line} characters"
+        return Refusal(RefusalKind.TEXT, f"it has a line of more than {surface.max_text_line} characters")
     if path.endswith(".toml"):
         try:
             tomllib.loads(new)
         except tomllib.TOMLDecodeError as error:
-            return f"not valid TOML: {error}"
+            return Refusal(RefusalKind.TEXT, f"not valid TOML: {error}")
     found = sorted(
         {
             value
@@ -52,7 +54,9 @@ def fault_of_text(path: str, old: str, new: str, checks: Sequence[Check], surfac
             if _says(text, value) and not _says(old, value)
         }
     )
-    return f"it writes an expected value into the text ({', '.join(found)})" if found else ""
+    if not found:
+        return None
+    return Refusal(RefusalKind.EXPECTED, f"it writes an expected value into the text ({', '.join(found)})")
 
 
 def unseen(sign: str) -> bool:
