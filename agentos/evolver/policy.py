@@ -327,22 +327,8 @@ class Policy:
         return digest(self)
 
 
-_SECTIONS = {
-    "mine": MinePolicy,
-    "surface": SurfacePolicy,
-    "screen": Screen,
-    "evidence": EvidencePolicy,
-    "propose": ProposePolicy,
-    "replay": ReplayPolicy,
-    "judge": Judge,
-    "look_back": LookBack,
-    "review": ReviewPolicy,
-    "consent": ConsentPolicy,
-    "sandbox": SandboxPolicy,
-    "safety": Safety,
-    "probe": ProbePolicy,
-    "probation": Probation,
-    "wait": WaitPolicy,
+_SECTIONS: Mapping[str, Any] = {
+    item.name: item.default_factory for item in fields(Policy) if item.name != "edition"
 }
 # What a text may say, by section.
 _WORDS: Mapping[type[Any], tuple[str, ...]] = {
