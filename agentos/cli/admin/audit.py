@@ -65,8 +65,14 @@ def _print(found: AuditReport) -> None:
     for fault in found.faults:
         print_text(fault, "red")
     if not found.faults:
-        looked = f"{found.head.count} entries, {found.evolutions} evolutions, {found.consents} consents, "
-        print_text(f"All is as the audit log says: {looked}{found.promotions} promotions.", "green")
+        counts = {
+            "entries": found.head.count,
+            "evolutions": found.evolutions,
+            "consents": found.consents,
+            "promotions": found.promotions,
+        }
+        looked = ", ".join(f"{what} {count}" for what, count in counts.items())
+        print_text(f"All is as the audit log says: {looked}.", "green")
     if found.digests_since > 1:
         print_text(
             f"Entries have digests of what they speak of from entry {found.digests_since} on; what an earlier "

@@ -111,7 +111,7 @@ def status(
     for delivery in undelivered_results:
         tell_delivery(delivery)
     for question in questions:
-        print_text(f"asks        {question.text[:200]}  (`agentos run answer`)", "yellow")
+        print_text(f"asks        {_cut(question.text, 200)}  (`agentos run answer`)", "yellow")
     for folder, faults in refused.items():
         print_text(f"refused     {folder}", "red")
         for fault in faults:
@@ -127,7 +127,14 @@ def _tell_edits(edits: Mapping[str, str]) -> None:
             "yellow",
         )
     for name, why in list(edits.items())[:_EDITS_MAX]:
-        print_text(f"            {name} {why[:200]}")
+        print_text(f"            {name} {_cut(why, 300)}")
+
+
+def _cut(text: str, width: int) -> str:
+    """On one line, and where it is longer than so many characters cut between words."""
+    from textwrap import shorten
+
+    return shorten(text, width, placeholder=" …")
 
 
 def status_facts(status: DaemonStatus) -> dict[str, Any]:
@@ -193,7 +200,7 @@ def _waits(reader: Reader) -> list[dict[str, Any]]:
     told = []
     for item in waiting:
         until = f" until {item.waits_until.astimezone():%H:%M:%S}, then it ends" if item.waits_until else ""
-        says = f"{item.id} waits for the {item.waiting.value}{until}: {item.reason[:300]}"
+        says = f"{item.id} waits for the {item.waiting.value}{until}: {_cut(item.reason, 300)}"
         if behind:
             says += f" ({behind} not begun yet)"
         model = item.waiting is EvolutionWait.MODEL
