@@ -77,7 +77,7 @@ def ids(home: Home, table: str) -> list[str]:
 def test_a_home_that_nobody_touched_is_whole(agentos: Agentos, home: Home) -> None:
     assert faults(agentos) == []
     shown = agentos("audit", "verify").stdout
-    assert "1 evolutions, 1 consents, 1 promotions" in shown
+    assert "evolutions 1, consents 1, promotions 1" in shown
     assert "head " in shown
     agentos("registry", "check")
     (evolution,) = Reader(home.ledger).find(Evolution)
