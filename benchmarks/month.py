@@ -243,7 +243,9 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=1000, help="a day")
     parser.add_argument("--evolutions", type=int, default=20, help="a day")
     parser.add_argument("--boxes", type=int, default=60, help="tasks in real boxes at each mark")
-    parser.add_argument("--marks", type=int, nargs="*", help="days after which it is measured, beside the last")
+    parser.add_argument(
+        "--marks", type=int, nargs="*", help="days after which it is measured, beside the last"
+    )
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--on", type=Path, help="a folder on the disk that is to be measured")
