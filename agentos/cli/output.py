@@ -60,6 +60,9 @@ def print_table(
     A row is one line: a terminal gets what fits, a pipe everything. With ``wrap`` long cells are
     wrapped instead. With ``below`` the last column moves to a line of its own where it has no room.
     """
+    if not wrap and _goes_into_a_pipe():
+        _print_whole(columns, rows, empty)
+        return
     from rich.console import Console
     from rich.text import Text
 
@@ -71,6 +74,34 @@ def print_table(
         _print_wrapped(console, columns, cells)
     else:
         _print_lines(console, [Text(column, style="bold") for column in columns], cells, below=below)
+
+
+def _goes_into_a_pipe() -> bool:
+    """No terminal, and nobody says how wide one would be."""
+    wanted = {"COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE"} & os.environ.keys()
+    return not wanted and not sys.stdout.isatty()
+
+
+def _print_whole(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
+    """Without rich, which takes longer to import than thousands of lines take to print."""
+    lines = [[clean(str(cell)).replace("\n", " ") for cell in row] for row in rows]
+    if not lines:
+        print(empty)
+        return
+    lines.insert(0, [*columns])
+    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True))
+        print("  ".join(padded).rstrip())
+
+
+def _width(text: str) -> int:
+    """In columns of a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def _print_wrapped(console: Console, columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> None:
@@ -91,16 +122,6 @@ def _print_lines(
     from rich.text import Text
 
     widths = [max(row[place].cell_len for row in (head, *rows)) for place in range(len(head))]
-    if (
-        not console.is_terminal and "COLUMNS" not in os.environ
-    ):  # without rich: thousands of lines in a moment
-        for row in (head, *rows):
-            plain = "  ".join(
-                cell.plain.replace("\n", " ") + " " * (width - cell.cell_len)
-                for cell, width in zip(row, widths, strict=True)
-            )
-            print(plain.rstrip())
-        return
     room = console.width
     last = room - sum(widths[:-1]) - 2 * (len(widths) - 1)
     below = below and last < min(widths[-1], _READABLE)

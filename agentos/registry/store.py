@@ -319,11 +319,13 @@ class Registry:
         sample = self.repository.path / "objects" / "17"
         if (len(os.listdir(sample)) if sample.is_dir() else 0) * 256 < loose:
             return False
+        # What nothing names any more goes into a pack too, or it would be counted again each time.
+        gc = ["-c", "gc.cruftPacks=true", "gc", "--quiet", "--prune=2.weeks.ago"]
         with self.repository.lock():
-            for arguments in (["pack-refs"], ["gc", "--quiet", "--prune=2.weeks.ago"]):
+            for arguments in (["pack-refs"], gc):
                 done = self.repository.run(*arguments)
                 if done.returncode:
-                    raise Unavailable(f"git {arguments[0]} failed: {done.stderr.strip()}")
+                    raise Unavailable(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")
         return True
 
     def check(self) -> Report:

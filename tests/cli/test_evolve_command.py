@@ -6,7 +6,9 @@ import json
 import os
 
 import pytest
+from typer.testing import CliRunner
 
+from agentos.cli.evolutions.evolution import app
 from agentos.cli.evolutions.evolve import _tell_left, _under_way, trials_of
 from agentos.daemon.upkeep.heartbeat import settings_digest, stale_settings
 from agentos.domain import Evolution, EvolutionState, Snapshot
@@ -54,3 +56,21 @@ def test_files_that_changed_since_the_start_are_noticed(home: Home) -> None:
     (home.root / "policy.toml").write_text("[mine]\nrecurrence = 3\n")
     assert stale_settings(home, os.getpid())
     assert not stale_settings(home, os.getpid() + 1), "of another daemon nothing is known"
+
+
+def test_a_list_gives_the_newest_evolutions(home: Home) -> None:
+    ledger = Ledger(home.ledger)
+    base = Snapshot("c" * 40, "d" * 40)
+    states = [EvolutionState.REJECTED, EvolutionState.REPLAYING, EvolutionState.REJECTED]
+    for number, state in enumerate(states):
+        ledger.put(Evolution(f"evo-{number}", "evd-1", "f", state, base))
+    ledger.close()
+
+    def listed(*given: str) -> list[str]:
+        done = CliRunner().invoke(app, ["list", "--json", *given], env={"AGENTOS_HOME": str(home.root)})
+        assert done.exception is None, repr(done.exception)
+        return [item["id"] for item in json.loads(done.output)]
+
+    assert listed() == ["evo-0", "evo-1", "evo-2"]
+    assert listed("--limit", "2") == ["evo-1", "evo-2"]
+    assert listed("--state", "rejected", "--limit", "1") == ["evo-2"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from subprocess import CompletedProcess
@@ -103,3 +105,19 @@ def test_no_number_that_is_none_reaches_json(capsys: pytest.CaptureFixture[str])
     print_json({"a": [float("nan"), float("inf"), 1.5], "b": -float("inf")})
     said = capsys.readouterr().out
     assert json.loads(said, parse_constant=pytest.fail) == {"a": [None, None, 1.5], "b": None}
+
+
+def test_a_table_into_a_pipe_needs_no_library_and_stands_in_columns() -> None:
+    code = (
+        "import sys\nfrom agentos.cli.output import print_table\n"
+        "print_table(['name', 'why'], [['a', 'x'], ['longer\\nname', '\\x1b[31m'], ['b', '']], empty='None.')\n"
+        "print_table(['name'], [], empty='None.')\n"
+        "print(sorted({'rich', 'rich.console', 'rich.cells'} & set(sys.modules)))\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "FORCE_COLOR")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.splitlines() == [
+        "name         why", "a            x", "longer name  \\x1b[31m", "b", "None.", "[]",
+    ]  # fmt: skip

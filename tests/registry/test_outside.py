@@ -393,6 +393,15 @@ def test_maintenance_keeps_everything_readable(registry: Registry) -> None:
     assert registry.repository.below("refs/candidates/").keys() == {"c-1"}
 
 
+def test_what_nothing_names_is_packed_once_and_not_counted_again(registry: Registry) -> None:
+    kept = registry.repository.git.create_blob(b"nobody's")
+    for number in range(1_500):  # every 256th lies in the folder that is looked at
+        registry.repository.git.create_blob(f"left {number}".encode())
+    assert registry.maintain(loose=500)
+    assert not registry.maintain(loose=500)
+    assert registry.repository.run("cat-file", "blob", str(kept)).stdout == "nobody's"
+
+
 def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     place = tmp_path / "small"
     place.mkdir()

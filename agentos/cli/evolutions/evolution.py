@@ -60,13 +60,15 @@ def list_(
     state: Annotated[
         str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}.")
     ] = "",
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Every evolution, newest last: what failed, what was changed, how it ended."""
+    """The newest evolutions, newest last: what failed, what was changed, how it ended."""
     reader = _reader()
     if state and state not in set(EvolutionState):
         raise UserError(f"There is no state {state!r}; the states are {', '.join(EvolutionState)}.")
-    found = [item for item in reader.find(Evolution) if not state or item.state.value == state]
+    wanted = {"state": EvolutionState(state)} if state else {}
+    found = reader.newest(Evolution, limit, **wanted)[::-1]
     if as_json:
         print_json([evolution_summary(reader, item) for item in found])
         return

@@ -215,7 +215,7 @@ def _difference(registry: Registry, root: str, folder: Path, taken: str) -> Fold
     if not digest or not content.files:
         return None  # retired, or the disk is away
     ours = _files(registry, digest, content.files)
-    base = _files(registry, taken, content.files)
+    base = ours if taken == digest else _files(registry, taken, content.files)
     if ours == content.files:
         return None
     ahead = DifferenceSide.REGISTRY if content.files == base else DifferenceSide.BOTH
