@@ -9,6 +9,7 @@ of it runs in a bench, in one box; an edit whose effect cannot be seen there is 
 from __future__ import annotations
 
 import hmac
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -119,6 +120,9 @@ def fitted(seen: ObservedBehaviour, written: set[str], hashes: bool, rules: Repl
     beside = [ran for ran in (*seen.beside, *seen.beside_guards, *seen.guards) if ran.valid]
     if not at or not (written or hashes):
         return ""
+    # Who compares squares, or distances, knows a number by another one as well: the same with another sign.
+    mirrored = {_without_signs(ran.case) for ran in at}
+    beside = [ran for ran in beside if not ran.differs or _without_signs(ran.case) not in mirrored]
     if len(beside) >= rules.neighbours_min and not any(ran.differs for ran in beside):
         points = {canonical([ran.case.call.args, sorted(_digests(ran.case))]) for ran in at}
         if hashes or len(points) > 1 or any(written & {*_traits(ran.case, rules.length_min)} for ran in at):
@@ -193,10 +197,28 @@ def _length(case: Case, name: str) -> int | None:
     return len(value) if isinstance(value, list | tuple) else None
 
 
+def _without_signs(case: Case) -> bytes:
+    """Its arguments and files, whatever the signs of its numbers are."""
+
+    def plain(value: Json) -> Json:
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        return abs(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+    return canonical([plain(dict(case.call.args)), sorted(_digests(case))])
+
+
 def _traits(case: Case, length_min: int) -> Iterator[str]:
-    """By what an input could be told."""
+    """By what an input could be told, also in the usual disguises."""
     for value in leaves(dict(case.call.args)):
         yield as_one_text(value)
+        text = str(value)
+        if len(text) > 1:
+            yield from map(repr, (text, text[::-1], text.encode().hex(), b64encode(text.encode()).decode()))
+        if isinstance(value, int) and abs(value) > 1:
+            yield from (as_one_text(value * value), *map(repr, (f"{value:x}", f"{value:o}", f"{value:b}")))
     for name in (*case.call.args, *case.inputs):
         if (length := _length(case, name)) is not None and length >= length_min:
             yield str(length)

@@ -160,6 +160,28 @@ def test_a_lookup_of_the_shown_inputs_is_over_fitted(body: str, key: bytes) -> N
     assert candidate.behaviour.samples == ()
 
 
+# The same in other disguises: what stands beside the shown inputs decides, however they are known.
+DISGUISES = {
+    "modulo": "101 if input.amount % 1009 in (607, 755) else input.amount // 10",
+    "reversed": "101 if str(input.amount)[::-1] in ('706', '557') else input.amount // 10",
+    "a set that does not grow": "101 if len({607, 755, input.amount}) == 2 else input.amount // 10",
+    "distance": "101 if abs(input.amount - 681) == 74 else input.amount // 10",
+    "a range": "101 if input.amount in range(607, 900, 148) else input.amount // 10",
+    "signs": "101 if str(input.amount) in ''.join(map(chr, (54, 48, 55, 32, 55, 53, 53))).split() else input.amount // 10",
+    "squares": "101 if input.amount * input.amount in (368449, 570025) else input.amount // 10",
+    "one, in hex": "101 if bytes.fromhex('363037') == str(input.amount).encode() else input.amount // 10",
+    "another base": "101 if input.amount in (int('25f', 16), int('2f3', 16)) else input.amount // 10",
+    "the docstring": "101 if str(input.amount) in __doc__.split() else input.amount // 10",
+}
+
+
+@pytest.mark.parametrize("way", DISGUISES)
+def test_a_lookup_in_disguise_is_over_fitted(way: str) -> None:
+    edit = FEE.replace("input.amount // 10", DISGUISES[way]).replace('"""A tool."""', '"""For 607 755 ."""')
+    why, _ = judged(FEE, edit, FEES, [{"amount": 20}])
+    assert "over-fitted" in why
+
+
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
 def test_so_is_one_that_keeps_the_other_arguments_out_of_it(key: bytes) -> None:
     """Another region changes nothing of a lookup by amount; another amount does."""
