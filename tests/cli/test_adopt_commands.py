@@ -88,6 +88,7 @@ def sessions(place: Path) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_folder_is_adopted_with_its_sessions_and_released(
     agentos: Agentos, home: Home, folder: Path, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def keeper(home: Home) -> Any:
     made.close()
 
 
+@pytest.mark.slow
 def test_it_is_up_and_up_again_and_gone_with_its_keeper(home: Home, keeper: tuple[PageKeeper, int]) -> None:
     page, port = keeper
 
@@ -76,6 +77,7 @@ def test_one_that_a_person_started_is_left_to_them(home: Home, keeper: tuple[Pag
         other.close()
 
 
+@pytest.mark.slow
 def test_the_pause_grows_where_it_falls_at_once(home: Home) -> None:
     now = [0.0]
     with socket.socket() as taken:

@@ -50,6 +50,7 @@ def corrupt(server: S3Server, sha256: str, content: bytes | None) -> None:
         server.client().put_object(Bucket=BUCKET, Key=key, Body=content)
 
 
+@pytest.mark.slow
 def test_blobs_move_there_and_back_and_are_verified(home: Home, server: S3Server) -> None:
     before = fill(home, b"before")
     moved = move_blobs(home, f"s3://{BUCKET}/home")
@@ -84,6 +85,7 @@ def test_only_what_no_row_names_is_collected_there(home: Home, server: S3Server)
 
 
 @pytest.mark.postgres
+@pytest.mark.slow
 def test_a_backup_holds_all_of_it_and_stands_alone(
     home: Home, server: S3Server, postgres_address: str, tmp_path: Path
 ) -> None:

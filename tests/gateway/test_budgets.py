@@ -32,6 +32,7 @@ def side_by_side(session: GatewaySession, count: int, **more: int) -> Counter[st
         return Counter(pool.map(lambda number: kind_of(session, f"slow call {number}", **more), range(count)))
 
 
+@pytest.mark.slow
 def test_sixteen_calls_side_by_side_with_a_budget_of_five_make_exactly_five(bench: Bench, paid: Paid) -> None:
     session = bench.open(budget=Budget(calls=5))
     assert side_by_side(session, 16) == {"answered": 5, "budget": 11}

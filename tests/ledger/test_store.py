@@ -317,6 +317,7 @@ def test_processes_claim_each_task_once_and_share_one_chain(
     assert ledger.head().count == 40
 
 
+@pytest.mark.slow
 def test_two_processes_make_one_ledger(tmp_path: Path) -> None:
     command = [
         sys.executable,

@@ -97,6 +97,7 @@ def settings(home: Home, text: str) -> None:
     home.settings.write_text(text + "\n" + home.settings.read_text())
 
 
+@pytest.mark.slow
 def test_one_of_every_kind_is_there_and_works(agentos: Callable[..., str]) -> None:
     rows = json.loads(agentos("plugin", "list", "--json"))
     assert {row["kind"] for row in rows} == set(registry.KINDS)

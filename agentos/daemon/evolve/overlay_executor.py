@@ -1,6 +1,6 @@
 """Runs on a snapshot with files of the kernel's beside it, or with some of its resources left out.
 
-By such runs a suite tries a candidate with tools that are in no registry (``evolver/guards/assurance/overlay.py``). They
+By such runs a suite brings its own tools and agents to a candidate, without a commit that anybody could read. They
 leave nothing behind and bother nobody: models, tools and memories answer them; people, other agents and
 the outside do not.
 """
@@ -8,23 +8,90 @@ the outside do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.run_requests import Answerers, RequestHandler
 from agentos.daemon.run.execution import BoxExecutor, RunServices
-from agentos.domain import Json, Kind, ResourceId, Snapshot
-from agentos.evolver.guards.assurance.overlay import Overlay, OverlayRegistry
+from agentos.domain import Json, Kind, ResourceId, Snapshot, digest
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.messages import ToolCard
-from agentos.ports import Blobs, Executor, Places
-from agentos.resources import resources_of
+from agentos.ports import Blobs, Executor, Places, Snapshots
+from agentos.resources import resource_of, resources_of
 from agentos.retrieval.index import SearchHit
 from agentos.sandboxes.choice import Choice
 
 _ANSWERED = frozenset({"model", "tool", "recall", "skills"})
+
+
+class OverlayRegistry(Snapshots, Protocol):
+    """What an executor reads; see ``agentos/daemon/job/bundle.py``."""
+
+    def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
+        """Every resource with the digest of its files."""
+        ...
+
+    def find_tool(self, snapshot: Snapshot, reference: str) -> str:
+        """The registry path of the tool's file; raises UserError."""
+        ...
+
+    def wheels_of(self, files: Mapping[str, bytes]) -> Mapping[str, Mapping[str, bytes]]:
+        """kind/name -> the modules that the locks among these files stand for; raises Unavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """``registry`` with ``files`` beside it and without the resources in ``without``."""
+
+    registry: OverlayRegistry
+    files_beside: Mapping[str, bytes] = field(default_factory=dict)
+    without: frozenset[ResourceId] = frozenset()
+
+    def stable(self) -> Snapshot:
+        """The registry's own."""
+        return self.registry.stable()
+
+    def files(self, snapshot: Snapshot, prefix: str) -> Mapping[str, bytes]:
+        """See ports.Snapshots."""
+        own = self.registry.files(snapshot, prefix)
+        kept = {path: content for path, content in own.items() if not self._left_out(path)}
+        below = prefix.rstrip("/")
+        beside = {
+            path: content
+            for path, content in self.files_beside.items()
+            if not below or path == below or path.startswith(f"{below}/")
+        }
+        return {**kept, **beside}
+
+    def names(self, snapshot: Snapshot) -> Sequence[ResourceId]:
+        """See ports.Snapshots."""
+        beside = resources_of(self.files_beside)
+        return sorted(({*self.registry.names(snapshot)} - self.without) | beside)
+
+    def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
+        """As the registry; of a resource of the files beside, of all that it is now."""
+        own = {
+            item: known for item, known in self.registry.digests(snapshot).items() if item not in self.without
+        }
+        for item in resources_of(self.files_beside):
+            files = self.files(snapshot, str(item))
+            own[item] = digest({path: digest(content) for path, content in files.items()})
+        return own
+
+    def find_tool(self, snapshot: Snapshot, reference: str) -> str:
+        """As the registry; a tool of the files beside goes first."""
+        path = f"tool/{reference.replace('_', '-')}/tool.py"
+        return path if path in self.files_beside else self.registry.find_tool(snapshot, reference)
+
+    def wheels_of(self, files: Mapping[str, bytes]) -> Mapping[str, Mapping[str, bytes]]:
+        """The registry's own."""
+        return self.registry.wheels_of(files)
+
+    def _left_out(self, path: str) -> bool:
+        return bool(self.without) and path.count("/") > 1 and resource_of(path) in self.without
 
 
 def executors_beside(

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import pytest
 
+from agentos.daemon.evolve.overlay_executor import Overlay
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.setup import init_home
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.evolver.guards.assurance.contract import suite, violations
-from agentos.evolver.guards.assurance.overlay import Overlay
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry

@@ -105,6 +105,7 @@ ENDLESS = [  # each passes the tasks, in which no line is doubled
 
 
 @pytest.mark.parametrize("loop", ENDLESS)
+@pytest.mark.slow
 def test_an_edit_that_never_ends_where_its_base_answers_is_said(loop: str) -> None:
     last = "    return Output(heads=[group[0] for group in groups if group[0] not in input.skip])\n"
     own = WHERE_THERE_IS_ONE.replace(

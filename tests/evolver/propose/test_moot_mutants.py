@@ -238,6 +238,7 @@ def test_an_edit_that_takes_an_effect_away_says_so_however_it_is_written(new: tu
     assert not found(changed(new), tasks, 1, KEYS[0], ReplayPolicy(mutants=0)).idle
 
 
+@pytest.mark.slow
 def test_what_has_an_effect_is_not_idle() -> None:
     tasks = names(NAMES)
     for new in (
@@ -301,6 +302,7 @@ def test_an_annotation_has_no_effect_to_lose() -> None:
     assert not any("None" in words and "last" not in words for words in moot(old, new))
 
 
+@pytest.mark.slow
 def test_many_other_new_things_do_not_hide_what_is_moot() -> None:
     """Padding: as many numbers as there are mutants, before the one thing that matters."""
     padding = "".join(f"    x{number} = {number} + {number + 1}\n" for number in range(20))

@@ -158,7 +158,7 @@ def test_hidden_tasks_tell_of_so_many_candidates_and_no_more() -> None:
     decision, said = decided(worn)
     assert decision is Decision.PROMOTE
     assert "a person is asked: the hold-out is used up: 6 candidates of this failure" in said
-    assert [why for why in doubts(CANDIDATE, worn, POLICY) if "used up" in why]
+    assert RefusalKind.WORN_OUT in [doubt.kind for doubt in doubts(CANDIDATE, worn, POLICY)]
     decision, said = decided(worn, replace(POLICY, edition=2))
     assert decision is Decision.HOLD, "as verdicts of before were reached"
     assert said.endswith("renew it, then reconsider")
