@@ -1,17 +1,20 @@
 """The search for repairs alone, on small tools with one fault each: found, right on fresh inputs, CPU time.
 
     python benchmarks/bench_search.py [--set develop|report] [--only NAME,NAME] [--seconds S] [--lines N] [--verbose]
+    python benchmarks/bench_search.py --rank N [--set develop|report] [--only NAME,NAME] [--half 0|1]
 
 The search sees the nine tasks of each tool (`benchmarks/data/tools/README.md`) that are meant to be shown: those
 that fail are the evidence, those that pass are working calls. A repair is right when it answers as the right
 version does on 24 fresh inputs and passes the five other tasks. The search is made with the set `develop`; the
-set `report` is for reporting only. `bench_tools.py` measures the whole program on the same tools.
+set `report` is for reporting only. With ``--rank`` nothing is tried: the first N edits are made in the order in which
+they would be, and it is told which of them is the right version's text. `bench_tools.py` measures the whole program on the same tools.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import json
 import resource
 import time
@@ -25,11 +28,23 @@ from local_bench import LocalBenches
 from agentos.domain import Call, Check, Kind, ResourceId, Snapshot
 from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
 from agentos.proposers.repair import RepairProposer
+from agentos.proposers.repair.proposer import (
+    ground_of,
+    in_order,
+    looked_at,
+    probe,
+    program_of,
+    shares,
+    shipped_counts,
+)
+from agentos.proposers.repair.reading.foresight import foresight_of
 
 DATA = Path(__file__).resolve().parent / "data" / "tools"
 PATH = "tool/probe/tool.py"
 SHOWN = 9
 NOWHERE = Snapshot("", "")
+LAYOUT = str.maketrans("", "", " \t\n()'\",")
+EARLY = 200
 LIMIT_S = 5.0  # for one call when a repair is judged
 
 
@@ -135,6 +150,56 @@ def summary(scores: Sequence[Score]) -> None:
         )
 
 
+# --- in which order edits would be tried -----------------------------------------------------
+
+
+def half_of(name: str) -> int:
+    """One of two halves of the tools, for what is fitted on one and told of the other."""
+    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 2
+
+
+def bare(source: str) -> str:
+    """The source but for its layout."""
+    return ast.dump(ast.parse(source))
+
+
+def rank_of(tool: Tool, right: str, most: int) -> tuple[int | None, str]:
+    """The number of the first edit that gives the right version, and its operator; None if not among the first."""
+    brief, benches = brief_of(tool, 10.0), LocalBenches()
+    program = program_of(brief.source)
+    ground = ground_of(brief, program, probe(brief, benches)) if program else None
+    if program is None or ground is None:
+        return None, ""
+    failing, working = looked_at(ground)
+    bench = benches.bench(NOWHERE, PATH, [case for case, _ in (*failing, *working)], 1.0)
+    seeing = foresight_of(failing, working, program, bench.try_source)
+    order = seeing.in_order(in_order(ground, shares(shipped_counts(), ground.probed)))
+    known, wanted, letters, found = set[int](), bare(right), right.translate(LAYOUT), (None, "")
+    for ranked in order:
+        made = program.change(ranked.edit)
+        if made is None or made[1] == program.unchanged(ranked.edit) or hash(made[1]) in known:
+            continue
+        known.add(hash(made[1]))
+        if made[0].translate(LAYOUT) == letters and bare(made[0]) == wanted:
+            found = len(known), ranked.edit.operator
+        if found[0] or len(known) >= most:
+            break
+    bench.close()
+    return found
+
+
+def ranks(found: Iterator[Tool], folder: Path, most: int, half: int | None) -> None:
+    """The table of ranks, over faults of one edit."""
+    places = []
+    for tool in (tool for tool in found if tool.edit == "one" and half in (None, half_of(tool.name))):
+        rank, operator = rank_of(tool, (folder / tool.name / "right.py").read_text(encoding="utf-8"), most)
+        print(f"{tool.name:18} {rank or 'none':>6}  {operator}", flush=True)
+        places.append(rank)
+    reached = sorted(rank for rank in places if rank)
+    early = sum(rank <= EARLY for rank in reached)
+    print(f"| {len(places)} faults of one edit | {len(reached)} among {most} | {early} among {EARLY} |")
+
+
 # --- a file of real size ----------------------------------------------------------------------
 
 
@@ -205,10 +270,16 @@ def main() -> None:
     parser.add_argument(
         "--lines", type=int, help="the first tool as a file of so many lines, and nothing else"
     )
+    parser.add_argument("--rank", type=int, help="make so many edits in their order, and try none")
+    parser.add_argument("--half", type=int, choices=(0, 1), help="of the tools, with --rank")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
     if options.lines:
         large(list(tools(options.data / options.set, only)), options.lines, options.seconds)
+        return
+    if options.rank:
+        folder = options.data / options.set
+        ranks(tools(folder, only), folder, options.rank, options.half)
         return
     found = []
     for tool in tools(options.data / options.set, only):

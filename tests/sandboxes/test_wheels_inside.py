@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,8 @@ from agentos.domain import Call, Check, Effect, Limits, Result, Task, new_id
 from agentos.errors import Unavailable
 from agentos.ledger.blobs import BlobStore
 from agentos.ports import Attempt, Case
+from agentos.proposers.repair.reading.foresight import FACTORS, foresight_of
+from agentos.proposers.repair.source import CodeEdit, Program, Splice
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.docker.sandbox import Docker
@@ -211,3 +214,24 @@ def test_a_script_whose_requirement_is_nowhere_says_what_is_missing(
     work = replace(work, effects=(Effect.READ, Effect.WRITE))
     done = execute(real, registry, work, tmp_path)
     assert "No module named 'greeting'" in done.outcome.reason
+
+
+def test_the_real_box_says_what_edits_make_of_the_values_of_a_call(
+    real: Bubblewrap | Docker, registry: Registry
+) -> None:
+    """The repair proposer looks at values before it tries an edit: a watched source answers there as any tool does."""
+    source = needy().decode().replace("import greeting\n", "")
+    before, _, behind = source.rpartition("    return ")
+    source = f"{before}    text = input.name\n    return Output(text=text.strip())\n"
+    assert behind
+    put(registry, "greet", source.encode())
+    case = Case("t", Call("greet", {"name": "ada"}), {}, (Check("equals", {"value": {"text": "ADA"}}),))
+    with closing(BoxBenches(registry, real).bench(registry.stable(), GREET, [case], 5.0)) as bench:
+        program, output = Program(source), bench.try_source(source).outputs[0]
+        seeing = foresight_of([(case, output)], [], program, bench.try_source)
+        start = source.index("input.name\n")
+        edits = [
+            CodeEdit((Splice(start, start + len("input.name"), text),), "any")
+            for text in ("input.name.upper()", "input.name.lower()", "input.nobody")
+        ]
+        assert list(seeing.factors(edits)) == [FACTORS["hit"], FACTORS["same"], FACTORS["raises"]]
