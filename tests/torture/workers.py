@@ -118,6 +118,7 @@ class Wire:
                 one, _ = self._door.accept()
                 try:
                     other = socket.create_connection(("127.0.0.1", self._to), 5)
+                    other.settimeout(None)  # a box may be silent for as long as its run
                 except OSError:
                     one.close()
                     continue
