@@ -146,7 +146,7 @@ def test_a_mended_task_without_checks_is_not_fixed_beside_one_that_is(world: Wor
     again = judge(candidate, bare, world.policy)
     assert again.decision is Decision.PROMOTE
     assert again.fixed == verdict.fixed[1:]
-    assert not any("only gain" in doubt for doubt in doubts(candidate, bare, world.policy))
+    assert RefusalKind.UNCHECKED not in [doubt.kind for doubt in doubts(candidate, bare, world.policy)]
 
 
 def test_what_only_ends_now_does_not_make_up_for_what_is_still_wrong(world: World) -> None:

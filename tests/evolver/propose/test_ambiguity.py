@@ -21,6 +21,7 @@ from agentos.domain import (
     Json,
     Layer,
     Manifest,
+    RefusalKind,
     Snapshot,
 )
 from agentos.evolver.policy import Policy, ReplayPolicy
@@ -324,7 +325,8 @@ def test_each_is_asked_of_a_person() -> None:
     low = replace(Policy(), replay=ReplayPolicy(share_min=0.0))
     assert len(doubts(replace(candidate, behaviour=replace(seen, share=0.1)), (), low)) == doubtful[0]
     told = doubts(replace(candidate, behaviour=replace(seen, ambiguity=question)), (), Policy())
-    assert any("2" in sentence and "3" in sentence and "missing=12" in sentence for sentence in told)
+    (asking,) = [each.reason for each in told if each.kind is RefusalKind.AMBIGUOUS]
+    assert all(part in asking for part in ("2", "3", "missing=12"))
 
 
 def test_the_edited_lines_are_those_of_whole_statements_and_around_what_is_new() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.domain import Ambiguity, Call, Check, Json
+from agentos.domain import Ambiguity, Call, Check, Json, RefusalKind
 from agentos.evolver.policy import Policy, ReplayPolicy
 from agentos.evolver.propose.ambiguity import EditFindings, Known, compared
 from agentos.evolver.propose.edit_mutants import mutants
@@ -351,7 +351,7 @@ def test_a_far_fetched_edit_is_asked_about(prior: float, least: float, asked: bo
     plain = doubts(replace(candidate, behaviour=None), (), policy)
     told = doubts(replace(candidate, behaviour=None, prior=prior), (), policy)
     assert (len(told) > len(plain)) is asked
-    assert all("far-fetched" in each for each in {*told} - {*plain})
+    assert all(each.kind is RefusalKind.UNLIKELY for each in {*told} - {*plain})
 
 
 def test_its_question_names_what_is_moot() -> None:
@@ -361,4 +361,4 @@ def test_its_question_names_what_is_moot() -> None:
     told = doubts(
         replace(candidate, behaviour=replace(candidate.behaviour, ambiguity=question)), (), Policy()
     )
-    assert any("the same edit without break 2: which is right?" in each for each in told)
+    assert any("the same edit without break 2: which is right?" in each.reason for each in told)
