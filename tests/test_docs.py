@@ -228,4 +228,4 @@ def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
         if home.exists():
             newcomer.types("agentos daemon stop --now || true")
     # it is typed a second time after the edit
-    assert "['disk full', 'no answer from db', 'login refused']" in shown["$ agentos task run digest.yaml"]
+    assert '["disk full", "no answer from db", "login refused"]' in shown["$ agentos task run digest.yaml"]

@@ -37,6 +37,12 @@ def print_json(value: Any, *, line: bool = False) -> None:
     sys.stdout.flush()
 
 
+def short_text(value: Any, width: int) -> str:
+    """A value on one line, as a person could type it again: a text as it is, anything else as JSON; cut at ``width``."""
+    text = value if isinstance(value, str) else json_text(value, ascii=False)
+    return text if len(text) <= width else f"{text[:width]}… ({len(text):,} characters)"
+
+
 def _speaks_utf8() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
 

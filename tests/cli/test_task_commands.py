@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agentos.cli.tasks.model_waits import ModelWaits
 from agentos.cli.tasks.task import _tell_left, _tell_steps
 from agentos.domain import Outcome, Result, Run, Share, Snapshot, Step
 from agentos.home import Home
@@ -119,6 +120,20 @@ def test_another_attempt_is_told_with_what_became_of_the_one_before(
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in said] == ["0", "attempt", "0"]
     assert said[1] == "attempt 2, after infra: the box was lost"
+
+
+def test_whoever_asks_hears_once_why_an_attempt_was_lost(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits = ModelWaits(home)
+    lost = Outcome(Result.INFRA, 0.0, "no model could be asked")
+    for attempt in (1, 1, 2):
+        snapshot = Snapshot("c" * 40, "t" * 40)
+        run = Run(f"run-{attempt}", "task-1", "key", Share.OPEN, attempt, snapshot, "", "", NOW, outcome=lost)
+        waits.tell_run(run)
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0].strip() for line in said] == ["lost", "lost"]
+    assert "no model could be asked" in said[0]
 
 
 @pytest.mark.sandbox

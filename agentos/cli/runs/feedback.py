@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.output import print_json, print_text
+from agentos.cli.output import print_json, print_text, short_text
 from agentos.daemon.views.json_views import run_signals
 from agentos.domain import IMPORT, Feedback, Json, Rating, Run, Step
 from agentos.errors import UserError
@@ -143,7 +143,8 @@ def tell_words(words: Sequence[Feedback]) -> None:
             "green" if word.rating is Rating.GOOD else "yellow",
         )
         for check in word.checks:
-            print_text(f"expects    {check.kind} { {k: v for k, v in check.spec.items() if k != 'made_by'} }")
+            spec = {key: value for key, value in check.spec.items() if key != "made_by"}
+            print_text(f"expects    {check.kind} {short_text(spec, 2000)}")
 
 
 def _corrected(id: str, given: str) -> Json:

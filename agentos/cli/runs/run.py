@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_table, print_text, time_text
+from agentos.cli.output import print_json, print_table, print_text, short_text, time_text
 from agentos.cli.runs.feedback import add_to as add_feedback
 from agentos.cli.runs.feedback import tell_signals, tell_words
 from agentos.cli.tasks.deliveries import tell_delivery
@@ -94,7 +93,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
         ended = newest.outcome.result.value if newest and newest.outcome else "under way"
         print_text(f"handed     {'  ' * depth}{task.name}  ({newest.id if newest else task.id}, {ended})")
     for proposal in proposals:
-        print_text(f"proposes   {_short(proposal.text, _WIDTH)}  ({proposal.id}, {proposal.state.value})")
+        print_text(f"proposes   {short_text(proposal.text, _WIDTH)}  ({proposal.id}, {proposal.state.value})")
     if run.outcome is None:
         print_text("under way; `agentos run tail` follows it", "yellow")
         return
@@ -133,7 +132,7 @@ def _tell_end(reader: Reader, run: Run) -> None:
     print_text(f"result     {run.outcome.result.value}  {run.outcome.reason}", colour)
     for check in run.outcome.checks:
         print_text(f"check      {'passed' if check.passed else 'FAILED'}  {check.kind}  {check.detail}")
-    print_text(f"answer     {_short(run.answer, 2000)}")
+    print_text(f"answer     {short_text(run.answer, 2000)}")
     for file in run.outputs:
         print_text(f"left       {file.path} ({file.size:,} bytes)")
     cost = run.outcome.cost
@@ -291,7 +290,7 @@ def export(
 def _tell(step: Step) -> None:
     said = f"{step.fault.type}: {step.fault.message}" if step.fault else _seen(step)
     print_text(
-        f"{step.index:>4} {step.node:<8} {step.duration_ms:8.1f} ms  {_short(step.action, _WIDTH)}  →  {said}",
+        f"{step.index:>4} {step.node:<8} {step.duration_ms:8.1f} ms  {short_text(step.action, _WIDTH)}  →  {said}",
         "red" if step.fault else "",
     )
 
@@ -300,14 +299,9 @@ def _seen(step: Step) -> str:
     """What was observed; of a model's reply the words and the calls, and what it cost."""
     seen = step.observation
     if step.node != "model" or not isinstance(seen, dict) or "usage" not in seen:
-        return _short(seen, _WIDTH)
+        return short_text(seen, _WIDTH)
     usage, message = seen["usage"], seen.get("message") or {}
     cost = f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens"
     cost += "" if seen.get("usd") is None else f", {seen['usd']:.6f} USD"
     said = message.get("content") or [call["function"] for call in message.get("tool_calls") or ()]
-    return f"({'from the record' if seen.get('recorded') else cost}) {_short(said, _WIDTH)}"
-
-
-def _short(value: Any, width: int) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= width else f"{text[:width]}… ({len(text):,} characters)"
+    return f"({'from the record' if seen.get('recorded') else cost}) {short_text(said, _WIDTH)}"

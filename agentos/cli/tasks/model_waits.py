@@ -1,11 +1,13 @@
-"""What a command that follows a run or an evolution says while a model takes its time."""
+"""What a command that follows a run or an evolution says while a model takes its time, or is away."""
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
-from agentos.cli.output import tell_progress
+from agentos.cli.output import clean, tell_progress
+from agentos.domain import Result, Run
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -20,6 +22,16 @@ class ModelWaits:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._told = time.monotonic()
+        self._lost: set[str] = set()
+
+    def tell_run(self, run: Run) -> None:
+        """Which model a run asks; or once, why the machinery lost it: its task is tried again for as long as that lasts."""
+        if run.outcome is None:
+            self.tell(run.id)
+        elif run.outcome.result is Result.INFRA and run.id not in self._lost:
+            self._lost.add(run.id)
+            said = f"    lost: {run.outcome.reason[:300]} (it is tried again; Ctrl-C leaves it in the queue)"
+            print(clean(said), file=sys.stderr, flush=True)
 
     def tell(self, work_id: str) -> bool:
         """Say which call of a run or an evolution is under way, if one is and it is time; whether it did."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import confirm, print_json, print_table, print_text
+from agentos.cli.output import confirm, print_json, print_table, print_text, short_text
 from agentos.daemon.intake.filing import SCHEDULED, find_schedule, remove_schedule
 from agentos.daemon.views.json_views import (
     SCHEDULE_RUNS,
@@ -159,7 +159,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
         print_text(f"next       {_at(next_due(task))}")
     print_text(f"goal       {task.goal}")
     if task.call:
-        print_text(f"call       {task.call.tool} {dict(task.call.args)}")
+        print_text(f"call       {task.call.tool} {short_text(dict(task.call.args), 2000)}")
     for source in task.sources:
         new = f", what is new since the {source.newer_than.replace('_', ' ')}" if source.newer_than else ""
         print_text(f"reads      {source.path}{new}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import clean, print_json, print_table, print_text, time_text
+from agentos.cli.output import clean, print_json, print_table, print_text, short_text, time_text
 from agentos.cli.tasks.deliveries import tell_delivery
 from agentos.cli.tasks.model_waits import ModelWaits
 from agentos.cli.tasks.questions import ask_here, tell
@@ -180,7 +180,7 @@ def _tell_task(reader: Reader, view: Mapping[str, Any]) -> None:
     print_text(f"state      {view['state'].value}")
     print_text(f"goal       {task.goal}")
     if task.call:
-        print_text(f"call       {task.call.tool} {dict(task.call.args)}")
+        print_text(f"call       {task.call.tool} {short_text(dict(task.call.args), 2000)}")
     for file in task.inputs:
         print_text(f"input      {file.path} ({file.size:,} bytes)")
     for source in task.sources:
@@ -316,7 +316,7 @@ def _tell_end(counter: str, task: Task, state: TaskState, run: Run | None) -> No
     if outcome is not None and outcome.reason:
         print_text(f"         {outcome.reason[:400]}")
     if run is not None and outcome is not None and outcome.result is Result.PASSED:
-        print_text(f"         {clean(str(run.answer))[:400]}", "dim")
+        print_text(f"         {clean(short_text(run.answer, 400))}", "dim")
 
 
 def _left_out(reader: Reader, task_id: str) -> Sequence[str]:

@@ -6,7 +6,7 @@ For deterministic tasks every flip counts:
 - one that passed on the base in every trial and does not with the candidate is *broken*;
 - where trials of a task on one side differ, the whole set is *unsteady*: its flips say nothing, and it is
   judged by pairs, as what varies is;
-- enough failed and passed that luck is excluded, for all candidates of the failure together (``flakiness.log_luck``);
+- enough failed and passed that luck is excluded, for all candidates of the failure together (``pairing.log_luck``);
 - a trial that could not be replayed counts neither way, and a task of which one side has no other
   is *left out*. A guard that passes on the base and cannot be replayed with the candidate holds the
   promotion: an edit must not get past what it makes impossible to measure.

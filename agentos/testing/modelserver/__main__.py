@@ -1,6 +1,6 @@
 """``python -m agentos.testing.modelserver``: the scripted model as a process of its own.
 
-Without --script it follows rules (docs/use/models.md tells which), with --rules those of the file as well.
+Without --script it follows rules (``policy.py`` tells which), with --rules those of the file as well.
 Prints its base URL as the first line; ends on SIGTERM or Ctrl-C, printing what it counted.
 """
 

@@ -9,10 +9,18 @@ or lines, and ``say "text"``. Untaught it makes the mistakes that such models ma
 - it guesses a count of more than five                       (a tool: ``word_count``)
 - it forgets the last of more than four numbers              (a prompt: "Always verify.")
 
-What it can be told is the grammar of ``rules``. A tool is called when a rule names it or when all
-words of its name are in the goal; a listed skill ("- name: description") is read when two of its
-words are in the goal and there is a tool with "skill" in its name. What follows the first colon of
-the goal is data, not wording; so are the files that it names, which it reads with a tool ``read``.
+It reads rules in every message but its own, one sentence each; other text says nothing to it. The one read last holds::
+
+    When <words>, <action>.        for goals in which all the words occur
+    Always <action>.               for every goal
+    <words> are in <unit>.         cents, percent, grams, metres, milliseconds
+
+An action is one of ``answer "<text>"``, ``answer in JSON`` (``upper case``, ``lower case``), ``answer with
+<number> decimals``, ``answer with the unit <word>``, ``use <tool>``, ``read the skill <name>``, ``compare as
+numbers``, ``verify``. A tool is called when a rule names it or when all words of its name are in the goal; a
+listed skill ("- name: description") is read when two of its words are in the goal and there is a tool with
+"skill" in its name. What follows the first colon of the goal is data, not wording; so are the files that it
+names, which it reads with a tool ``read``.
 """
 
 from __future__ import annotations
