@@ -347,7 +347,7 @@ def test_whoever_waits_for_the_end_is_asked_at_a_terminal_and_told_what_to_type_
     os.close(master)
     assert b"Which one?" in said
     assert b"Expected one of: left, right" in said
-    assert b"'given': 'right'" in said
+    assert b'"given": "right"' in said
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) as child:
         until(ledger.open_questions, "it asks")

@@ -268,7 +268,7 @@ class World:
         self.purpose[:] = ["control"]
         control = [
             replace(job, arm=Arm.CONTROL, candidate_id=candidate.id, snapshot=made["control"])
-            for job in jobs.jobs_on_base(self.parts, (task.id,), sets, evolution, range(2))
+            for job in jobs.repeated(jobs.jobs_on_base(self.parts, (task.id,), sets, evolution), range(2))
         ]
         assert jobs.run_all(self.parts, control)
         self.purpose[:] = ["fresh trial"]

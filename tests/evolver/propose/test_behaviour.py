@@ -179,7 +179,7 @@ DISGUISES = {
 def test_a_lookup_in_disguise_is_over_fitted(way: str) -> None:
     edit = FEE.replace("input.amount // 10", DISGUISES[way]).replace('"""A tool."""', '"""For 607 755 ."""')
     why, _ = judged(FEE, edit, FEES, [{"amount": 20}])
-    assert "over-fitted" in why
+    assert why is RefusalKind.OVER_FITTED
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
