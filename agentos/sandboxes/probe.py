@@ -25,6 +25,7 @@ from agentos.wire import FrameError, WireClosed, WireLate, hangs_up
 ENTRY = "agentos.worker.selfcheck:serve"
 LIMITS = Limits(wall_s=30, memory_mb=48, workspace_mb=4, processes=12)
 _HOGS = 8
+_TRIES = 3  # silent ones were seen in a row, in the first boxes of an engine that had just got its image
 _WRITABLE = {"/dev/shm", "/snapshot", "/tmp", "/ws"}  # noqa: S108 - the box's own
 _VARIABLES = {
     *("PATH", "PYTHONPATH", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "HOME", "LANG", "TZ"),
@@ -41,20 +42,26 @@ class Guarantee:
     detail: str
 
 
+class _Silent(Exception):
+    def __init__(self, at: str) -> None:
+        super().__init__(at)
+        self.at = at
+
+
 def probe(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[Guarantee, ...]:
     """Try every promise in one box; ``grouped`` says that a cgroup is to hold it.
 
-    A box that is silent until its time is up has shown nothing: a second one is tried.
+    A box that is silent until its time is up has shown nothing: another one is tried, ``_TRIES`` in all.
     Raises Unavailable when there is no box to try it in.
     """
-    try:
-        return _probe_one(open_entry, grouped=grouped)
-    except WireLate:
-        pass  # seen on a machine whose disk and cores were all taken
-    try:
-        return _probe_one(open_entry, grouped=grouped)
-    except WireLate:
-        raise Unavailable(f"two probes of the sandbox gave no answer in {LIMITS.wall_s:.0f} s each") from None
+    silent_at = []
+    for _ in range(_TRIES):
+        try:
+            return _probe_one(open_entry, grouped=grouped)
+        except _Silent as silent:
+            silent_at.append(silent.at)
+    told = f"{_TRIES} probes of the sandbox gave no answer in {LIMITS.wall_s:.0f} s each"
+    raise Unavailable(f"{told}; they fell silent at: {', '.join(silent_at)}")
 
 
 def _probe_one(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[Guarantee, ...]:
@@ -64,14 +71,25 @@ def _probe_one(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tu
         watch = os.dup(box.channel.fileno())
         stack.callback(os.close, watch)
         try:
-            box.channel.send(canaries)
-            found = box.channel.receive(deadline=time.monotonic() + LIMITS.wall_s).head
+            found = _answer(box, canaries)
         except (WireClosed, FrameError) as error:
             raise Unavailable(f"the sandbox's probe did not answer: {error}") from None
         if "fault" in found:
             raise Unavailable(f"the sandbox's probe failed inside: {found['fault']}")
         box.close()
         return (*_identity(found), *_walls(found), *_limits(found, grouped=grouped), _nothing_left(watch))
+
+
+def _answer(box: Box, canaries: dict[str, Any]) -> dict[str, Any]:
+    """What it found; raises _Silent with what it was at."""
+    until, at = time.monotonic() + LIMITS.wall_s, "its start"
+    try:
+        box.channel.send(canaries)
+        while set(found := box.channel.receive(deadline=until).head) == {"at"}:
+            at = str(found["at"])[:40]
+    except WireLate:
+        raise _Silent(at) from None
+    return found
 
 
 def refusal(claims: Iterable[Guarantee]) -> str:

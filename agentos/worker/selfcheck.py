@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,12 @@ _CHUNK = 1 << 16
 
 
 def serve(channel: Channel) -> None:
-    """Answer one frame of canaries with the findings, leave a stray process behind, and wait."""
+    """Answer one frame of canaries with the findings, leave a stray process behind, and wait.
+
+    What may take long is named in a frame of its own before it is tried: a box that falls silent shows at what.
+    """
     canary = channel.receive().head
-    findings = {
+    findings: dict[str, Any] = {
         "status": _status(),
         "environment": sorted(os.environ),
         "control_groups": _control_groups(),
@@ -46,11 +50,16 @@ def serve(channel: Channel) -> None:
             "/usr": _succeeds(lambda: os.close(os.open("/usr/agentos-probe", os.O_WRONLY | os.O_CREAT))),
             "/": _succeeds(lambda: os.mkdir("/agentos-probe")),
         },
-        "disk": _fill(Path("disk"), canary["workspace_bytes"] * 2),
-        "forks": _forks(canary["processes"] * 2),
-        "one_process": _hog([canary["memory_bytes"] * 2]),
-        "together": _hog([canary["memory_bytes"] * 3 // 4] * canary["hogs"]),
     }
+    slow: dict[str, Callable[[], int]] = {
+        "disk": lambda: _fill(Path("disk"), canary["workspace_bytes"] * 2),
+        "forks": lambda: _forks(canary["processes"] * 2),
+        "one_process": lambda: _hog([canary["memory_bytes"] * 2]),
+        "together": lambda: _hog([canary["memory_bytes"] * 3 // 4] * canary["hogs"]),
+    }
+    for name, attempt in slow.items():
+        channel.send({"at": name})
+        findings[name] = attempt()
     _leave_a_stray()
     channel.send(findings)
     signal.pause()

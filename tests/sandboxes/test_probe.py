@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -18,6 +22,7 @@ from agentos.ports import Box
 from agentos.sandboxes import probe
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.probe import Guarantee
+from agentos.wire import Channel
 
 pytestmark = pytest.mark.sandbox
 
@@ -57,8 +62,8 @@ def test_a_broken_promise_ends_in_refusal(
             sandbox.start()
 
 
-@pytest.mark.parametrize("silent", [1, 2])
-def test_a_box_that_is_silent_shows_nothing_and_a_second_is_tried(
+@pytest.mark.parametrize("silent", [1, 2, 3])
+def test_a_box_that_is_silent_shows_nothing_and_another_is_tried(
     silent: int, sandbox: Bubblewrap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits, made = probe.LIMITS, []
@@ -70,12 +75,30 @@ def test_a_box_that_is_silent_shows_nothing_and_a_second_is_tried(
             monkeypatch.setattr(probe, "LIMITS", limits)
         return sandbox.open_entry(limits, entry)
 
-    if silent == 2:
-        with pytest.raises(Unavailable, match="no answer"):
+    if silent == 3:
+        with pytest.raises(Unavailable, match=f"silent at: {', '.join(['its start'] * 3)}"):
             probe.probe(opened, grouped=False)
     else:
         assert all(claim.held for claim in probe.probe(opened, grouped=False))
-    assert len(made) == 2
+    assert len(made) == min(silent + 1, 3)
+
+
+def test_a_box_that_falls_silent_shows_at_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "LIMITS", replace(probe.LIMITS, wall_s=0.2))
+    with ExitStack() as stack:
+
+        def opened(*_: object) -> Box:
+            ours, theirs = socket.socketpair()
+            stack.enter_context(ours)
+            stack.enter_context(theirs)
+            channel = Channel(theirs)
+            channel.send({"at": "disk"})
+            channel.send({"at": "forks"})
+            box = SimpleNamespace(channel=Channel(ours))
+            return cast("Box", nullcontext(box))
+
+        with pytest.raises(Unavailable, match="silent at: forks, forks, forks"):
+            probe.probe(opened, grouped=False)
 
 
 def agentos(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
