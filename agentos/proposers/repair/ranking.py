@@ -175,7 +175,8 @@ def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: Sea
     fixed = tuple(task for task, ok in zip(ids, plausible.passed, strict=True) if ok)
     place = f"line {min(lines)}" + (f", in {name}" if (name := _function_at(program, min(lines))) else "")
     share = "" if plausible.full else f"{_PARTIAL}{len(fixed)} of {len(ids)} failing tasks)"
-    prior, cause = plausible.ranked.probability, _cause(plausible, place, search.tried, found, len(fixed))
+    prior, tried = plausible.ranked.probability, search.before + search.tried
+    cause = _cause(plausible, place, tried, found, len(fixed))
     if turns_a_condition(program.source, plausible.source):
         prior = min(OPPOSITE_MAX, prior)
         cause += " Unsure: it turns a condition into its opposite, which seldom is the repair of a slip."
