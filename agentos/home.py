@@ -53,6 +53,11 @@ class Home:
         return self.root / "run"
 
     @property
+    def searches(self) -> Path:
+        """Which edits searches for repairs have tried, so that the next goes on from there. It may be lost."""
+        return self.run / "searches"
+
+    @property
     def page_note(self) -> Path:
         """Where the page that is up is, and what makes links to it; for its owner alone."""
         return self.run / "web.json"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
 from collections import Counter
 from datetime import UTC, datetime
@@ -15,7 +18,10 @@ import pytest
 import yaml
 
 from agentos.domain import Share, Task, share_of
+from agentos.home import Home
 from agentos.taskfile import read_drafts
+from tests.daemon.conftest import until
+from tests.daemon.thinking_world import children
 
 DEMO = Path(__file__).resolve().parent.parent / "examples" / "demo-model"
 HOLD_OUT = 0.2
@@ -96,3 +102,49 @@ def test_the_stand_in_tries_the_tempting_edit_first_and_each_but_once() -> None:
     assert "week 4" not in second.partition("```")[2]
     assert "answer in JSON" in second
     assert stand_in.proposal("prompt", told + own.format("one\ntwo")) == stand_in.NO_IDEA
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+@pytest.mark.daemon
+def test_a_demo_that_is_told_to_end_leaves_no_daemon_and_no_box(tmp_path: Path) -> None:
+    home = Home(tmp_path / "demo" / "home")
+    environment = {name: value for name, value in os.environ.items() if name not in ("MODEL", "API_BASE")}
+    with (tmp_path / "said").open("wb") as said:
+        script = subprocess.Popen(
+            [sys.executable, str(DEMO / "run.py"), "--home", str(home.root.parent)],
+            env=environment,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        until(lambda: _boxes(home), "its tasks run in boxes", 90)
+        daemon = _daemon(home)
+        left = [daemon, *(child for child, _ in children(daemon))]
+        script.send_signal(signal.SIGTERM)
+        assert script.wait(60) == 143, (tmp_path / "said").read_text()
+    finally:
+        script.kill()
+        script.wait()
+    until(lambda: not any(map(_runs, left)), "they have ended", 20)
+    assert not (home.run / "daemon.json").exists()
+    assert "Traceback" not in (tmp_path / "said").read_text()
+
+
+def _daemon(home: Home) -> int:
+    try:
+        return int(json.loads((home.run / "daemon.json").read_text())["pid"])
+    except (OSError, ValueError):
+        return 0
+
+
+def _boxes(home: Home) -> bool:
+    daemon = _daemon(home)
+    return bool(daemon) and any("bwrap" in words for _, words in children(daemon))
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

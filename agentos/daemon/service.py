@@ -363,11 +363,12 @@ def service(
         def proposers(adviser: Adviser | None) -> Mapping[Layer, tuple[Proposer, ...]]:
             writer = ModelProposer(adviser, registry, rules.form) if adviser else None
             plain = (
+                LessonProposer(adviser),
                 SkillProposer(registry),
                 RuleProposer(registry),
                 PinProposer(registry, registry.contents),
             )
-            own = proposers_of(benches, runs, settings.parallel, writer, (LessonProposer(adviser), *plain))
+            own = proposers_of(benches, runs, settings.parallel, home.searches, writer, plain)
             return with_coder(with_plugins(own, adviser, registry), home, served.workshop(), ledger)
 
         parts = replace(

@@ -172,14 +172,19 @@ class SearchEffort:
     known: int  # edits that it had made by then
     cpu_s: float  # of its trials and of itself
     exhausted: bool  # there was nothing more to try; else its time was used up
+    before: int = 0  # edits that it left out because earlier searches of the same had tried them
 
     def __str__(self) -> str:
+        last = self.before + self.tried
         if self.exhausted:
-            left = self.known - self.tried
+            left = self.known - last
             same = f" ({left:,} more come to the same as one of them)" if left > 0 else ""
-            return f"exhausted: tried all {self.tried:,} edits{same} in {self.cpu_s:.1f} s of CPU"
-        known = max(self.known, self.tried)
-        return f"starved: tried {self.tried:,} of at least {known:,} edits in {self.cpu_s:.1f} s of CPU"
+            new = f", {self.tried:,} of them now," if self.before else ""
+            return f"exhausted: tried all {last:,} edits{same}{new} in {self.cpu_s:.1f} s of CPU"
+        tried = f"{self.before + 1:,} to {last:,}" if self.before and self.tried else f"{last:,}"
+        return (
+            f"starved: tried {tried} of at least {max(self.known, last):,} edits in {self.cpu_s:.1f} s of CPU"
+        )
 
 
 @dataclass(frozen=True, slots=True)

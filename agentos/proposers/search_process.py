@@ -24,12 +24,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
 from agentos.domain import ResourceId, SearchEffort, Snapshot
 from agentos.errors import Unavailable
-from agentos.ports import Bench, Benches, BenchResult, Brief, Case, Proposal
+from agentos.ports import Bench, Benches, BenchResult, Brief, Case, Proposal, Proposer
 from agentos.proposers.harness_repair import CaseTrace, HarnessBenches, HarnessRepairProposer
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.proposer import PATIENCE
@@ -49,12 +50,19 @@ class SearchProcess:
     name = "repair"
 
     def __init__(
-        self, kind: Kind, benches: Benches | HarnessBenches, workers: int, memory_mb: int = MEMORY_MB
+        self,
+        kind: Kind,
+        benches: Benches | HarnessBenches,
+        workers: int,
+        memory_mb: int = MEMORY_MB,
+        kept: Path | None = None,
     ) -> None:
+        """Below ``kept`` the search of a tool notes what it has tried: the process may write there."""
         self._kind = kind
         self._benches = benches
         self._workers = max(1, workers)
         self._memory_mb = memory_mb
+        self._kept = kept
 
     def propose(self, brief: Brief) -> Generator[Proposal, None, SearchEffort | None]:
         """As the proposer inside; where its process ended early, what it had proposed, and how far it came.
@@ -67,7 +75,7 @@ class SearchProcess:
             brief, runs=(), history=(), parents=(), memories=(), wished=(), successes=(), calibration={}
         )
         with _Child(self._benches, self._workers) as child:
-            child.send((self._kind, self._workers, self._memory_mb, small))
+            child.send((self._kind, self._workers, self._memory_mb, self._kept, small))
             return (yield from child.proposals(time.monotonic() + _LATE_S + PATIENCE * brief.budget_s))
 
 
@@ -235,7 +243,7 @@ def _serve(pipe: Connection) -> None:
     """Search for what the first message says."""
     daemon = _Daemon(pipe)
     sys.excepthook = partial(_tell_bug, daemon)
-    kind, workers, memory_mb, brief = pipe.recv()
+    kind, workers, memory_mb, kept, brief = pipe.recv()
     memory_limits(memory_mb)
     cpu_s = math.ceil(brief.budget_s * workers * 2 + _SPARE_S)
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
@@ -243,9 +251,11 @@ def _serve(pipe: Connection) -> None:
     gc.freeze()
     gc.set_threshold(100_000)  # a tree of a long file is many objects, and no garbage
     threading.Thread(target=daemon.listen, daemon=True).start()
-    proposer = RepairProposer if kind == "tool" else HarnessRepairProposer
+    proposer: Proposer = HarnessRepairProposer(daemon, workers)
+    if kind == "tool":
+        proposer = RepairProposer(daemon, workers, kept=kept)
     try:
-        end = _hand_on(daemon, iter(proposer(daemon, workers).propose(brief)))
+        end = _hand_on(daemon, iter(proposer.propose(brief)))
     except MemoryError:
         os._exit(1)  # as if it had been killed: there may be no room for more words
     except Unavailable as error:

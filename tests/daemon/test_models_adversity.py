@@ -126,3 +126,23 @@ def test_a_budget_that_ends_amid_parallel_calls_lets_not_one_more_through(
         assert enough.outcome.result is Result.PASSED, enough.outcome
         assert sorted(enough.answer) == sorted(f"[echo {number}]" for number in range(12))
         assert server.paid == 5 + 12
+
+
+def test_a_model_that_is_silent_for_long_is_a_timeout_that_is_paid_once(
+    home: Home, ledger: Ledger, daemon: Any, until: Any
+) -> None:
+    def policy(request: Json, number: int) -> ServerReply:
+        return say("ok", delay_s=60.0 if "silent" in str(request["messages"]) else 0.0)
+
+    with world(home, policy) as (server, _):
+        daemon.start()
+        ledger.add_task(free_task("answer"), Share.OPEN)  # so that the gateway is up
+        until(lambda: ledger.tasks(TaskState.DONE), "a model that answers is heard", 60)
+        task = free_task("be silent", limits=Limits(wall_s=8.0))
+        ledger.add_task(task, Share.OPEN)
+        until(lambda: ledger.task_view(task.id).state is TaskState.DONE, "it is done", 40)
+        (run,) = ledger.runs(task.id)
+        assert run.outcome is not None
+        assert run.outcome.result is Result.TIMEOUT, run.outcome
+        assert "had no answer" in run.outcome.reason, "and says what to do"
+        assert [each.outcome for each in server.requests] == ["paid", "paid"], "asked once each"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from agentos.domain import Layer
 from agentos.ports import Adviser, Benches, Proposer
@@ -52,11 +53,15 @@ def proposers_of(
     benches: Benches,
     runs: HarnessBenches,
     parallel: int,
+    kept: Path,
     writer: Proposer | None,
     own: tuple[LessonProposer, SkillProposer, RuleProposer, PinProposer],
 ) -> Mapping[Layer, tuple[Proposer, ...]]:
-    """By layer, in the order in which they are asked. ``writer`` is None where no model is set up."""
-    repair = SearchProcess("tool", benches, parallel)
+    """By layer, in the order in which they are asked. ``writer`` is None where no model is set up.
+
+    Below ``kept`` the search notes what it has tried.
+    """
+    repair = SearchProcess("tool", benches, parallel, kept=kept)
     lesson, skill, rule, pin = own
     asked = (writer,) if writer else ()
     return {

@@ -5,13 +5,15 @@ See docs/understand/repair.md for how it searches and what it can and cannot rep
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial as partial_of
+from pathlib import Path
 
-from agentos import shipped
+from agentos import __version__, shipped
 from agentos.domain import Json, SearchEffort
 from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.propose.input_variation import generate, same
@@ -21,7 +23,7 @@ from agentos.proposers.repair.prior import EditStock, RankedEdit, in_turn, read_
 from agentos.proposers.repair.ranking import SearchFindings, both_edits, hypotheses, proposal_of, raised
 from agentos.proposers.repair.reading.failures import given_names, read_failures
 from agentos.proposers.repair.reading.foresight import can_be_watched, foresight_of
-from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan, timed_out
+from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan, TriedBefore, timed_out
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program
 
@@ -32,6 +34,7 @@ PATIENCE = 40.0  # times the budget of CPU time that may pass on the clock: othe
 FULL = 0.75  # of the CPU time is for edits that pass everything, where some of it would do as well
 PARTIAL = 0.9  # and at this share of it a second edit is looked for, on top of the best of those
 LOOKED_AT = 2  # calls that fail, and as many that work: their values are looked at before anything is tried
+TRIALS = 1  # one more where what a trial decides becomes another: what was tried by the last is tried again
 FIRSTS = 2  # of them that are tried as the first of two edits
 
 
@@ -47,6 +50,7 @@ class Effort:
     timeouts_s: tuple[float, float] = (LEAST_TIMEOUT_S, PROBE_TIMEOUT_S)  # for one case, least and most
     hopeless: float = HOPELESS  # see ``Search``
     partial: bool = True  # where nothing passes all of the evidence, look for what passes some
+    kept: Path | None = None  # the folder in which is noted what was tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +65,23 @@ class Baseline:
 class RepairProposer:
     """Searches edits of one source file that make the evidence pass and keep the working calls.
 
-    ``counts`` is the table of edit kinds; None means the shipped ``evolver/edit_prior.toml``.
+    ``counts`` is the table of edit kinds; None means the shipped ``evolver/edit_prior.toml``. Below ``kept`` is noted
+    what was tried, so that the next search of the same goes on from there.
     """
 
     name = "repair"
 
-    def __init__(self, benches: Benches, workers: int, counts: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        benches: Benches,
+        workers: int,
+        counts: Mapping[str, float] | None = None,
+        kept: Path | None = None,
+    ) -> None:
         self._benches = benches
         self._workers = max(1, workers)
         self._counts = counts if counts is not None else shipped_counts()
+        self._kept = kept
 
     def propose(self, brief: Brief) -> Generator[Proposal, None, SearchEffort | None]:
         """Edits, best first; none when nothing within reach passes: then it returns how far it came.
@@ -79,7 +91,7 @@ class RepairProposer:
         if not brief.path or not brief.cases:
             return None  # a new file is wanted, or nothing that could be tried: no call names this tool
         until = time.monotonic() + PATIENCE * brief.budget_s
-        effort = Effort(until, brief.budget_s * self._workers, self._workers, self._counts)
+        effort = Effort(until, brief.budget_s * self._workers, self._workers, self._counts, kept=self._kept)
         found = self._search(brief, effort)
         if found is None:
             return None
@@ -274,14 +286,33 @@ def repairs(
             slow_s=0.8 * timeout_s,
             hopeless=effort.hopeless,
             veto=partial_of(_defuses, brief),
+            past=stack.enter_context(_tried_before(brief, plan, effort, partial=False)),
         )
         proposals, search = _proposals(brief, search, order, opened, about, effort)
-    used, tried = search.meter.used_s, search.tried
+    used, tried, before = search.meter.used_s, search.tried, search.before
     partial = search.partial and not any(
         len(each.predicted_fixes) == len(ground.evidence) for each in proposals
     )
-    known = max(tried, sum(ground.made))  # guards are made one by one, when their turn comes
-    return Repairs(proposals, SearchEffort(tried, known, used, search.exhausted), partial)
+    known = max(before + tried, sum(ground.made))  # guards are made one by one, when their turn comes
+    return Repairs(proposals, SearchEffort(tried, known, used, search.exhausted, before), partial)
+
+
+def _tried_before(brief: Brief, plan: SearchPlan, effort: Effort, *, partial: bool) -> TriedBefore:
+    """What was tried before of the same. All that decides whether an edit fails on a case is in what it is about.
+
+    A partial search counts an edit as failed that passes none of the evidence: so it is about all of it.
+    """
+    given = given_cases(brief)
+
+    def asked(number: int) -> bytes:
+        case = given[number]
+        return repr((case.call, case.checks, sorted(case.inputs.items()))).encode()
+
+    cases = {number: asked(number) for number in plan.evidence}
+    cases |= {number: asked(number) + repr(plan.old[number]).encode() for number in plan.working}
+    program = (TRIALS, __version__, sys.version, sorted(cases.items()) if partial else None)
+    about = repr((program, brief.base.tree, brief.path, brief.source)).encode()
+    return TriedBefore(effort.kept, about, cases)
 
 
 def _defuses(brief: Brief, source: str) -> bool:
@@ -319,8 +350,10 @@ def _proposals(
     full = search
     found = search.run(order(search.meter), benches)
     if not found and effort.partial and len(search.plan.evidence) > 1:
-        search = replace(search, partial=True, meter=replace(search.meter, cpu_s=PARTIAL * effort.cpu_s))
-        found = search.run(order(search.meter), benches)
+        with _tried_before(brief, search.plan, effort, partial=True) as past:
+            more = replace(search.meter, cpu_s=PARTIAL * effort.cpu_s)
+            search = replace(search, partial=True, meter=more, past=past)
+            found = search.run(order(search.meter), benches)
     if not found:
         return [], full
     old = benches[0].try_source(brief.source, cases=search.plan.generated).outputs

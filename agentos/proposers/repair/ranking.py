@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentos.domain import Json, canonical
+from agentos.evolver.propose.input_variation import same
 from agentos.ports import Brief, Proposal
 from agentos.proposers.repair.search import Plausible, Search
 from agentos.proposers.repair.source import Program
@@ -28,6 +29,7 @@ class Hypothesis:
     best: Plausible
     share: float
     edits: int
+    changed: float = 0.0  # share of the generated inputs that worked and now have another answer
 
 
 def hypotheses(
@@ -47,7 +49,12 @@ def hypotheses(
         clusters[canonical([list(plausible.outputs), list(plausible.passed)])].append(plausible)
     total = sum(weights.values()) or 1.0
     ranked = [
-        Hypothesis(max(c, key=_plainness), sum(weights[id(p)] for p in c) / total, len(c))
+        Hypothesis(
+            max(c, key=_plainness),
+            sum(weights[id(p)] for p in c) / total,
+            len(c),
+            _changed(old, c[0].outputs),
+        )
         for c in clusters.values()
     ]
     left = [sum(_raised(output) in failures for output in h.best.outputs) for h in ranked]
@@ -56,6 +63,11 @@ def hypotheses(
         id(h): h.share * STILL_FAILS ** min(MOST, more - least) for h, more in zip(ranked, left, strict=True)
     }
     return sorted(ranked, key=lambda h: -order[id(h)])
+
+
+def _changed(old: Sequence[Json], new: Sequence[Json]) -> float:
+    healthy = [index for index, output in enumerate(old) if not is_error(output)]
+    return sum(not same(new[index], old[index]) for index in healthy) / max(1, len(healthy))
 
 
 def raised(outputs: Sequence[Json]) -> frozenset[str]:
@@ -152,6 +164,9 @@ PAIR_MAX = 1e-5
 # A condition turned into its opposite is believed in no more than this, which is below ``prior_min`` as well: of 258
 # faults of one edit in the looked-at tools one is mended so; of four wrong patches of library functions one did so.
 OPPOSITE_MAX = 1e-4
+# So is one that leaves a computation out, with nothing in its place, and thereby changes more than this share of the
+# answers to generated inputs: it pleases one case at the cost of all others.
+DROPPED_MAX, MOST_ANSWERS = 1e-4, 0.5
 _PARTIAL = " (partial: "
 _SHOWN = 60
 
@@ -175,10 +190,17 @@ def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: Sea
     fixed = tuple(task for task, ok in zip(ids, plausible.passed, strict=True) if ok)
     place = f"line {min(lines)}" + (f", in {name}" if (name := _function_at(program, min(lines))) else "")
     share = "" if plausible.full else f"{_PARTIAL}{len(fixed)} of {len(ids)} failing tasks)"
-    prior, cause = plausible.ranked.probability, _cause(plausible, place, search.tried, found, len(fixed))
+    prior, tried = plausible.ranked.probability, search.before + search.tried
+    cause = _cause(plausible, place, tried, found, len(fixed))
     if turns_a_condition(program.source, plausible.source):
         prior = min(OPPOSITE_MAX, prior)
         cause += " Unsure: it turns a condition into its opposite, which seldom is the repair of a slip."
+    elif hypothesis.changed > MOST_ANSWERS and drops_a_computation(program.source, plausible.source):
+        prior = min(DROPPED_MAX, prior)
+        cause += (
+            f" Unsure: it leaves a computation out, and {hypothesis.changed:.0%} of the answers to generated inputs"
+            " become others."
+        )
     return Proposal(
         cause=cause,
         summary=f"{place}: {change(program, plausible)}{share}",
@@ -208,6 +230,38 @@ def _is_opposite(one: ast.AST, other: ast.AST) -> bool:
     if isinstance(other, ast.UnaryOp) and isinstance(other.op, ast.Not):
         return ast.dump(other.operand) == ast.dump(one)
     return _OPPOSITE.get(type(one)) is type(other)
+
+
+def drops_a_computation(old: str, new: str) -> bool:
+    """Whether all that differs is one call, operand or statement that is left out."""
+    return _dropped_in(parse(old), parse(new))
+
+
+def _dropped_in(one: ast.AST, other: ast.AST) -> bool:
+    if _is_dropped(one, other):
+        return True
+    mine, theirs = list(ast.iter_child_nodes(one)), list(ast.iter_child_nodes(other))
+    if type(one) is not type(other) or len(mine) != len(theirs):
+        return False
+    pairs = [pair for pair in zip(mine, theirs, strict=True) if ast.dump(pair[0]) != ast.dump(pair[1])]
+    return len(pairs) == 1 and _dropped_in(*pairs[0])
+
+
+def _is_dropped(one: ast.AST, other: ast.AST) -> bool:
+    """Whether the other is what is left of the one: an argument, an operand, a body with a statement less."""
+    if isinstance(one, ast.Call | ast.BinOp | ast.BoolOp):
+        left = ast.dump(other)
+        parts = [one.func.value] if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) else []
+        if any(ast.dump(part) == left for part in (*parts, *ast.iter_child_nodes(one))):
+            return True
+    if type(one) is not type(other):
+        return False
+    for name in ("values", "body", "orelse", "finalbody"):
+        mine, theirs = getattr(one, name, None), getattr(other, name, None)
+        if isinstance(mine, list) and isinstance(theirs, list) and len(mine) > len(theirs):
+            rest = iter(ast.dump(each) for each in mine)
+            return all(ast.dump(each) in rest for each in theirs)
+    return False
 
 
 def _differing(one: ast.AST, other: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial as partial_of
+from hashlib import blake2b
+from io import TextIOWrapper
+from pathlib import Path
 
 from agentos.domain import Json
 from agentos.evolver.propose.input_variation import same
@@ -20,6 +27,9 @@ HOPELESS = 0.02
 # After so many endless loops by one operator at one place, the rest of its edits there wait.
 HANGS = 2
 AFTERWARDS_S = 1.5  # of CPU time at least go into looking for something likelier
+KEPT_FILES = 64  # of searches whose tries are known, the newest; some 200 KB each
+KEPT_BYTES = 8 << 20  # a longer file is none of ours
+_NOTED = re.compile(r"([0-9a-f]{16}) ([0-9a-f]{16}) (failed|unsure)")
 
 
 @dataclass(slots=True)
@@ -42,6 +52,92 @@ class SearchBudget:
     def found(self) -> None:
         """Something passes: what else is looked for may cost as much again, so that the likelier one is had."""
         self.cpu_s = min(self.cpu_s, AFTERWARDS_S + 2.0 * self.used_s)
+
+
+class TriedBefore:
+    """Which edits failed on which case in earlier searches of the same: ``about`` says of what. A context manager.
+
+    ``cases`` says by number what a case asks for: an edit that failed on one of these fails again. One file for each
+    ``about``, below ``folder``, or none at all. It may be lost, and what is damaged, or about something else, counts
+    as lost; a line that a kill cut short is left out. What passed is not in it, so that it is tried again: only a
+    search decides what is proposed.
+    """
+
+    def __init__(
+        self, folder: Path | None, about: bytes = b"", cases: Mapping[int, bytes] | None = None
+    ) -> None:
+        self._key = blake2b(about, digest_size=32).digest()
+        self._cases = {number: self._digest(asked) for number, asked in (cases or {}).items()}
+        self._known: dict[str, tuple[str, str]] = {}  # on which case, and how surely
+        self._file: TextIOWrapper | None = None
+        if folder is not None:
+            try:
+                self._open(folder)
+            except OSError:  # then this search begins anew, and the next one, too
+                self.close()
+
+    def __enter__(self) -> TriedBefore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is noted any more."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):
+                file.close()
+
+    def said(self, made: tuple[int, str]) -> str:
+        """Of what ``Program.change`` tells apart: "failed", "unsure" (it hung, or its box died), or ""."""
+        if not self._known:
+            return ""
+        case, how = self._known.get(self._digest(_bytes(made)), ("", ""))
+        return how if case in self._cases.values() else ""
+
+    def note(self, made: tuple[int, str], case: int, *, unsure: bool) -> None:
+        """It has failed on this case."""
+        if self._file is None:
+            return
+        try:
+            how = "unsure" if unsure else "failed"
+            self._file.write(f"{self._digest(_bytes(made))} {self._cases[case]} {how}\n")
+        except OSError:  # the disk is full: the search goes on without
+            self._file = None
+
+    def _digest(self, what: bytes) -> str:
+        return blake2b(what, digest_size=8, key=self._key).hexdigest()
+
+    def _open(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        path = folder / self._key.hex()
+        whole = self._read(path)
+        if whole:
+            os.truncate(path, whole)
+        else:
+            path.unlink(missing_ok=True)
+        self._file = path.open("a", encoding="ascii", buffering=1)  # a line is there as soon as it is noted
+        newest = sorted(folder.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
+        for old in newest[KEPT_FILES:]:
+            if old != path:
+                old.unlink(missing_ok=True)
+
+    def _read(self, path: Path) -> int:
+        """How many bytes of the file are whole lines; 0 where there is none, or it is damaged."""
+        if not path.is_file() or path.stat().st_size > KEPT_BYTES:
+            return 0
+        whole = path.read_bytes().rpartition(b"\n")[0]
+        found = [_NOTED.fullmatch(line) for line in whole.decode("ascii", "replace").split("\n")]
+        known = {line[1]: (line[2], line[3]) for line in found if line}
+        if not all(found):
+            return 0
+        self._known = known
+        return len(whole) + 1
+
+
+def _bytes(made: tuple[int, str]) -> bytes:
+    return f"{made[0]} {made[1]}".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +169,10 @@ class Plausible:
         return all(self.passed)
 
 
+# An edit, the program after it, and what tells that apart.
+_Waiting = tuple[RankedEdit, str, tuple[int, str]]
+
+
 @dataclass(slots=True)
 class Search:
     """One pass over the candidates. ``tried`` counts those that reached a bench."""
@@ -84,7 +184,9 @@ class Search:
     hopeless: float = HOPELESS  # as far below the best edit found, the search ends
     veto: Callable[[str], bool] = lambda source: False  # what must not be proposed, whatever passes with it
     partial: bool = False  # look for what passes some of the evidence instead of all
+    past: TriedBefore = field(default_factory=partial_of(TriedBefore, None))
     tried: int = 0
+    before: int = 0  # left out because they have failed before
     exhausted: bool = False  # it ended because nothing was left to try
     found: list[Plausible] = field(default_factory=list, init=False)
     _kills: dict[int, int] = field(default_factory=dict, init=False)
@@ -92,6 +194,9 @@ class Search:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _best: float = field(default=0.0, init=False)
     _hung: Counter[tuple[str, int]] = field(default_factory=Counter, init=False)
+    _unsure: list[_Waiting] = field(
+        default_factory=list, init=False
+    )  # what an earlier search was not sure of
 
     def run(self, order: Iterable[RankedEdit], benches: Sequence[Bench]) -> list[Plausible]:
         """Everything plausible, in the order found. Raises Unavailable when a bench is gone."""
@@ -102,7 +207,7 @@ class Search:
         self.exhausted = not self.meter.spent
         return self.found
 
-    def _sources(self, order: Iterable[RankedEdit]) -> Iterator[tuple[RankedEdit, str]]:
+    def _sources(self, order: Iterable[RankedEdit]) -> Iterator[_Waiting]:
         """Each distinct program once. What is likely to hang too (an endless loop costs its limit) comes last."""
         later: list[RankedEdit] = []
         for ranked in order:
@@ -110,20 +215,23 @@ class Search:
                 later.append(ranked)
             elif self._hopeless(ranked):
                 break
-            elif source := self._new(ranked):
-                yield ranked, source
+            elif waiting := self._new(ranked):
+                yield waiting
         for ranked in later:
             if self._hopeless(ranked):
-                return
-            if source := self._new(ranked):
-                yield ranked, source
+                break
+            if waiting := self._new(ranked):
+                yield waiting
+        for waiting in self._unsure:
+            if not self._hopeless(waiting[0]):
+                yield waiting
 
     def _hopeless(self, ranked: RankedEdit) -> bool:
         turn = ranked.probability if ranked.turn is None else ranked.turn
         return self.meter.spent or turn < self._best * self.hopeless
 
-    def _new(self, ranked: RankedEdit) -> str | None:
-        """The program after the edit; None when it is none, or had its turn."""
+    def _new(self, ranked: RankedEdit) -> _Waiting | None:
+        """With the program after the edit; None when it is none, or had its turn, now or in an earlier search."""
         made = self.program.change(ranked.edit)
         if made is None or made[1] == self.program.unchanged(ranked.edit):
             return None
@@ -131,12 +239,20 @@ class Search:
         if digest in self._seen:
             return None
         self._seen.add(digest)
-        return made[0]
+        known = self.past.said(made[1])
+        if known == "failed":
+            self.before += 1
+            return None
+        if known == "unsure":
+            self._unsure.append((ranked, *made))
+            self._hung[self._place(ranked)] += 1
+            return None
+        return ranked, *made
 
     def _place(self, ranked: RankedEdit) -> tuple[str, int]:
         return ranked.edit.operator, ranked.edit.splices[0].start
 
-    def _work(self, waiting: Iterator[tuple[RankedEdit, str]], bench: Bench) -> None:
+    def _work(self, waiting: Iterator[_Waiting], bench: Bench) -> None:
         while True:
             with self._lock:
                 own = time.thread_time()
@@ -145,7 +261,7 @@ class Search:
             if chosen is None:
                 return
             metered = MeteredBench(bench, self.slow_s)
-            plausible = self._try(*chosen, metered.run)
+            plausible = self._try(chosen, metered)
             with self._lock:
                 self.tried += 1
                 self.meter.used_s += metered.used_s
@@ -156,12 +272,14 @@ class Search:
                     self.found.append(plausible)
                     self._best = max(self._best, plausible.ranked.probability)
 
-    def _try(self, ranked: RankedEdit, source: str, run: Callable[..., BenchResult]) -> Plausible | None:
+    def _try(self, chosen: _Waiting, bench: MeteredBench) -> Plausible | None:
+        ranked, source, made = chosen
+        run = bench.run
         killers = sorted(self.plan.evidence, key=lambda case: -self._kills.get(case, 0))
         first = killers if self.partial else killers[:1]
         tried = run(source, cases=first)
         if not (any if self.partial else all)(tried.passed):
-            self._killed(first[tried.passed.index(False)])
+            self._killed(first[tried.passed.index(False)], made, bench)
             return None
         if self.veto(source):
             return None
@@ -172,14 +290,15 @@ class Search:
             for case, ok, output in zip(rest, tried.passed, tried.outputs, strict=True):
                 passed[case] = ok if case < self.plan.checked else same(output, self.plan.old[case])
                 if not passed[case] and not (self.partial and case in self.plan.evidence):
-                    self._killed(case)
+                    self._killed(case, made, bench)
                     return None
         outputs = run(source, cases=self.plan.generated).outputs
         return Plausible(ranked, source, tuple(passed[case] for case in self.plan.evidence), outputs)
 
-    def _killed(self, case: int) -> None:
+    def _killed(self, case: int, made: tuple[int, str], bench: MeteredBench) -> None:
         with self._lock:
             self._kills[case] = self._kills.get(case, 0) + 1
+            self.past.note(made, case, unsure=bench.unsure)
 
 
 @dataclass(slots=True)
@@ -193,6 +312,7 @@ class MeteredBench:
     slow_s: float
     used_s: float = 0.0
     hung: bool = False
+    unsure: bool = False  # what it answered may be the machine's fault, or the time limit's
 
     def run(self, source: str, cases: Sequence[int]) -> BenchResult:
         began = time.monotonic()
@@ -203,7 +323,13 @@ class MeteredBench:
         self.used_s += waited_s if slept else tried.cpu_s
         if late or (tried.cpu_s or waited_s) > self.slow_s * len(cases):
             self.hung = True
+        self.unsure = self.unsure or self.hung or any(map(_died, tried.outputs))
         return tried
+
+
+def _died(output: Json) -> bool:
+    """Whether a box ended before it had answered."""
+    return isinstance(output, Mapping) and output.get("error") == "died"
 
 
 def timed_out(output: Json) -> bool:

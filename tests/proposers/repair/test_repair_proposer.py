@@ -301,3 +301,22 @@ def test_a_condition_turned_around_is_unsure_and_below_what_is_promoted_alone(be
     assert turned
     assert turned[0] is made[0]
     assert all(0 < each.prior < Policy().replay.prior_min for each in turned)
+
+
+def test_a_computation_left_out_that_changes_most_answers_is_unsure(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    source = "def probe(a, b):\n    return a * 3 + b\n"
+    made = list(RepairProposer(benches, 1).propose(brief(source, [case("t1", 12, a=4, b=5)])))
+    dropped = [each for each in made if each.files["tool/probe/tool.py"].endswith("return a * 3\n")]
+    assert dropped
+    assert "Unsure: it leaves a computation out" in dropped[0].cause
+    assert all(0 < each.prior < Policy().replay.prior_min for each in dropped)
+
+
+def test_a_computation_left_out_that_few_answers_need_is_believed_as_before(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    source = "def probe(text):\n    return text.strip().lower()\n"
+    failing = [case("t1", "Ab", text="Ab")]
+    working = [(case("w1", text=" ab "), "ab"), (case("w2", text="cd"), "cd")]
+    made = list(RepairProposer(benches, 1).propose(brief(source, failing, working)))
+    dropped = [each for each in made if each.files["tool/probe/tool.py"].endswith("text.strip()\n")]
+    assert dropped
+    assert "Unsure" not in dropped[0].cause

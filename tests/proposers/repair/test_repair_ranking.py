@@ -16,7 +16,7 @@ from agentos.proposers.repair.prior import (
     totals,
     weighed,
 )
-from agentos.proposers.repair.ranking import hypotheses, oddities, turns_a_condition
+from agentos.proposers.repair.ranking import drops_a_computation, hypotheses, oddities, turns_a_condition
 from agentos.proposers.repair.search import Plausible
 from agentos.proposers.repair.source import CodeEdit, Program, Splice
 
@@ -146,3 +146,31 @@ def test_what_leaves_fewer_of_the_evidences_exceptions_comes_first_with_its_own_
 def test_a_condition_that_became_its_opposite_is_told(old: str, new: str, turned: bool) -> None:
     one, other = (f"def f(a, b, c):\n    if {test}:\n        return 1\n" for test in (old, new))
     assert turns_a_condition(one, other) is turned
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "dropped"),
+    [
+        ("abs(a)", "a", True), ("a.strip()", "a", True), ("a + b", "a", True), ("a + b", "b", True),
+        ("a and b and c", "a and c", True), ("a and b", "a", True), ("max(a + b, c)", "max(a, c)", True),
+        ("abs(a)", "abs(b)", False), ("a + b", "a - b", False), ("a", "abs(a)", False), ("a + b", "c", False),
+        ("f(a)", "g(a)", False), ("f(a, b)", "f(a)", False), ("abs(a) + b", "a + c", False),
+    ],
+)  # fmt: skip
+def test_a_computation_that_is_left_out_is_told(old: str, new: str, dropped: bool) -> None:
+    one, other = (f"def f(a, b, c):\n    return {value}\n" for value in (old, new))
+    assert drops_a_computation(one, other) is dropped
+
+
+@pytest.mark.parametrize(
+    ("new", "dropped"),
+    [
+        ("    c = b\n", True),
+        ("    a = a + 1\n    c = b\n    a = 2\n", False),
+        ("    a = 2\n    c = b\n", False),
+    ],
+)
+def test_a_statement_that_is_left_out_is_told(new: str, dropped: bool) -> None:
+    old = "    a = a + 1\n    c = b\n"
+    one, other = (f"def f(a, b, c):\n{body}    return a\n" for body in (old, new))
+    assert drops_a_computation(one, other) is dropped

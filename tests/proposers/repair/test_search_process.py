@@ -88,14 +88,19 @@ class Gone(LocalBenches):
 
 
 class Watched(LocalBenches):
-    """Ends, by its id, the process that searches when it tries its first edit."""
+    """Ends, by its id, the process that searches when it tries its first edit, or a later one."""
+
+    def __init__(self, after: int = 1) -> None:
+        super().__init__()
+        self.left = after
 
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
         made = super().bench(snapshot, path, cases, timeout_s)
         plain = made.try_source
 
         def ending(source: str, **given: object) -> BenchResult:
-            if source != LIMIT:
+            self.left -= source != LIMIT
+            if self.left <= 0:
                 for task in Path("/proc/self/task").iterdir():
                     for child in (task / "children").read_text().split():
                         if b"search_process" in Path("/proc", child, "cmdline").read_bytes():
@@ -119,6 +124,18 @@ def test_a_killed_process_is_a_search_that_was_cut_short() -> None:
     assert effort.tried >= 1
     assert not effort.exhausted
     assert all(bench._server.ended for bench in benches.opened)
+
+
+def test_a_killed_search_goes_on_behind_what_it_had_tried(tmp_path: Path) -> None:
+    brief = brief_of(LIMIT, 17, x=3)  # which nothing in reach makes
+    _, killed = all_of(SearchProcess("tool", Watched(after=20), 1, kept=tmp_path), brief)
+    assert killed is not None
+    assert killed.tried >= 20
+    _, effort = all_of(SearchProcess("tool", LocalBenches(), 1, kept=tmp_path), brief)
+    assert effort is not None
+    assert effort.exhausted
+    assert effort.before >= 15  # its last tries may not have been noted, and some tries only looked
+    assert "of them now" in str(effort)
 
 
 def test_a_search_that_broke_is_told_from_one_that_was_cut_short() -> None:
