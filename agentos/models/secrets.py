@@ -7,6 +7,7 @@ registry or log ever does; ``daemon/requests/secret_requests.py`` is the one pla
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -205,12 +206,17 @@ def read_keys(path: Path) -> dict[str, str]:
 
 
 def read_private(path: Path) -> bytes:
-    """The first MiB of a file that only its owner can read; empty when there is none. Raises UserError."""
+    """The first MiB of a file that only its owner can read; empty when there is none.
+
+    Raises UserError, and OSError where it is the machine that cannot: that says nothing of the file.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return b""
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            raise
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     with os.fdopen(descriptor, "rb") as file:
         about = os.fstat(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import time
 from pathlib import Path
 
@@ -122,3 +123,17 @@ def test_no_text_makes_the_search_take_quadratic_time() -> None:
     for unit in ("-eyJaaaaaaaa", "eyJaaaaaaaa.", "-----BEGIN A", "xoxa-", "-AKIA", "ghp_"):
         clean.text(unit * (400_000 // len(unit)))
     assert time.process_time() - began < 5  # half a minute for the first alone, where each is a beginning
+
+
+def test_a_process_without_descriptors_learns_nothing_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text('A_API_KEY = "value"\n')
+    path.chmod(0o600)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):  # a UserError would blame the file
+            read_keys(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert read_keys(path) == {"A_API_KEY": "value"}

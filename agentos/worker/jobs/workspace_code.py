@@ -127,7 +127,7 @@ def runs_file_of(argv: Sequence[str], workspace: Path, depth: int = 0) -> str:
         run = next(
             (words[at + 1 :] for at, word in enumerate(words) if word.startswith(("-exec", "-ok"))), []
         )
-        return runs_file_of([*run[:1], *run[1:]], workspace, depth + 1) if run else ""
+        return runs_file_of(run, workspace, depth + 1) if run else ""
     if name in _WITH_FILE:
         return _given_to(words, _WITH_FILE[name], workspace)
     if name not in _INTERPRETERS and not name.startswith(("python", "pypy")):
