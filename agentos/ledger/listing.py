@@ -98,11 +98,7 @@ def failure_groups(reader: Reader, limit: int) -> Sequence[FailureGroup]:
         f"SELECT count(*), min(seq), max(seq) FROM sighting WHERE {SEEN} "
         f"GROUP BY fingerprint ORDER BY max(seq) DESC LIMIT {limit:d}"
     )
-    groups = []
-    for count, first, last in rows:
-        old, new = (_sighting(reader, seq) for seq in (first, last))
-        groups.append(FailureGroup(new.fingerprint, int(count), old.seen_at, new.seen_at))
-    return groups
+    return [_group(reader, *row) for row in rows]
 
 
 def failure_group(reader: Reader, fingerprint_id: str) -> FailureGroup:
@@ -114,8 +110,14 @@ def failure_group(reader: Reader, fingerprint_id: str) -> FailureGroup:
         raise NotFound(
             f"there is no failure {fingerprint_id[:60]!r}: type `agentos failure list` to see them"
         )
+    return _group(reader, count, first, last)
+
+
+def _group(reader: Reader, count: int, first: int, last: int) -> FailureGroup:
+    """By its oldest and newest sighting; of a run that was graded again the newest may have been seen before."""
     old, new = (_sighting(reader, seq) for seq in (first, last))
-    return FailureGroup(new.fingerprint, int(count), old.seen_at, new.seen_at)
+    at = sorted((old.seen_at, new.seen_at))
+    return FailureGroup(new.fingerprint, int(count), at[0], at[1])
 
 
 def failures_by_day(reader: Reader, fingerprint_id: str, since: datetime) -> Mapping[str, int]:

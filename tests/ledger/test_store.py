@@ -46,7 +46,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.connect import _engine, open_ledger
-from agentos.ledger.listing import LedgerStats, SpentTotals
+from agentos.ledger.listing import LedgerStats, SpentTotals, failure_group, failure_groups
 from agentos.ledger.rows.schema import HEAD
 from agentos.ledger.rows.tables import METADATA
 from agentos.ledger.store import Ledger
@@ -558,3 +558,19 @@ def test_a_second_ledger_in_one_process_leaves_the_first_one_its_locks(tmp_path:
         first.note("last", "x", {})
     with closing(Ledger(path)) as again:
         assert [entry.event for entry in again.entries()] == ["first", "other", "last"]
+
+
+def test_a_failure_of_a_run_that_is_graded_again_was_first_seen_before_it_was_last_seen(
+    ledger: Ledger, make_task: Callable[..., Task], make_run: Callable[..., Run]
+) -> None:
+    times = (NOW + timedelta(seconds=2), NOW)  # the older run was graded anew, and mined last
+    for number, seen_at in enumerate(times):
+        task = make_task(f"task-{number}", goal=f"sum {number}")
+        run = make_run(f"run-{number}", task=task)
+        ledger.add_task(task, Share.OPEN)
+        ledger.begin_run(run)
+        ledger.finish_run(run.id, PASSED)
+        ledger.put(Sighting(run.id, run.task_id, run.task_key, PRINT, seen_at))
+    (listed,) = failure_groups(ledger, 5)
+    for group in (listed, failure_group(ledger, PRINT.id)):
+        assert (group.count, group.first_at, group.last_at) == (2, NOW, times[0])
