@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from agentos.domain import Call, Check, Destination, Effect, InputFile, Limits, Trigger, Watch
 from agentos.errors import Invalid, NotFound
-from agentos.taskfile import MAX_BYTES, Draft, drafts_of, parse, read_drafts
+from agentos.taskfile import MAX_BYTES, Draft, drafts_of, read_drafts
+from agentos.taskfile.text import parse
 
 
 def drafts(text: str, folder: Path = Path("/")) -> list[Draft]:
@@ -279,3 +281,31 @@ def test_what_ties_a_task_to_the_day_is_read(tmp_path: Path) -> None:
 def test_a_task_without_such_keys_is_as_it_always_was() -> None:
     (draft,) = drafts("{goal: g, schedule: '0 7 * * *'}")
     assert (draft.trigger, draft.deliver, draft.sources, draft.trees) == (None, (), (), ())
+
+
+@pytest.mark.parametrize(
+    ("document", "lines"),
+    [
+        ("goal: a\ncal: {tool: b}\n", [2]),
+        ("goal: a\n\ncall:\n  tool: b\n  arg: {}\n", [5]),
+        ("goal: a\ncall:\n  args: {}\n", [2]),  # what is missing is told of what lacks it
+        ("goal: a\nlimits:\n  wall_s: soon\n", [3]),
+        ("goal: a\nchecks:\n  - regex: {pattern: a}\n  - regx: {pattern: a}\n", [4]),
+        ("goal: a\nchecks:\n  - regex: {pattern: '('}\n    equals: 1\n", [3]),
+        ("# two\n- goal: a\n- goal: b\n  nam: c\n", [4]),
+        ("tasks:\n  - goal: a\n    effects: [sing]\n  - goal: b\n    agent: 3\n", [3, 5]),
+        ('{"goal": "a",\n "cal": 1}\n', [2]),
+        ('{"goal": "a", "cal": 1}\n', [None]),  # all on one line
+    ],
+)
+def test_a_fault_is_told_with_its_line(document: str, lines: list[int | None], tmp_path: Path) -> None:
+    with pytest.raises(Invalid) as refused:
+        drafts_of(document.encode(), "tasks.yaml", tmp_path)
+    told = [re.match(r"(?:task \d+: )?line (\d+): ", fault) for fault in refused.value.faults]
+    assert [int(found[1]) if found else None for found in told] == lines
+
+
+def test_what_the_command_line_said_has_no_line(tmp_path: Path) -> None:
+    with pytest.raises(Invalid) as refused:
+        drafts_of(b"goal: a\nschedule: '0 7 * * *'\n", "tasks.yaml", tmp_path, {"schedule": "never"})
+    assert not refused.value.faults[0].startswith("line")

@@ -36,7 +36,7 @@ from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from agentos.settings import load_settings
-from agentos.taskfile import parse
+from agentos.taskfile.text import parse
 
 Ran = subprocess.CompletedProcess[str]
 Agentos = Callable[..., Ran]

@@ -9,7 +9,6 @@ core schema, so ``no``, ``12:30`` and ``2026-01-31`` stay text.
 from __future__ import annotations
 
 import json
-import re
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from agentos.checks import told
@@ -45,144 +43,15 @@ from agentos.schedule_document import (
     trigger_of,
     zone_fault,
 )
+from agentos.taskfile.text import Lines, parse
 
 MAX_BYTES = 1 << 20
 MAX_TASKS = 10_000
 NAME_MAX = 80  # of a name that is made from the goal
-_MAX_DEPTH = 40
-_MAX_NODES = 200_000
 _NOTHING: Mapping[str, Json] = {}
 
 # ``- contains: total`` is short for ``- contains: {value: total}``.
 _SHORT = {"equals": "value", "contains": "value", "regex": "pattern", "python": "code", "file": "path"}
-
-
-# --- text to JSON value -----------------------------------------------------------------------
-
-
-def parse(text: str, what: str) -> Json:
-    """The JSON value that a YAML or JSON text stands for; raises Invalid with where and why."""
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-            _refuse_depth(value)
-            return value
-        except json.JSONDecodeError:
-            pass  # YAML's flow style begins the same way
-        except RecursionError:
-            raise Invalid(what, ["it is nested too deeply"]) from None
-        except ValueError as error:
-            raise Invalid(what, [str(error)]) from None
-    try:
-        return _Builder().build(text)
-    except yaml.YAMLError as error:
-        said = str(error).replace('in "<unicode string>", ', "at ").replace('in "<byte string>", ', "at ")
-        raise Invalid(what, [" ".join(f"it is neither YAML nor JSON: {said}".split())]) from None
-    except ValueError as error:
-        raise Invalid(what, [str(error)]) from None
-
-
-def _unique(pairs: list[tuple[str, Json]]) -> Json:
-    found: dict[str, Json] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key '{key}' is given twice")
-        found[key] = value
-    return found
-
-
-def _refuse_depth(value: Json) -> None:
-    level, depth = [value], 0
-    while level := [
-        inner
-        for item in level
-        if isinstance(item, list | dict)
-        for inner in (item.values() if isinstance(item, dict) else item)
-    ]:
-        depth += 1
-        if depth > _MAX_DEPTH:
-            raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
-
-
-def _no_constant(name: str) -> Json:
-    raise ValueError(f"{name} is not allowed: use null, or text")
-
-
-class _Builder:
-    """Builds the value from the parser's events, because only there an alias can still be seen."""
-
-    def __init__(self) -> None:
-        self._open: list[Any] = []  # containers, outermost first
-        self._keys: list[str | None] = []  # the key that waits for its value, by container
-        self._root: list[Json] = []
-
-    def build(self, text: str) -> Json:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        for count, event in enumerate(yaml.parse(text, Loader=loader)):
-            line = f"line {event.start_mark.line + 1}" if event.start_mark else ""
-            if count > _MAX_NODES:
-                raise ValueError(f"it has more than {_MAX_NODES} values")
-            if isinstance(event, yaml.AliasEvent):
-                raise ValueError(f"{line}: aliases (*name) are not allowed")
-            if (tag := getattr(event, "tag", None)) is not None:
-                raise ValueError(f"{line}: tags ({tag}) are not allowed")
-            if isinstance(event, yaml.ScalarEvent):
-                self._add(_scalar(event, line), line)
-            elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-                self._start({} if isinstance(event, yaml.MappingStartEvent) else [], line)
-            elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-                self._open.pop()
-                self._keys.pop()
-        if len(self._root) != 1:
-            found = f"{len(self._root)} documents" if self._root else "nothing"
-            raise ValueError(f"it holds {found}; exactly one document is expected")
-        return self._root[0]
-
-    def _start(self, container: Any, line: str) -> None:
-        if len(self._open) >= _MAX_DEPTH:
-            raise ValueError(f"{line}: it is nested more than {_MAX_DEPTH} deep")
-        self._add(container, line)
-        self._open.append(container)
-        self._keys.append(None)
-
-    def _add(self, value: Json, line: str) -> None:
-        if not self._open:
-            self._root.append(value)
-        elif isinstance(self._open[-1], list):
-            self._open[-1].append(value)
-        elif self._keys[-1] is not None:
-            self._open[-1][self._keys[-1]] = value
-            self._keys[-1] = None
-        elif not isinstance(value, str):
-            raise ValueError(f"{line}: the key {value!r} is no text; put it in quotes")
-        elif value in self._open[-1]:
-            raise ValueError(f"{line}: the key '{value}' is given twice")
-        else:
-            self._keys[-1] = value
-
-
-_NULL = {"", "~", "null", "Null", "NULL"}
-_BOOL = {name: name.lower() == "true" for name in ("true", "True", "TRUE", "false", "False", "FALSE")}
-_INT = re.compile(r"[-+]?[0-9]{1,4000}")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-
-
-def _scalar(event: yaml.ScalarEvent, line: str) -> Json:
-    text = event.value
-    if not event.implicit[0]:  # quoted, or a block of text
-        return text
-    if text in _NULL:
-        return None
-    if text in _BOOL:
-        return _BOOL[text]
-    if _INT.fullmatch(text):
-        return int(text)
-    if _FLOAT.fullmatch(text):
-        return float(text)
-    if _NOT_FINITE.fullmatch(text):
-        raise ValueError(f"{line}: {text} is not allowed: use null, or put it in quotes")
-    return text
 
 
 # --- JSON value to drafts ---------------------------------------------------------------------
@@ -318,9 +187,9 @@ def drafts_of(data: bytes, what: str, folder: Path, said: Mapping[str, Json] = _
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Invalid(what, [f"it is not UTF-8 text (byte {error.start})"]) from None
-    document = parse(text, what)
+    document, lines = parse(text, what), Lines(text, apart=said)
     if isinstance(document, dict) and set(document) == {"tasks"}:
-        document = document["tasks"]
+        document, lines = document["tasks"], lines.below("tasks")
     items = document if isinstance(document, list) else [document]
     if not 1 <= len(items) <= MAX_TASKS:
         raise Invalid(what, [f"it holds {len(items)} tasks; 1 to {MAX_TASKS} are expected"])
@@ -329,7 +198,8 @@ def drafts_of(data: bytes, what: str, folder: Path, said: Mapping[str, Json] = _
     for number, item in enumerate(items, start=1):
         before = "" if len(items) == 1 else f"task {number}: "
         try:
-            drafts.append(_draft({**item, **said} if isinstance(item, dict) else item, folder))
+            place = lines.below(number - 1) if isinstance(document, list) else lines
+            drafts.append(_draft({**item, **said} if isinstance(item, dict) else item, folder, place))
         except Invalid as error:
             faults += [before + fault for fault in error.faults]
     if faults:
@@ -342,17 +212,19 @@ def checks_of(data: bytes, what: str) -> tuple[Check, ...]:
     if len(data) > MAX_BYTES:
         raise Invalid(what, [_too_large(len(data))])
     try:
-        document = parse(data.decode("utf-8"), what)
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Invalid(what, [f"it is not UTF-8 text (byte {error.start})"]) from None
+    document, lines = parse(text, what), Lines(text)
     if isinstance(document, dict) and set(document) == {"checks"}:
-        document = document["checks"]
+        document, lines = document["checks"], lines.below("checks")
     items = document if isinstance(document, list) else [document]
     faults: list[str] = []
     found = []
     for number, item in enumerate(items, start=1):
         if isinstance(item, dict):
-            found.append(_check(number, item, faults))
+            place = lines.below(number - 1) if isinstance(document, list) else lines
+            found.append(_check(number, item, faults, place))
         else:
             faults.append(
                 f"check {number} is {item!r:.60}; expected a mapping from its kind to its parameters"
@@ -366,14 +238,16 @@ def _too_large(size: int) -> str:
     return f"it has {size:,} bytes; a task file may have {MAX_BYTES:,} (name big data under 'inputs')"
 
 
-def _draft(item: Json, folder: Path) -> Draft:
+def _draft(item: Json, folder: Path, lines: Lines) -> Draft:
     if not isinstance(item, dict):
         raise Invalid("task", [f"a task is a mapping of keys to values, but this is {item!r:.80}"])
     try:
         json.dumps(item, allow_nan=False, ensure_ascii=False).encode("utf-8")
         part = _TaskPart.model_validate(item)
     except ValidationError as error:
-        raise Invalid("task", [_sentence(fault) for fault in error.errors()]) from None
+        raise Invalid(
+            "task", [f"{lines.of(*fault['loc'])}{_sentence(fault)}" for fault in error.errors()]
+        ) from None
     except ValueError as error:  # lone surrogates, 1e999
         raise Invalid("task", [f"it holds what JSON cannot: {error}"]) from None
     faults: list[str] = []
@@ -382,7 +256,10 @@ def _draft(item: Json, folder: Path) -> Draft:
     faults += _schedule_faults(part)
     recurs = part.schedule is not None or part.watch is not None
     inputs = inputs_of(part.inputs, folder, faults, recurs=recurs)
-    checks = tuple(_check(number, check, faults) for number, check in enumerate(part.checks, start=1))
+    checks = tuple(
+        _check(number, check, faults, lines.below("checks", number - 1))
+        for number, check in enumerate(part.checks, start=1)
+    )
     trigger = trigger_of(part, folder)
     deliver = destinations_of(part.deliver, folder)
     faults += circle_faults(trigger, deliver)
@@ -452,15 +329,22 @@ _TABLES: Mapping[str, type[BaseModel]] = {
 }
 
 
-def _check(number: int, check: dict[str, Json], faults: list[str]) -> Check:
+def _check(number: int, check: dict[str, Json], faults: list[str], lines: Lines) -> Check:
+    told: list[str] = []
+    made = _made_check(check, told)
+    faults += [f"{lines.of()}check {number}{fault}" for fault in told]
+    return made
+
+
+def _made_check(check: dict[str, Json], faults: list[str]) -> Check:
     if len(check) != 1:
-        faults.append(f"check {number} must have one key, its kind; found {', '.join(check) or 'none'}")
+        faults.append(f" must have one key, its kind; found {', '.join(check) or 'none'}")
         return Check("", {})
     ((kind, spec),) = check.items()
     if not isinstance(spec, dict) and kind in _SHORT:
         spec = {_SHORT[kind]: spec}
     if not isinstance(spec, dict):
-        faults.append(f"check {number}: '{kind}' needs a mapping of its parameters, not {spec!r:.60}")
+        faults.append(f": '{kind}' needs a mapping of its parameters, not {spec!r:.60}")
         return Check(kind, {})
-    faults += [f"check {number}: {fault}" for fault in check_faults(kind, spec)]
+    faults += [f": {fault}" for fault in check_faults(kind, spec)]
     return Check(kind, spec)
