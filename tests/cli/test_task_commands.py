@@ -73,8 +73,8 @@ def test_a_bad_file_adds_nothing(agentos: Agentos, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("- {goal: fine}\n- {gaol: typo}\n- {goal: x, checks: [{equal: 1}]}\n")
     said = agentos("task", "add", str(bad), code=1).stderr
-    assert "task 2: 'gaol' is no known key" in said
-    assert "task 3: check 1" in said
+    assert "task 2: line 2: 'gaol' is no known key" in said
+    assert "task 3: line 3: check 1" in said
     assert agentos("task", "list", "--json").stdout.strip() == "[]"
     with (tmp_path / "huge.yaml").open("wb") as huge:
         huge.truncate(100 << 20)
