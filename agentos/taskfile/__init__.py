@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -181,25 +181,15 @@ def read_drafts(path: Path, said: Mapping[str, Json] = _NOTHING) -> list[Draft]:
 
 def drafts_of(data: bytes, what: str, folder: Path, said: Mapping[str, Json] = _NOTHING) -> list[Draft]:
     """The tasks in a document; ``folder`` is where relative paths begin, ``said`` as in ``read_drafts``."""
-    if len(data) > MAX_BYTES:
-        raise Invalid(what, [_too_large(len(data))])
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Invalid(what, [f"it is not UTF-8 text (byte {error.start})"]) from None
-    document, lines = parse(text, what), Lines(text, apart=said)
-    if isinstance(document, dict) and set(document) == {"tasks"}:
-        document, lines = document["tasks"], lines.below("tasks")
-    items = document if isinstance(document, list) else [document]
+    items = _items(data, what, "tasks", said)
     if not 1 <= len(items) <= MAX_TASKS:
         raise Invalid(what, [f"it holds {len(items)} tasks; 1 to {MAX_TASKS} are expected"])
     faults: list[str] = []
     drafts = []
-    for number, item in enumerate(items, start=1):
+    for number, (item, lines) in enumerate(items, start=1):
         before = "" if len(items) == 1 else f"task {number}: "
         try:
-            place = lines.below(number - 1) if isinstance(document, list) else lines
-            drafts.append(_draft({**item, **said} if isinstance(item, dict) else item, folder, place))
+            drafts.append(_draft({**item, **said} if isinstance(item, dict) else item, folder, lines))
         except Invalid as error:
             faults += [before + fault for fault in error.faults]
     if faults:
@@ -209,22 +199,11 @@ def drafts_of(data: bytes, what: str, folder: Path, said: Mapping[str, Json] = _
 
 def checks_of(data: bytes, what: str) -> tuple[Check, ...]:
     """The checks in a document: a list of them, or ``checks: [...]``, as in a task. Raises Invalid."""
-    if len(data) > MAX_BYTES:
-        raise Invalid(what, [_too_large(len(data))])
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Invalid(what, [f"it is not UTF-8 text (byte {error.start})"]) from None
-    document, lines = parse(text, what), Lines(text)
-    if isinstance(document, dict) and set(document) == {"checks"}:
-        document, lines = document["checks"], lines.below("checks")
-    items = document if isinstance(document, list) else [document]
     faults: list[str] = []
     found = []
-    for number, item in enumerate(items, start=1):
+    for number, (item, lines) in enumerate(_items(data, what, "checks"), start=1):
         if isinstance(item, dict):
-            place = lines.below(number - 1) if isinstance(document, list) else lines
-            found.append(_check(number, item, faults, place))
+            found.append(_check(number, item, faults, lines))
         else:
             faults.append(
                 f"check {number} is {item!r:.60}; expected a mapping from its kind to its parameters"
@@ -232,6 +211,22 @@ def checks_of(data: bytes, what: str) -> tuple[Check, ...]:
     if faults or not found:
         raise Invalid(what, faults or ["it holds no check"])
     return tuple(found)
+
+
+def _items(data: bytes, what: str, key: str, apart: Container[str] = ()) -> list[tuple[Json, Lines]]:
+    """What a document holds, one or a list, by itself or below ``key``: each with its lines, but of keys ``apart``."""
+    if len(data) > MAX_BYTES:
+        raise Invalid(what, [_too_large(len(data))])
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Invalid(what, [f"it is not UTF-8 text (byte {error.start})"]) from None
+    document, lines = parse(text, what), Lines(text, apart=apart)
+    if isinstance(document, dict) and set(document) == {key}:
+        document, lines = document[key], lines.below(key)
+    if isinstance(document, list):
+        return [(item, lines.below(place)) for place, item in enumerate(document)]
+    return [(document, lines)]
 
 
 def _too_large(size: int) -> str:
