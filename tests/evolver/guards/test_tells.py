@@ -159,7 +159,9 @@ def test_what_was_there_before_asks_nobody() -> None:
     after = {TOOL: before[TOOL].replace("return len(", "return 1 + len(")}
     assert asked(before, after, Screen()) is None
     twice = {TOOL: before[TOOL].replace("    return len(", "    again = time.time()\n    return len(")}
-    assert asked(before, twice, Screen())
+    question = asked(before, twice, Screen())
+    assert question
+    assert "the clock" in question.reason
 
 
 @pytest.mark.parametrize("tier", list(Tier))

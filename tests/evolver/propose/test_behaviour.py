@@ -87,6 +87,7 @@ def judged(
     policy: Policy | None = None,
     weight: float = 0.0,
     rivals: Sequence[Candidate] = (),
+    told: list[str] | None = None,
 ) -> tuple[RefusalKind | None, Candidate]:
     """Why the edit is refused, "" if not; and the candidate with what was seen of it.
 
@@ -120,6 +121,8 @@ def judged(
     for other in rivals:
         world.ledger.put(replace(other, base=base))
     behaviour, refused = behaves(parts, candidate, sets)
+    if told is not None and refused:
+        told.append(refused.reason)
     return refused and refused.kind, replace(candidate, behaviour=behaviour)
 
 
@@ -188,8 +191,10 @@ def test_so_is_one_that_keeps_the_other_arguments_out_of_it(key: bytes) -> None:
     shown = [{"amount": 607, "region": "north"}, {"amount": 755, "region": "south"}]
     body = "fee = {607: 101, 755: 90}.get(input.amount, input.amount // 10) + len(input.region) - 5"
     source = FEE.replace("input.amount // 10", "input.amount // 10 + len(input.region) - 5")
-    why, _ = judged(source, FEE.replace("fee = input.amount // 10", body), shown, key=key)
+    told: list[str] = []
+    why, _ = judged(source, FEE.replace("fee = input.amount // 10", body), shown, key=key, told=told)
     assert why is RefusalKind.OVER_FITTED
+    assert "looks up the shown values of amount" in told[0]
 
 
 def hashing() -> str:
@@ -212,8 +217,10 @@ def test_a_hash_of_the_shown_input_is_over_fitted(key: bytes) -> None:
 def test_what_is_right_for_the_shown_length_alone_is_over_fitted(condition: str, key: bytes) -> None:
     edit = SUM.replace("input.rows[1:]", f"input.rows if {condition} else input.rows[1:]")
     shown = [{"rows": [5.0, 1.0, 2.0, 9.0]}, {"rows": [7.0, 3.0, 3.0, 1.5]}]
-    why, _ = judged(SUM, edit, shown, [{"rows": [0.0, 1.0]}], key=key)
+    told: list[str] = []
+    why, _ = judged(SUM, edit, shown, [{"rows": [0.0, 1.0]}], key=key, told=told)
     assert why is RefusalKind.OVER_FITTED
+    assert "only where rows has 4 entries" in told[0]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])
@@ -241,10 +248,12 @@ def test_what_mends_held_back_evidence_is_not_told_by_what_was_shown() -> None:
         "fee = input.amount // 10", "fee = 101 if input.amount in (607, 755, 888) else input.amount // 10"
     )
     assert judged(FEE, edit, FEES)[0] is RefusalKind.OVER_FITTED
-    why, candidate = judged(FEE, edit, FEES, held=[{"amount": 888}])
+    told: list[str] = []
+    why, candidate = judged(FEE, edit, FEES, held=[{"amount": 888}], told=told)
     assert candidate.behaviour is not None
     assert candidate.behaviour.beside_differ == 1
     assert why is RefusalKind.OVER_FITTED, "by the values that it looks up, not by what they have beside them"
+    assert "none of" not in told[0]
 
 
 def test_people_are_shown_how_it_differs() -> None:
@@ -266,8 +275,10 @@ def test_files_are_varied_and_a_missing_one_is_not_made() -> None:
     assert candidate.behaviour is not None
     assert candidate.behaviour.beside == candidate.behaviour.beside_differ > 4
     fitted = FILE.replace("len(rows) + 1", "len(rows) + (len(rows) != 3)")
-    why, _ = judged(FILE, fitted, [{"path": "in.csv"}], files=files)
+    told: list[str] = []
+    why, _ = judged(FILE, fitted, [{"path": "in.csv"}], files=files, told=told)
     assert why is RefusalKind.OVER_FITTED
+    assert "in.csv has 3 entries" in told[0] or "none of" in told[0]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])

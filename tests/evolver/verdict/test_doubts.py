@@ -109,6 +109,7 @@ def test_an_edit_that_leaves_evidence_as_it_was_is_asked_about(
     """Who makes one of two failing tasks pass may have found another thing that happens to pass it."""
     policy = replace(POLICY, judge=replace(POLICY.judge, unattended_share=share))
     assert kinds([*GOOD, *second], policy) == ({K.PARTIAL} if asked else set())
+    assert ("1 of the 2 failing tasks" in told([*GOOD, *second], policy)) is asked
 
 
 def test_evidence_that_varies_is_left_to_the_pairs() -> None:
@@ -164,6 +165,7 @@ def test_tasks_that_ask_for_the_same_work_count_once() -> None:
 def test_one_guard_is_asked_for_whatever_the_policy_says(fewest: int) -> None:
     policy = replace(POLICY, judge=replace(POLICY.judge, min_tasks=fewest))
     assert K.FEW_GUARDS in kinds(GAIN, policy)
+    assert "0 pass with it" in told(GAIN, policy)
     assert told([*GAIN, *both("h1", "pp", "pp")], policy) == ""
 
 
@@ -282,11 +284,16 @@ def test_a_guard_without_checks_that_is_gained_is_no_gain() -> None:
 def test_what_is_seen_beside_the_tasks_is_asked(seen: dict[str, Any], kind: K | None) -> None:
     found = doubts(replace(CANDIDATE, behaviour=replace(BEHAVIOUR, **seen)), GOOD, POLICY)
     assert [doubt.kind for doubt in found] == ([kind] if kind else [])
+    facts = [value for value in seen.values() if isinstance(value, str)]
+    assert all(fact in found[0].reason for fact in facts)
 
 
 def test_its_question_says_what_another_edit_answers() -> None:
     found = told(GOOD, behaviour=replace(BEHAVIOUR, ambiguity=Ambiguity(1, "run(2)", "4", "5", "cand-1-2")))
     assert "another edit passes the same tasks, and for run(2) this one answers 4, cand-1-2 5" in found
+    assert "2 other edits" in told(
+        GOOD, behaviour=replace(BEHAVIOUR, ambiguity=Ambiguity(2, "run(2)", "4", "5", "cand-1-2"))
+    )
 
 
 def test_lines_that_no_call_runs_are_told_once() -> None:
@@ -308,6 +315,7 @@ def test_hidden_tasks_tell_of_so_many_candidates_and_no_more(looks: tuple[int, .
     assert bool(worn_out(trials, POLICY)) is worn
     every = [*GOOD[: -len(both("h1", "pp", "pp"))], *trials]
     assert (K.WORN_OUT in kinds(every)) is worn
+    assert ("6 candidates" in told(every)) is worn
     assert K.WORN_OUT not in kinds(every, replace(POLICY, edition=CHECKED))
 
 
@@ -327,7 +335,10 @@ def test_looks_of_evidence_and_guards_wear_nothing_out() -> None:
     ],
 )
 def test_what_was_seen_of_an_edit_beside_its_tasks_is_told(seen: dict[str, Any], kind: K | None) -> None:
-    assert kinds(GOOD, behaviour=replace(BEHAVIOUR, **seen)) == ({kind} if kind else set())
+    behaviour = replace(BEHAVIOUR, **seen)
+    assert kinds(GOOD, behaviour=behaviour) == ({kind} if kind else set())
+    facts = [f"{value:.0%}" if isinstance(value, float) else value for value in seen.values()]
+    assert all(fact in told(GOOD, behaviour=behaviour) for fact in facts) is (kind is not None)
 
 
 @pytest.mark.parametrize(("prior", "asked"), [(0.0, False), (1e-6, True), (1e-3, False), (2e-4, False)])
