@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from agentos.cli.tasks.deliveries import tell_delivery
 from agentos.cli.tasks.questions import questions_of, tell
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import handed_below, run_whole, without_share
-from agentos.domain import Delivery, Feedback, MemoryProposal, Question, Result, Run, Step
+from agentos.domain import Delivery, Feedback, Json, MemoryProposal, Question, Result, Run, Step
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -281,10 +282,50 @@ def export(
     id: Id, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.")]
 ) -> None:
     """Write a run out: record, steps, answer and the files it left, as plain files."""
-    from agentos.daemon.run.export import export_run
-
-    count = export_run(Home.find(), id, folder)
+    count = _exported(Home.find(), id, folder)
     print_text(f"{count} files are in {folder}.")
+
+
+def _exported(home: Home, fragment: str, folder: Path) -> int:
+    """Write task, run, steps (big values whole) and ``files/`` into ``folder``; how many files."""
+    from dataclasses import asdict
+
+    from agentos.ledger.blobs import BlobStore
+
+    reader = Reader(home.ledger)
+    run = reader.run(reader.resolve("run", fragment))
+    blobs = BlobStore(home.blobs)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not an empty directory; name a new one")
+    files = folder / "files"
+    files.mkdir(parents=True, exist_ok=True)
+    steps = [
+        asdict(step) | {"action": blobs.expand(step.action), "observation": blobs.expand(step.observation)}
+        for step in reader.steps(run.id)
+    ]
+    _write_json(folder / "task.json", asdict(reader.task(run.task_id)))
+    _write_json(folder / "run.json", asdict(run) | {"answer": blobs.expand(run.answer)})
+    (folder / "steps.jsonl").write_text("".join(_json(step) + "\n" for step in steps))
+    for file in run.outputs:
+        # the paths were checked when they were read from the box: relative, printable, no ".."
+        place = files / file.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(blobs.get(file.sha256))
+    return 3 + len(run.outputs)
+
+
+def _write_json(path: Path, value: Json) -> None:
+    path.write_text(_json(value, indent=2) + "\n")
+
+
+def _json(value: Json, indent: int | None = None) -> str:
+    import json
+
+    return json.dumps(value, indent=indent, ensure_ascii=False, default=_plain)
+
+
+def _plain(item: object) -> str:
+    return item.isoformat() if isinstance(item, datetime) else str(item)
 
 
 def _tell(step: Step) -> None:

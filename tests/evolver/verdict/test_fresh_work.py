@@ -79,6 +79,7 @@ def test_what_is_missing_is_counted_and_told(trials: list[Trial], missing: int, 
     found = seen(*GAIN, *trials)
     assert (found.missing, found.so_far) == (missing, says)
     assert [doubt.kind for doubt in found.doubts()] == [RefusalKind.FRESH]
+    assert says in found.doubts()[0].reason
     told = found.waits_for("skill/x")
     tasks = f"{missing} more checked {'task' if missing == 1 else 'tasks'} of skill/x"
     assert told.startswith(f"waits for you, or for {tasks}")
