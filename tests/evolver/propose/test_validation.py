@@ -58,6 +58,17 @@ def kind_of(
     return found and found.kind
 
 
+def told(
+    old: dict[str, str],
+    new: dict[str, str],
+    checks: Sequence[Check] = CHECKS,
+    surface: SurfacePolicy = SURFACE,
+) -> str:
+    """What it says of it."""
+    found = screen(old, new, checks, surface)
+    return found.reason if found else ""
+
+
 def test_a_small_honest_edit_passes() -> None:
     assert refused("> 0:", ">= 0:") is None
     assert refused("import csv", "import csv\nimport math") is None
@@ -139,6 +150,7 @@ def test_what_no_repair_may_do(old: str, new: str, kind: K) -> None:
 )
 def test_an_expected_value_is_found_however_it_is_put_together(written: str) -> None:
     assert refused("total=total", f"total={written}") is K.EXPECTED
+    assert "(1234.5)" in told({PATH: TOOL}, {PATH: TOOL.replace("total=total", f"total={written}")})
 
 
 def test_an_expected_value_is_found_through_names_and_as_a_whole_number() -> None:
@@ -147,6 +159,7 @@ def test_an_expected_value_is_found_through_names_and_as_a_whole_number() -> Non
     checks = (Check("equals", {"path": "total", "value": 101}),)
     edit = TOOL.replace("total=total", "total={607: 100.0 + 1}.get(total, total)")
     assert kind_of({PATH: TOOL}, {PATH: edit}, checks) is K.EXPECTED
+    assert "(101)" in told({PATH: TOOL}, {PATH: edit}, checks)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +180,7 @@ def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:
 def test_more_files_than_allowed_are_refused() -> None:
     other = PATH.replace("column_sum", "other")
     assert kind_of({}, {PATH: TOOL, other: TOOL}, CHECKS, SurfacePolicy(max_files=1)) is K.SURFACE
+    assert "2 files" in told({}, {PATH: TOOL, other: TOOL}, CHECKS, SurfacePolicy(max_files=1))
 
 
 def test_a_new_tool_states_its_contract_and_starts_nothing_bad() -> None:
@@ -182,6 +196,7 @@ def test_a_new_tool_states_its_contract_and_starts_nothing_bad() -> None:
     shipped = "skill/csv/checks/all.yaml"
     assert kind_of({}, {shipped: "- contains: x\n"}) is K.SURFACE
     assert kind_of({}, {path: TOOL + "\n" * 200}) is K.SURFACE
+    assert "a new file of" in told({}, {path: TOOL + "\n" * 200})
 
 
 @pytest.mark.parametrize(
@@ -213,8 +228,10 @@ def test_nothing_hides_behind_what_some_take_for_the_end_of_a_line(end: str) -> 
 def test_lines_that_look_like_the_head_of_a_diff_are_counted(line: str) -> None:
     path, old = "prompt/default/prompt.md", "Be kind.\n"
     assert kind_of({path: old}, {path: old + f"{line}\n" * 30}, ()) is K.SURFACE
+    assert "at most 20" in told({path: old}, {path: old + f"{line}\n" * 30}, ())
     there = old + "-- there\n" * 30
     assert kind_of({path: there}, {path: old}, ()) is K.SURFACE
+    assert "30 lines" in told({path: there}, {path: old}, ())
 
 
 @pytest.mark.parametrize(
