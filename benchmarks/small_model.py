@@ -1,10 +1,11 @@
 """What an honest evolution brings a small model: passes of shown and of fresh tasks, before it and after.
 
-    python benchmarks/small_model.py --model openai/NAME --api-base http://127.0.0.1:8080/v1 [--seconds S]
+    python benchmarks/small_model.py --model openai/NAME --api-base http://127.0.0.1:8080/v1 [--seconds S] [--approve]
 
 One agent without tools is asked for dates in sentences, by a prompt that does not say in which form. The shown tasks
 fail in the home that evolves; the fresh ones are done before in a home of their own, so that nothing can learn from
-them, and after in the one that evolved. Proposer and agent are the same model, as shipped. Run by hand: no model is
+them, and after in the one that evolved. Where every task fails nothing guards, so that an edit waits for a person:
+``--approve`` is one who says yes to all. Proposer and agent are the same model, as shipped. Run by hand: no model is
 shipped.
 """
 
@@ -33,6 +34,7 @@ SENTENCES = (
     "The course begins on {day} at nine. On which date does it begin?",
 )
 SHOWN, FRESH = 14, 10
+WAITS = {"awaiting_consent", "held"}
 PROMPT = "You answer questions about short notes. Answer with the date alone, nothing else.\n"
 POLICY = "[wait]\nmodels_s = 3600\n"
 
@@ -85,6 +87,9 @@ def main() -> int:
     parser.add_argument("--api-base", required=True)
     parser.add_argument("--tasks", type=int, nargs=2, default=(SHOWN, FRESH), help="shown ones, fresh ones")
     parser.add_argument("--seconds", type=float, default=3600.0, help="for all of it")
+    parser.add_argument(
+        "--approve", action="store_true", help="consent to every edit that waits for a person"
+    )
     options = parser.parse_args()
     console = Console(highlight=False, width=140)
     until = time.monotonic() + options.seconds
@@ -111,6 +116,11 @@ def main() -> int:
         took_s = time.monotonic() - began
         for item in evolutions:
             console.print(evolving("evolution", "show", item["id"]))
+        waiting = [item["id"] for item in evolutions if item["state"] in WAITS]
+        if options.approve and waiting:
+            for evolution_id in waiting:
+                console.print(evolving("evolution", "approve", evolution_id, "--yes"))
+            evolutions = watch(evolving, console, leave=True, deadline_s=until - time.monotonic())
         fresh_after = work(evolving, "fresh, after", fresh)
         shown_after = work(evolving, "shown, after", shown)
         console.print(evolving("model", "list"))
