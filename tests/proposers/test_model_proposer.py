@@ -413,15 +413,20 @@ def test_a_model_that_cannot_write_chooses_among_rules_of_the_kernels(reply: str
     assert "3.7\n" not in made.files[PROMPT]
 
 
-def test_a_small_model_is_asked_to_choose_at_once_and_to_write_only_where_it_does_not() -> None:
+def test_a_small_model_is_asked_to_choose_at_once_and_to_write_once_the_rules_are_used_up() -> None:
     model = Model("2", context=8192)
     assert model.first(prompt_brief()).operator == "model choice (fake)"
     assert len(model.models.requests) == 1
-    writes = Model("none of them", answer("Check it."), context=8192)
-    assert writes.first(prompt_brief()).operator == "model (fake)"
-    assert "Answer with its number" in writes.told[0]
-    assert "Answer with its number" not in writes.told[1]
-    assert writes.models.requests[1]["max_tokens"] <= 512
+    undecided = Model("none of them", answer("Check it."), context=8192)
+    made = list(undecided.proposer.propose(prompt_brief(max_candidates=2)))
+    rules = rules_for(prompt_brief())
+    assert [(proposal.summary, proposal.operator) for proposal in made[:2]] == [
+        (rule, "model rule (fake)" if rule == rules[0] else "model rule (writer)") for rule in rules
+    ]
+    assert made[2].operator == "model (fake)"
+    assert "Answer with its number" in undecided.told[0]
+    assert "Answer with its number" not in undecided.told[1]
+    assert undecided.models.requests[1]["max_tokens"] <= 512
     assert list(Model("1", context=8192).proposer.propose(replace(prompt_brief(), layer=Layer.MEMORY))) == []
 
 

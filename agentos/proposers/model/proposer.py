@@ -126,11 +126,16 @@ class _Sitting:
     answered_by: str = ""
 
     def proposal(self, own: list[str]) -> Proposal:
-        """As ``edit``; a small model, which writes for minutes what is no edit, is first asked to choose."""
+        """As ``edit``; a small model, which writes for minutes what is no edit, is first asked to choose.
+
+        Where it names no number the rules are tried as they stand, those first that speak to most failures.
+        """
         if self.adviser.small:
             self.room = TINY
             if chosen := self._chosen(own):
                 return chosen
+            if len(rules := self._left(own)) > 1:
+                return self._of_rule(rules[0], "rule", "the model chose none")
         return self.edit(own)
 
     def edit(self, own: list[str]) -> Proposal:
@@ -169,16 +174,17 @@ class _Sitting:
             )
 
     def rule_left(self, own: list[str]) -> Proposal | None:
-        """The kernel's next rule once the model chose one of them: trials tell better than a further question."""
-        rules = self._rules()
-        left = [rule for rule in rules if rule not in own]
-        if not left or len(left) == len(rules):
+        """The kernel's next rule once one of them was proposed: trials tell better than a further question."""
+        left = self._left(own)
+        if not left or len(left) == len(self._left([])):
             return None
-        return self._of_rule(left[0], "rule", "the model chose another one first")
+        return self._of_rule(left[0], "rule", "another one was tried first")
 
-    def _rules(self) -> list[str]:
-        """What may be chosen from; empty where a line more is no edit."""
-        return rules_for(self.brief) if self.brief.layer in CHOOSING and self.brief.path else []
+    def _left(self, own: Sequence[str]) -> list[str]:
+        """What may be chosen from beside what was proposed; nothing where a line more is no edit."""
+        if self.brief.layer not in CHOOSING or not self.brief.path:
+            return []
+        return [rule for rule in rules_for(self.brief) if rule not in own]
 
     def _chosen_late(self, own: list[str]) -> Proposal | None:
         """The same once it has shown that it writes none; a small model was asked before."""
@@ -186,7 +192,7 @@ class _Sitting:
 
     def _chosen(self, own: list[str]) -> Proposal | None:
         """One of the kernel's rules, by the model's choice; None where there is none to choose, or no choice."""
-        rules = [rule for rule in self._rules() if rule not in own]
+        rules = self._left(own)
         if len(rules) < 2:
             return None
         told = told_of(self.brief, NARROW)
