@@ -57,8 +57,8 @@ def dates(count: int, seed: int) -> list[Json]:
     return found
 
 
-def home(folder: Path, options: argparse.Namespace, *, evolves: bool) -> Agentos:
-    """A fresh one with the model and the agent, whose daemon runs."""
+def home(folder: Path, options: argparse.Namespace) -> Agentos:
+    """A fresh one with the model and the agent, whose daemon runs and evolves when it is told to."""
     agentos = Agentos(folder / "home")
     folder.mkdir()
     agentos("init")
@@ -66,9 +66,8 @@ def home(folder: Path, options: argparse.Namespace, *, evolves: bool) -> Agentos
     where = ("--provider", "own", "--api-base", options.api_base, "--context", "8192")
     agentos("model", "add", "own", "--model", options.model, *where, "--default")
     (agentos.home / "policy.toml").write_text(POLICY)
-    if not evolves:
-        settings = agentos.home / "agentos.toml"
-        settings.write_text('evolve = "manual"\n' + settings.read_text())
+    settings = agentos.home / "agentos.toml"
+    settings.write_text('evolve = "manual"\n' + settings.read_text())
     for kind, text in (("prompt", ""), ("agent", 'prompt = "dates"\ntools = []\nskills = []\nasks = []\n')):
         source = folder / kind
         source.mkdir()
@@ -95,7 +94,7 @@ def main() -> int:
     until = time.monotonic() + options.seconds
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        still = home(folder / "still", options, evolves=False)
+        still = home(folder / "still", options)
         stack.callback(still, "daemon", "stop", "--now")
 
         def work(agentos: Agentos, what: str, tasks: list[Json]) -> Round:
@@ -104,10 +103,11 @@ def main() -> int:
 
         shown, fresh = dates(options.tasks[0], 1), dates(options.tasks[1], 2)
         fresh_before = work(still, "fresh, before", fresh)
-        evolving = home(folder / "evolving", options, evolves=True)
+        evolving = home(folder / "evolving", options)
         stack.callback(evolving, "daemon", "stop", "--now")
         shown_before = work(evolving, "shown, before", shown)
         began = time.monotonic()
+        evolving("evolve", "--no-wait")  # once all have failed, so that how fast they did decides nothing
         try:
             evolutions = watch(evolving, console, leave=True, deadline_s=until - time.monotonic())
         except DemoError as error:
