@@ -50,8 +50,11 @@ from agentos.domain.people import StandingCheck as StandingCheck
 from agentos.domain.probes import Pass as Pass
 from agentos.domain.probes import Probe as Probe
 from agentos.domain.probes import SafetyRate as SafetyRate
+from agentos.domain.refusals import Ground as Ground
 from agentos.domain.refusals import Refusal as Refusal
 from agentos.domain.refusals import RefusalKind as RefusalKind
+from agentos.domain.refusals import Support as Support
+from agentos.domain.refusals import SupportKind as SupportKind
 from agentos.domain.resources import RESOURCE_NAME as RESOURCE_NAME
 from agentos.domain.resources import TIER_OF as TIER_OF
 from agentos.domain.resources import Effect as Effect

@@ -198,7 +198,7 @@ def _bound_to(records: Reader | Records, evolution: Evolution, expires_s: float)
     picked = next((item for item in candidates if item.id == evolution.candidate_id), None)
     about = [picked.snapshot.tree, digest(picked.manifest)] if picked else []
     verdicts = records.find(Verdict, evolution_id=evolution.id)
-    mine = [digest(item) for item in verdicts if item.candidate_id == evolution.candidate_id]
+    mine = [item.sha256 for item in verdicts if item.candidate_id == evolution.candidate_id]
     consents = [item.id for item in records.find(Consent, evolution_id=evolution.id)]
     return digest([evolution.id, evolution.state.value, about, mine, consents, expires_s])
 
