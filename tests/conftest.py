@@ -16,12 +16,22 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
 
 from tests.command_server import ForkedPopen
 from tests.postgres import PostgresServer, programs
+
+# Half a minute of CPU and more; of the others none takes half as long.
+LONGEST = (
+    "tests/test_source_evolution.py",
+    "tests/daemon/test_agents_together.py",
+    "tests/test_week.py",
+    "tests/torture/",
+    "tests/web/test_browser.py",
+)
 
 gc.disable()  # what is collected and imported stays: looking through it for what may go takes a fifth of the time
 
@@ -66,11 +76,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Begun first, the longest of all is not what one core waits for at the end.
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/test_source_evolution.py"))
     for item in items:
         if "daemon" in getattr(item, "fixturenames", ()):
             item.add_marker("daemon")
+    items[:] = longest_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def longest_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """An equal part for each worker, as xdist deals them out, begun with its share of the longest files.
+
+    What is short can be stolen at the end; a long test that begins then is what one core waits for.
+    """
+    long = {name: [item for item in items if item.nodeid.startswith(name)] for name in LONGEST}
+    dealt = [[item for name in LONGEST[number::workers] for item in long[name]] for number in range(workers)]
+    rest = (item for item in items if not item.nodeid.startswith(LONGEST))
+    share, more = divmod(len(items), workers)
+    for number, part in enumerate(dealt):
+        part += islice(rest, share + (number >= workers - more) - len(part))
+    return [*(item for part in dealt for item in part), *rest]
 
 
 @pytest.hookimpl(hookwrapper=True)

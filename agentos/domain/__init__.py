@@ -6,6 +6,11 @@ compared and sent anywhere. docs/understand/concepts.md explains the words to a 
 they mean to the code.
 """
 
+from agentos.domain.assessments import Pass as Pass
+from agentos.domain.assessments import Probe as Probe
+from agentos.domain.assessments import Review as Review
+from agentos.domain.assessments import ReviewOpinion as ReviewOpinion
+from agentos.domain.assessments import SafetyRate as SafetyRate
 from agentos.domain.evolution import COMPARED_SETS as COMPARED_SETS
 from agentos.domain.evolution import RUNNING_STATES as RUNNING_STATES
 from agentos.domain.evolution import Ambiguity as Ambiguity
@@ -47,11 +52,11 @@ from agentos.domain.people import ProposalState as ProposalState
 from agentos.domain.people import Question as Question
 from agentos.domain.people import Rating as Rating
 from agentos.domain.people import StandingCheck as StandingCheck
-from agentos.domain.probes import Pass as Pass
-from agentos.domain.probes import Probe as Probe
-from agentos.domain.probes import SafetyRate as SafetyRate
+from agentos.domain.refusals import Ground as Ground
 from agentos.domain.refusals import Refusal as Refusal
 from agentos.domain.refusals import RefusalKind as RefusalKind
+from agentos.domain.refusals import Support as Support
+from agentos.domain.refusals import SupportKind as SupportKind
 from agentos.domain.resources import RESOURCE_NAME as RESOURCE_NAME
 from agentos.domain.resources import TIER_OF as TIER_OF
 from agentos.domain.resources import Effect as Effect
@@ -62,8 +67,6 @@ from agentos.domain.resources import Tier as Tier
 from agentos.domain.resources import Version as Version
 from agentos.domain.resources import is_memory as is_memory
 from agentos.domain.resources import tier_of as tier_of
-from agentos.domain.reviews import Review as Review
-from agentos.domain.reviews import ReviewOpinion as ReviewOpinion
 from agentos.domain.runs import IMPORT as IMPORT
 from agentos.domain.runs import SHARED as SHARED
 from agentos.domain.runs import WRONG_ANSWER as WRONG_ANSWER

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from agentos.domain.resources import Snapshot
 from agentos.domain.runs import Outcome
+from agentos.identity import digest
 
 
 class Layer(StrEnum):
@@ -474,6 +475,19 @@ class Verdict:
     manifest_sha256: str
     trials_sha256: str
     policy_sha256: str
+    # Of each reason, in their order, a RefusalKind or SupportKind; () on a record from before they were written down.
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def grounds(self) -> tuple[tuple[str, str], ...]:
+        """Kind ("" on such a record) and sentence of each reason."""
+        return tuple(zip(self.kinds or ("",) * len(self.reasons), self.reasons, strict=False))
+
+    @property
+    def sha256(self) -> str:
+        """What a consent is bound to: the digest of the record as it was stored."""
+        names = [name for name in self.__dataclass_fields__ if name != "kinds" or self.kinds]
+        return digest({name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Why an edit may not go on: a kind that code decides by, and a sentence for people."""
+"""Why an edit may not go on, or may: a kind that code decides by, and a sentence for people."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ class RefusalKind(StrEnum):
     TAKEN_NAME = "taken_name"  # its tool would be called in another's place
     TAKEN_BACK = "taken_back"  # it was rolled back before
     # of its trials: no promotion
+    OTHER_TREES = "other_trees"  # than the candidate's and its base's
+    NO_EVIDENCE = "no_evidence"  # nothing fails on the base
+    BROKEN = "broken"  # what passed on the base does not with it
+    FEW_FIXED = "few_fixed"  # less of the evidence than is wanted, or too small a gain
+    FELL = "fell"  # in pairs it passes less often than the base
+    LUCK = "luck"  # more trials would tell it from a repair
+    UNDECIDED = "undecided"  # more pairs would tell
+    EXHAUSTED = "exhausted"  # and no more are allowed, or paid
+    FEW_TASKS = "few_tasks"
+    UNSAFE = "unsafe"  # it violates a safety probe more often
+    UNREPLAYABLE = "unreplayable"  # what passes on the base cannot be replayed with it
     OVER_FITTED = "over_fitted"
     BY_NAME = "by_name"  # it goes by what identifies a task
     PLUGINS = "plugins"  # of several versions: its trials cannot be compared
@@ -74,3 +85,29 @@ class Refusal:
 
     kind: RefusalKind
     reason: str
+
+
+class SupportKind(StrEnum):
+    """What a verdict says for an edit, or beside what decided."""
+
+    FIXED = "fixed"  # of the evidence, in every trial
+    ENDED = "ended"  # of it, without checks: no repair
+    GAINED = "gained"  # in pairs it passes more often
+    GUARDS_KEPT = "guards_kept"
+    HOLD_OUT_KEPT = "hold_out_kept"
+    NO_TASKS = "no_tasks"  # of a set: nothing to keep
+    AFFORDABLE = "affordable"
+    SAFE = "safe"
+    CONTROL = "control"  # what passes with nothing remembered
+    LEFT_OUT = "left_out"  # what cannot be replayed
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """``reason`` is shown and stored, as that of a ``Refusal``."""
+
+    kind: SupportKind
+    reason: str
+
+
+Ground = Refusal | Support  # one reason of a verdict

@@ -27,7 +27,6 @@ from agentos.domain import (
     TrialSet,
     Verdict,
     canonical,
-    digest,
 )
 from agentos.evolver.diagnose.diagnosis import diagnose
 from agentos.evolver.find.mining import shown_part, to_hide
@@ -427,7 +426,7 @@ def _settle(parts: CycleContext, evolution: Evolution, candidate: Candidate, fre
         if item.expires_at > parts.now()
     ]
     if verdict.decision is Decision.PROMOTE:
-        if all(item.verdict_sha256 != digest(verdict) for item in given):
+        if all(item.verdict_sha256 != verdict.sha256 for item in given):
             consent_by_policy(parts, candidate)
     else:
         open_work = [task_id for task_id in fresh.broken if not is_hidden(parts, parts.journal.task(task_id))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from agentos.domain import (
@@ -109,6 +109,7 @@ class Dependencies:
         _trusted  # why trials of that worker count for nothing, "" where they do
     )
     benches: Benches | None = None  # where edits of tools are tried beside what was shown; None: nowhere
+    winners: dict[str, tuple[str, Layer]] = field(default_factory=dict)  # as ``HistoryContext.winners``
 
     def evolution(self, evolution_id: str) -> Evolution:
         """The evolution's present state; raises NotFound."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from agentos.daemon.offline import offline_context, policy_of
 from agentos.daemon.views.evolution_view import base_text, chosen, verdict_on
@@ -72,7 +73,7 @@ def evolution_effect(site: WebContext, act: str, evolution_id: str, principal: s
         raise Conflict(f"{evolution.id} is {evolution.state.value}: there is nothing to {act}.")
     candidate = chosen(story)
     files = edited_files(base_text(site.home, candidate), candidate) if act in ("approve", "revert") else []
-    title, button, sentences = _TOLD[act](site, evolution, candidate, story, principal)
+    title, button, sentences = _TOLD[act](_Asked(site, evolution, candidate, story, principal))
     grave = act in ("reject", "revert")
     return ActEffect(
         title,
@@ -109,73 +110,59 @@ def do_evolution(
 Told = tuple[str, str, Sequence[str]]
 
 
-def _approve(
-    site: WebContext,
-    evolution: Evolution,
-    candidate: Candidate | None,
-    story: EvolutionRecords,
-    principal: str,
-) -> Told:
-    verdict = verdict_on(story, candidate) if candidate else None
-    holds = duration(policy_of(site.home).consent.expires_s)
+class _Asked(NamedTuple):
+    """What an act is about, and in whose name."""
+
+    site: WebContext
+    evolution: Evolution
+    candidate: Candidate | None
+    story: EvolutionRecords
+    principal: str
+
+
+def _approve(asked: _Asked) -> Told:
+    verdict = verdict_on(asked.story, asked.candidate) if asked.candidate else None
+    holds = duration(policy_of(asked.site.home).consent.expires_s)
     return (
         "Approve this edit?",
         "Approve",
         [
-            f"The daemon promotes it: new runs get {evolution.resource} with the edit below.",
+            f"The daemon promotes it: new runs get {asked.evolution.resource} with the edit below.",
             "Live runs are watched after that; what makes them fail is taken back.",
-            f"The consent is in your name, {principal}, and for this tree and this verdict alone "
+            f"The consent is in your name, {asked.principal}, and for this tree and this verdict alone "
             f"({verdict.candidate_tree[:12] if verdict else '?'}). It holds for {holds}.",
         ],
     )
 
 
-def _reject(
-    site: WebContext,
-    evolution: Evolution,
-    candidate: Candidate | None,
-    story: EvolutionRecords,
-    principal: str,
-) -> Told:
+def _reject(asked: _Asked) -> Told:
     return (
         "Decline this evolution?",
         "Decline",
         [
             "Nothing is changed in what runs get.",
             "The same failure stays closed until somebody takes it up again.",
-            f"The record says that {principal} declined it.",
+            f"The record says that {asked.principal} declined it.",
         ],
     )
 
 
-def _revert(
-    site: WebContext,
-    evolution: Evolution,
-    candidate: Candidate | None,
-    story: EvolutionRecords,
-    principal: str,
-) -> Told:
+def _revert(asked: _Asked) -> Told:
     return (
         "Take this promotion back?",
         "Take it back",
         [
-            f"{evolution.resource} gets a new version with the content that it had before; nothing is removed from "
+            f"{asked.evolution.resource} gets a new version with the content that it had before; nothing is removed from "
             "the history.",
             "The failure that this mended will come again, and stays closed until somebody takes it up.",
         ],
     )
 
 
-def _retry(
-    site: WebContext,
-    evolution: Evolution,
-    candidate: Candidate | None,
-    story: EvolutionRecords,
-    principal: str,
-) -> Told:
+def _retry(asked: _Asked) -> Told:
     lead = (
         ["This one goes stale: it can be approved no more."]
-        if evolution.state is EvolutionState.AWAITING_CONSENT
+        if asked.evolution.state is EvolutionState.AWAITING_CONSENT
         else []
     )
     return (
@@ -198,7 +185,7 @@ def _bound_to(records: Reader | Records, evolution: Evolution, expires_s: float)
     picked = next((item for item in candidates if item.id == evolution.candidate_id), None)
     about = [picked.snapshot.tree, digest(picked.manifest)] if picked else []
     verdicts = records.find(Verdict, evolution_id=evolution.id)
-    mine = [digest(item) for item in verdicts if item.candidate_id == evolution.candidate_id]
+    mine = [item.sha256 for item in verdicts if item.candidate_id == evolution.candidate_id]
     consents = [item.id for item in records.find(Consent, evolution_id=evolution.id)]
     return digest([evolution.id, evolution.state.value, about, mine, consents, expires_s])
 

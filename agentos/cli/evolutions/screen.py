@@ -293,8 +293,8 @@ def _verdict(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     style = {"promote": "bold green", "reject": "bold red", "hold": "bold yellow"}[verdict.decision.value]
     tree = (f"  (tree {verdict.candidate_tree[:12]})", "dim")
     yield _Line(Text.assemble((verdict.decision.value, style), tree), label="Verdict")
-    for reason in verdict.reasons:
-        yield _Line(Text(scene.named(reason)), 2)
+    for kind, reason in verdict.grounds:
+        yield _Line(Text.assemble(scene.named(reason), (f"  {clean(kind)}" if kind else "", "dim")), 2)
 
 
 def _review(scene: Scene, candidate: Candidate) -> Iterator[_Line]:

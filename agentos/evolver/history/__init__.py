@@ -8,6 +8,7 @@ from agentos.evolver.find import ReadContext
 from agentos.evolver.states import Clock, TaskReader
 
 if TYPE_CHECKING:
+    from agentos.domain import Layer
     from agentos.evolver.policy import Policy
     from agentos.ports import Cursor, Evolvable, Journal, Records, Snapshots
 
@@ -17,6 +18,7 @@ class HistoryContext(ReadContext, TaskReader, Protocol):
 
     records: Records
     snapshots: Snapshots
+    winners: dict[str, tuple[str, Layer]]  # by promoted candidate, its proposer: filled as it is asked for
 
 
 class RetirementContext(Clock, Protocol):

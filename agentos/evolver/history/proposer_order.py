@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 from agentos.domain import (
     Arm,
@@ -44,7 +43,7 @@ from agentos.evolver.history.calibration import AFTER_PROBATION
 from agentos.evolver.policy import ProposePolicy
 from agentos.evolver.verdict.judge import counted, judged_trials
 from agentos.evolver.verdict.sequential import PairTally, log_e_above
-from agentos.ports import Proposal, Records
+from agentos.ports import Proposal
 
 T = TypeVar("T")
 
@@ -80,7 +79,7 @@ def archive(parts: HistoryContext) -> Archive:
     newest = parts.records.newest(Evolution, parts.policy.look_back.evolutions)
     over = [item for item in newest if item.asked and item.state in STANDS | WITHOUT_SUCCESS]
     promoted = [item for item in over if item.promoted and item.candidate_id]
-    winners = _winners(parts.records, frozenset(str(item.candidate_id) for item in promoted))
+    winners = _winners(parts, frozenset(str(item.candidate_id) for item in promoted))
     labels: dict[str, set[str]] = {}
     for label in parts.records.find(Attestation, evolution_id=frozenset(item.id for item in promoted)):
         if label.when == AFTER_PROBATION:
@@ -97,19 +96,15 @@ def archive(parts: HistoryContext) -> Archive:
     return found
 
 
-_Winners = dict[str, tuple[str, Layer]]
-# Whole files are in a candidate, and hundreds are asked for again and again: these words of it never change.
-_WINNERS: WeakKeyDictionary[Records, _Winners] = WeakKeyDictionary()
+def _winners(parts: HistoryContext, names: frozenset[str]) -> Mapping[str, tuple[str, Layer]]:
+    """Who proposed these candidates, and in which layer.
 
-
-def _winners(records: Records, names: frozenset[str]) -> _Winners:
-    """Who proposed these candidates, and in which layer."""
-    known = _WINNERS.get(records, {})
+    Whole files are in a candidate, and hundreds are asked for again and again: these words of it never change.
+    """
+    known = parts.winners
     if missing := names.difference(known):
-        found = records.find(Candidate, id=missing)
-        known = {name: known[name] for name in names & known.keys()}
+        found = parts.records.find(Candidate, id=missing)
         known |= {item.id: (item.proposer, item.manifest.layer) for item in found}
-        _WINNERS[records] = known
     return known
 
 

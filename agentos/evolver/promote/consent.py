@@ -107,7 +107,7 @@ def issue(
         candidate_id=candidate.id,
         candidate_tree=candidate.snapshot.tree,
         manifest_sha256=digest(candidate.manifest),
-        verdict_sha256=digest(verdict),
+        verdict_sha256=verdict.sha256,
         principal=principal,
         expires_at=expires_at,
         token="",
@@ -131,7 +131,7 @@ def verify(key: bytes, consent: Consent, candidate: Candidate, verdict: Verdict,
         "candidate": (consent.candidate_id, candidate.id),
         "candidate tree": (consent.candidate_tree, candidate.snapshot.tree),
         "manifest": (consent.manifest_sha256, digest(candidate.manifest)),
-        "verdict": (consent.verdict_sha256, digest(verdict)),
+        "verdict": (consent.verdict_sha256, verdict.sha256),
     }
     for name, (given, found) in bound.items():
         if given != found:

@@ -17,7 +17,6 @@ from agentos.domain import (
     Snapshot,
     Trial,
     Verdict,
-    digest,
     tier_of,
 )
 from agentos.errors import Conflict, NotFound, PromotionRefused
@@ -203,7 +202,7 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
         "Evolution": evolution.id,
         "Evidence": evolution.evidence_id,
         "Candidate-Tree": snapshot.tree,
-        "Verdict": digest(verdict),
+        "Verdict": verdict.sha256,
         "Consent": f"{consent.principal} {consent.id}",
     }
     if candidate.rebase:
@@ -387,7 +386,7 @@ def _standing_consent(parts: PromotionContext, candidate: Candidate) -> tuple[Co
     for consent in reversed(parts.records.find(Consent, candidate_id=candidate.id)):
         verdict = verdicts[-1]
         for earlier in () if _is_by_policy(consent) else verdicts:
-            if digest(earlier) == consent.verdict_sha256 and verdict.id == with_fresh(earlier.id):
+            if earlier.sha256 == consent.verdict_sha256 and verdict.id == with_fresh(earlier.id):
                 verdict = earlier
         try:
             verify(parts.consent_key, consent, candidate, verdict, parts.now())

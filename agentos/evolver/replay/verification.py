@@ -63,7 +63,7 @@ def unfounded(
     verdicts: Sequence[Verdict],
     consents: Sequence[Consent],
     candidates: Sequence[Candidate] = (),
-    sha256_of: Callable[[Verdict], str] = digest,
+    sha256_of: Callable[[Verdict], str] = lambda verdict: verdict.sha256,
 ) -> Iterator[str]:
     """What a promotion rests on and is not on record, a sentence each; nothing of what was not promoted."""
     if evolution.promoted is None:

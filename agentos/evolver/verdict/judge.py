@@ -34,10 +34,13 @@ from agentos.domain import (
     Arm,
     Candidate,
     Decision,
+    Ground,
     Refusal,
     RefusalKind,
     Result,
     SafetyRate,
+    Support,
+    SupportKind,
     Trial,
     TrialSet,
     Verdict,
@@ -56,6 +59,7 @@ from agentos.evolver.verdict.pairing import (
     ChangedTasks,
     apart,
     changed,
+    mixed_plugins,
     repeats_needed,
     rule_on,
     trials_sha256,
@@ -63,6 +67,8 @@ from agentos.evolver.verdict.pairing import (
     varying,
 )
 from agentos.evolver.verdict.safety import ruling as safe
+
+Ruling = tuple[Decision, list[Ground]]
 
 
 class TaskTrials(StrEnum):
@@ -206,27 +212,29 @@ def judge(
     # What fits only what was shown is not mended by more tasks. Rates that are undecided may still change.
     open_yet = decision is Decision.HOLD and not aside and bool(policy.judge.hidden_share)
     if (decision is Decision.PROMOTE or open_yet) and (fitted := over_fitted(trials, policy.judge)):
-        decision, reasons = Decision.REJECT, [fitted.reason]
+        decision, reasons = Decision.REJECT, [fitted]
     if named := goes_by_names(trials, policy):
-        decision, reasons = Decision.REJECT, [named.reason, *(reasons if decision is Decision.REJECT else [])]
+        decision, reasons = Decision.REJECT, [named, *(reasons if decision is Decision.REJECT else [])]
     if fresh.broken:
         told = f"{len(fresh.broken)} of {len(fresh.tried)} fresh tasks passed on the base and failed with it"
-        decision, reasons = Decision.REJECT, [told, *(reasons if decision is Decision.REJECT else [])]
+        fell = Refusal(RefusalKind.BROKEN, told)
+        decision, reasons = Decision.REJECT, [fell, *(reasons if decision is Decision.REJECT else [])]
     if decision is Decision.PROMOTE and policy.edition < STOOD and (worn := worn_out(trials, policy)):
         told = f"{worn.reason}; new runs of other work with the same resource renew it, then reconsider"
-        decision, reasons = Decision.HOLD, [told]  # since then a person is asked (``doubts``)
+        # since then a person is asked (``doubts``)
+        decision, reasons = Decision.HOLD, [Refusal(worn.kind, told)]
     if decision is Decision.PROMOTE and (found := held_against(candidate, trials, aside, policy)):
-        decision, reasons = found[0], [found[1].reason]
+        decision, reasons = found[0], [found[1]]
     if decision is Decision.PROMOTE and is_asked(candidate):
         reasons = [*reasons, *beside_nothing(candidate, trials)]
     if mixed := mixed_plugins(trials):
-        decision, reasons = Decision.HOLD, [mixed.reason]
+        decision, reasons = Decision.HOLD, [mixed]
     if rates and decision is Decision.PROMOTE:
         decision, said = safe(candidate, rates, policy.edition)
         reasons = [*reasons, *said] if decision is Decision.PROMOTE else [*said, *reasons]
     if decision is Decision.PROMOTE:
-        asked = [doubt.reason for doubt in doubts(candidate, every, policy)]
-        reasons = [*reasons, *(f"a person is asked: {reason}" for reason in asked)]
+        asked = doubts(candidate, every, policy)
+        reasons = [*reasons, *(Refusal(each.kind, f"a person is asked: {each.reason}") for each in asked)]
     known, name = checked(trials), f"verdict-{candidate.id.removeprefix('cand-')}"
     mended = [task_id for task_id in noisy.fixed if task_id in known or policy.edition < CHECKED]
     return Verdict(
@@ -234,7 +242,7 @@ def judge(
         evolution_id=candidate.evolution_id,
         candidate_id=candidate.id,
         decision=decision,
-        reasons=tuple(reasons),
+        reasons=tuple(ground.reason for ground in reasons),
         fixed=(*(flip.task_id for flip in table if _is_fixed(flip, policy)), *mended, *fresh.mended),
         broken=(*(flip.task_id for flip in table if flip.broken), *noisy.broken, *fresh.broken),
         flaky=(
@@ -246,40 +254,24 @@ def judge(
         manifest_sha256=digest(candidate.manifest),
         trials_sha256=trials_sha256(every, rates),
         policy_sha256=policy.sha256,
+        kinds=tuple(ground.kind for ground in reasons),
     )
 
 
-def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
+def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Ruling:
     """What the comparison with the base alone says; a promotion may need more (``control``, safety probes)."""
     both = [trial for trial in trials if trial.arm is not Arm.CONTROL]
     judged = {Arm.BASE: candidate.base, Arm.CANDIDATE: candidate.snapshot, Arm.CONTROL: candidate.control}
     if any((side := judged[trial.arm]) is None or trial.snapshot.tree != side.tree for trial in trials):
-        return Decision.HOLD, ["some trials ran on other trees than the candidate's and its base's"]
+        told = "some trials ran on other trees than the candidate's and its base's"
+        return Decision.HOLD, [Refusal(RefusalKind.OTHER_TREES, told)]
     if mixed := mixed_plugins(trials):
-        return Decision.HOLD, [mixed.reason]
+        return Decision.HOLD, [mixed]
     aside = apart(both)
     if not aside:
         return _decide(flips(both), both, policy)
     steady = [trial for trial in both if trial.task_id not in aside]
     return _decide_both(flips(steady), steady, ruling(both, policy), policy)
-
-
-def mixed_plugins(trials: Iterable[Trial]) -> Refusal | None:
-    """Which plug-in some of the trials were measured with in another version: these cannot be compared.
-
-    A side on which a plug-in had nothing to do (no answer, so nothing to judge) names none.
-    """
-    versions: dict[str, set[str]] = {}
-    for label in {label for trial in trials for label in trial.plugins}:
-        versions.setdefault(label.partition(" (")[0], set()).add(label)
-    mixed = sorted(label for labels in versions.values() if len(labels) > 1 for label in labels)
-    if not mixed:
-        return None
-    return Refusal(
-        RefusalKind.PLUGINS,
-        "its trials were measured with plug-ins of several versions and cannot be compared: "
-        f"{', '.join(mixed)}; `agentos evolution retry` measures anew",
-    )
 
 
 def recompute(
@@ -302,15 +294,17 @@ def recompute(
     return [
         f"{name} is {getattr(verdict, name)!r}, computed again it is {getattr(again, name)!r}"
         for name in Verdict.__dataclass_fields__
-        if getattr(verdict, name) != getattr(again, name)
+        if (name != "kinds" or verdict.kinds) and getattr(verdict, name) != getattr(again, name)
     ]
 
 
 def _decide_both(
     table: Sequence[Flip], steady: Sequence[Trial], varying: PairedDecision, policy: Policy
-) -> tuple[Decision, list[str]]:
+) -> Ruling:
     """Promote if both say so; a rejection goes before a hold."""
-    said = ["; ".join(varying.reasons)] if varying.decision is Decision.HOLD else list(varying.reasons)
+    said = list(varying.grounds)
+    if varying.decision is Decision.HOLD:
+        said = [Refusal(RefusalKind(said[0].kind), "; ".join(varying.reasons))]
     both = [(varying.decision, said)]
     if table:
         both.insert(0, _decide(table, steady, policy, alone=False))
@@ -322,9 +316,7 @@ def _decide_both(
     return worst, [reason for found, reasons in both if found is worst for reason in reasons]
 
 
-def _decide(
-    table: Sequence[Flip], trials: Sequence[Trial], policy: Policy, *, alone: bool = True
-) -> tuple[Decision, list[str]]:
+def _decide(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy, *, alone: bool = True) -> Ruling:
     """On the tasks that do not vary; ``alone`` when they are all there are."""
     left_out = [flip for flip in table if flip.left_out]
     rule = _decide_on if alone else _decide_beside
@@ -333,29 +325,29 @@ def _decide(
         flip for flip in left_out if flip.set is not TrialSet.EVIDENCE and flip.before is TaskTrials.PASSES
     ]
     if decision is Decision.PROMOTE and unknown:
-        decision, reasons = (
-            Decision.HOLD,
-            [
-                f"{len(unknown)} guards or hold-out tasks pass on the base and cannot be replayed with it: "
-                "whether it breaks them cannot be told"
-            ],
+        told = (
+            f"{len(unknown)} guards or hold-out tasks pass on the base and cannot be replayed with it: "
+            "whether it breaks them cannot be told"
         )
-    return decision, reasons + ([_left_out_sentence(left_out)] if left_out else [])
+        decision, reasons = Decision.HOLD, [Refusal(RefusalKind.UNREPLAYABLE, told)]
+    return decision, [*reasons, *([_left_out(left_out)] if left_out else [])]
 
 
-def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> tuple[Decision, list[str]]:
+def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> Ruling:
     rules = policy.judge
     if not _failing(table):
-        return Decision.REJECT, ["no evidence fails on the base: there is nothing to fix"]
+        told = "no evidence fails on the base: there is nothing to fix"
+        return Decision.REJECT, [Refusal(RefusalKind.NO_EVIDENCE, told)]
     decision, reasons = _decide_beside(table, trials, policy)
     if decision is not Decision.PROMOTE:
         return decision, reasons
     good = sum(flip.after is TaskTrials.PASSES for flip in table)
     if good < rules.min_tasks and policy.edition < CHECKED:  # since then a person is asked (``doubts``)
-        return Decision.HOLD, [
+        told = (
             f"{good} tasks pass with it, {rules.min_tasks} are needed to tell: "
             f"add {rules.min_tasks - good} more with checks for the same tool, then reconsider"
-        ]
+        )
+        return Decision.HOLD, [Refusal(RefusalKind.FEW_TASKS, told)]
     return decision, reasons
 
 
@@ -363,9 +355,7 @@ def _failing(table: Sequence[Flip]) -> list[Flip]:
     return [flip for flip in table if flip.set is TrialSet.EVIDENCE and flip.before is TaskTrials.FAILS]
 
 
-def _decide_beside(
-    table: Sequence[Flip], trials: Sequence[Trial], policy: Policy
-) -> tuple[Decision, list[str]]:
+def _decide_beside(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> Ruling:
     """By what is fixed and what is broken; how many tasks there are is asked of all together."""
     rules = policy.judge
     failing = _failing(table)
@@ -373,26 +363,27 @@ def _decide_beside(
     ended = [flip for flip in failing if flip.fixed and flip not in fixed]
     broken = [flip for flip in table if flip.broken]
     if broken:
-        return Decision.REJECT, [_broken_sentence(flip) for flip in broken]
+        return Decision.REJECT, [Refusal(RefusalKind.BROKEN, _broken_sentence(flip)) for flip in broken]
     if failing and not _mends_enough(failing, fixed, ended, rules.min_fixed_share):
-        return Decision.REJECT, [
+        told = (
             f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, "
             f"at least {rules.min_fixed_share:.0%} are needed"
-        ]
+        )
+        return Decision.REJECT, [Refusal(RefusalKind.FEW_FIXED, told)]
     if (more := _further_repeats(fixed, trials, policy)) > 0:
-        return Decision.HOLD, [
-            f"{len(fixed)} tasks may pass with it by luck; {more} more trials of each would tell"
-        ]
+        told = f"{len(fixed)} tasks may pass with it by luck; {more} more trials of each would tell"
+        return Decision.HOLD, [Refusal(RefusalKind.LUCK, told)]
     if slow := _too_costly(trials, policy):
-        return Decision.REJECT, [slow.reason]
+        return Decision.REJECT, [slow]
     counts = {which: [flip for flip in table if flip.set is which] for which in COMPARED_SETS}
     mended = f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial"
     unsaid = f"{len(ended)} of {len(failing)} end with it and have no checks, which is no repair"
+    hidden = f"the hold-out did not fall ({_hold_out_sentence(counts[TrialSet.HOLD_OUT])})"
     return Decision.PROMOTE, [
-        *([mended] if failing else []),
-        *([unsaid] if ended else []),
-        f"none of {len(counts[TrialSet.GUARD])} guards broke",
-        f"the hold-out did not fall ({_hold_out_sentence(counts[TrialSet.HOLD_OUT])})",
+        *([Support(SupportKind.FIXED, mended)] if failing else []),
+        *([Support(SupportKind.ENDED, unsaid)] if ended else []),
+        Support(SupportKind.GUARDS_KEPT, f"none of {len(counts[TrialSet.GUARD])} guards broke"),
+        Support(SupportKind.HOLD_OUT_KEPT, hidden),
     ]
 
 
@@ -435,10 +426,10 @@ def _broken_sentence(flip: Flip) -> str:
     return f"{which} passed on the base and {how} with it"
 
 
-def _left_out_sentence(flips: Sequence[Flip]) -> str:
+def _left_out(flips: Sequence[Flip]) -> Support:
     counts = {which: sum(flip.set is which for flip in flips) for which in COMPARED_SETS}
     which = ", ".join(f"{count} {name.value}" for name, count in counts.items() if count)
-    return f"left out, because they cannot be replayed: {which}"
+    return Support(SupportKind.LEFT_OUT, f"left out, because they cannot be replayed: {which}")
 
 
 def _hold_out_sentence(hold_out: Sequence[Flip]) -> str:

@@ -29,6 +29,8 @@ from agentos.domain import (
     Refusal,
     RefusalKind,
     Result,
+    Support,
+    SupportKind,
     Trial,
     TrialSet,
     is_memory,
@@ -77,11 +79,12 @@ def held_against(
     )
 
 
-def beside_nothing(candidate: Candidate, trials: Sequence[Trial]) -> list[str]:
+def beside_nothing(candidate: Candidate, trials: Sequence[Trial]) -> list[Support]:
     """What a promotion says of the control, in a sentence; none where there is no control."""
     none = [trial for trial in control_trials(candidate, trials) if trial.set is TrialSet.EVIDENCE]
     passed = sum(_passed(trial) for trial in none)
-    return [f"with nothing remembered {passed} of {len(none)} trials of the evidence pass"] if none else []
+    told = f"with nothing remembered {passed} of {len(none)} trials of the evidence pass"
+    return [Support(SupportKind.CONTROL, told)] if none else []
 
 
 # --- tasks of which every flip counts ---------------------------------------------------------

@@ -18,7 +18,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agentos.domain import COMPARED_SETS, Decision, TrialSet
+from agentos.domain import (
+    COMPARED_SETS,
+    Decision,
+    Ground,
+    Refusal,
+    RefusalKind,
+    Support,
+    SupportKind,
+    TrialSet,
+)
 from agentos.evolver.verdict.sequential import (
     FAR,
     Pair,
@@ -139,10 +148,14 @@ class PairedFinding:
     """What these counts say of a claim and of its opposite."""
 
     standing: PairedState
-    says: str
+    ground: Ground
     found: PairTally = NOTHING
     claims: tuple[EValueTest, ...] = ()  # shown, refuted
     best: PairTally = A_TIE  # the pair that would help most: a forecast without any
+
+    @property
+    def says(self) -> str:
+        return self.ground.reason
 
     def further(self) -> int | None:
         """Pairs that would decide if the rates seen so far went on, 0 when decided, None when out of reach."""
@@ -159,10 +172,18 @@ class PairedDecision:
     """A hold names the set whose pairs are missing; ``exhausted`` when no more of them are allowed, or would help."""
 
     decision: Decision
-    reasons: tuple[str, ...]
+    grounds: tuple[Ground, ...]
     undecided: TrialSet | None = None
     further: int | None = None
     exhausted: bool = False
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(ground.reason for ground in self.grounds)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(ground.kind for ground in self.grounds)
 
 
 def decide(
@@ -176,10 +197,11 @@ def decide(
     """The ruling on what was measured so far. Sets that were not tried yet have tasks with no pairs."""
     sets = {which: measured.get(which, MeasuredSet({})) for which in COMPARED_SETS}
     if not sets[TrialSet.EVIDENCE].tasks and not beside.evidence:
-        return PairedDecision(Decision.REJECT, ("there is no evidence: nothing to improve",))
+        nothing = Refusal(RefusalKind.NO_EVIDENCE, "there is no evidence: nothing to improve")
+        return PairedDecision(Decision.REJECT, (nothing,))
     findings = {which: _finding(which, found, rule) for which, found in sets.items()}
     costs = [cost_bounded(item, sets[TrialSet.EVIDENCE].number, rule) for item in spending]
-    refuted = [item.says for item in (*findings.values(), *costs) if item.standing is PairedState.REFUTED]
+    refuted = [item.ground for item in (*findings.values(), *costs) if item.standing is PairedState.REFUTED]
     if refuted:
         return PairedDecision(Decision.REJECT, tuple(refuted))
     for which, finding in findings.items():
@@ -191,8 +213,10 @@ def decide(
             return _hold(where, finding, sets[where], rule, spent_usd)
     tasks = len(sets[TrialSet.GUARD].tasks) + len(sets[TrialSet.HOLD_OUT].tasks) + beside.tasks
     if tasks < rule.min_tasks:
-        return PairedDecision(Decision.HOLD, (too_few(tasks, rule.min_tasks),), exhausted=True)
-    return PairedDecision(Decision.PROMOTE, tuple(item.says for item in (*findings.values(), *costs)))
+        return PairedDecision(
+            Decision.HOLD, (Refusal(RefusalKind.FEW_TASKS, too_few(tasks, rule.min_tasks)),), exhausted=True
+        )
+    return PairedDecision(Decision.PROMOTE, tuple(item.ground for item in (*findings.values(), *costs)))
 
 
 def too_few(tasks: int, needed: int) -> str:
@@ -219,23 +243,36 @@ def improved(found: PairTally, number: int, rule: Rule, share: float = 1.0) -> P
     shown, small = claims_of(TrialSet.EVIDENCE, number, rule, share)
     counts = _counts(found)
     if shown.passed(found):
-        return PairedFinding(PairedState.SHOWN, f"it passes oftener than the base ({counts})")
+        return PairedFinding(
+            PairedState.SHOWN, Support(SupportKind.GAINED, f"it passes oftener than the base ({counts})")
+        )
     if small.passed(found):
-        return PairedFinding(PairedState.REFUTED, f"it gains less than {rule.min_effect:g} ({counts})")
-    return PairedFinding(PairedState.OPEN, f"a gain is not shown ({counts})", found, (shown, small), A_WIN)
+        return PairedFinding(
+            PairedState.REFUTED,
+            Refusal(RefusalKind.FEW_FIXED, f"it gains less than {rule.min_effect:g} ({counts})"),
+        )
+    untold = Refusal(RefusalKind.UNDECIDED, f"a gain is not shown ({counts})")
+    return PairedFinding(PairedState.OPEN, untold, found, (shown, small), A_WIN)
 
 
-def kept(found: PairTally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
+def kept(
+    found: PairTally, number: int, rule: Rule, share: float = 1.0, which: TrialSet = TrialSet.GUARD
+) -> PairedFinding:
     """Is a fall by the margin excluded? Refuted as soon as any fall is shown."""
-    shown, fell = claims_of(TrialSet.GUARD, number, rule, share)
+    shown, fell = claims_of(which, number, rule, share)
     counts = _counts(found)
     if fell.passed(found):
-        return PairedFinding(PairedState.REFUTED, f"it passes less often than the base ({counts})")
+        return PairedFinding(
+            PairedState.REFUTED,
+            Refusal(RefusalKind.FELL, f"it passes less often than the base ({counts})"),
+        )
     if shown.passed(found):
-        return PairedFinding(PairedState.SHOWN, f"a fall by {rule.margin:g} is excluded ({counts})")
-    return PairedFinding(
-        PairedState.OPEN, f"a fall by {rule.margin:g} is not excluded ({counts})", found, (shown, fell)
-    )
+        kind = SupportKind.HOLD_OUT_KEPT if which is TrialSet.HOLD_OUT else SupportKind.GUARDS_KEPT
+        return PairedFinding(
+            PairedState.SHOWN, Support(kind, f"a fall by {rule.margin:g} is excluded ({counts})")
+        )
+    untold = Refusal(RefusalKind.UNDECIDED, f"a fall by {rule.margin:g} is not excluded ({counts})")
+    return PairedFinding(PairedState.OPEN, untold, found, (shown, fell))
 
 
 def cost_bounded(spending: PairCost, number: int, rule: Rule) -> PairedFinding:
@@ -249,10 +286,11 @@ def cost_bounded(spending: PairCost, number: int, rule: Rule) -> PairedFinding:
     dearer = EValueTest(lambda seen: log_e_oftener(seen.losses, seen.ties, share), math.log(1 / rule.beta))
     says = f"more than {rule.max_ratio:g} times the base's {spending.unit} in {dear} of {len(spending.pairs)} pairs"
     if dearer.passed(found):
-        return PairedFinding(PairedState.REFUTED, says)
+        return PairedFinding(PairedState.REFUTED, Refusal(RefusalKind.COSTLY, says))
     if shown.passed(found):
-        return PairedFinding(PairedState.SHOWN, says)
-    return PairedFinding(PairedState.OPEN, f"{says}, which is too few to tell", found, (shown, dearer))
+        return PairedFinding(PairedState.SHOWN, Support(SupportKind.AFFORDABLE, says))
+    untold = Refusal(RefusalKind.UNDECIDED, f"{says}, which is too few to tell")
+    return PairedFinding(PairedState.OPEN, untold, found, (shown, dearer))
 
 
 def broken_tasks(tasks: Mapping[str, Sequence[Pair]], rule: Rule) -> tuple[str, ...]:
@@ -280,23 +318,26 @@ def rounds_to_tell(tasks: int, rule: Rule) -> int:
 def _finding(which: TrialSet, measured: MeasuredSet, rule: Rule) -> PairedFinding:
     """One set's finding; a task that broke refutes it whatever the average says."""
     if not measured.tasks:
-        return PairedFinding(PairedState.SHOWN, f"{which.value}: there are no tasks")
+        none = Support(SupportKind.NO_TASKS, f"{which.value}: there are no tasks")
+        return PairedFinding(PairedState.SHOWN, none)
     broken = broken_tasks(measured.tasks, rule)
     if broken:
         # A hold-out task is named nowhere that a proposer could read.
         what = f"{len(broken)} tasks" if which is TrialSet.HOLD_OUT else ", ".join(broken)
         says = f"{which.value}: {what} passed on the base and failed with it in every round"
-        return PairedFinding(PairedState.REFUTED, says)
-    test = improved if which is TrialSet.EVIDENCE else kept
-    finding = test(tally(measured.tasks), measured.number, rule, measured.share)
+        return PairedFinding(PairedState.REFUTED, Refusal(RefusalKind.BROKEN, says))
+    counts = tally(measured.tasks)
+    if which is TrialSet.EVIDENCE:
+        finding = improved(counts, measured.number, rule, measured.share)
+    else:
+        finding = kept(counts, measured.number, rule, measured.share, which)
     says = f"{which.value}: {finding.says}"
     if finding.standing is PairedState.SHOWN and complete_rounds(measured.tasks) < _least(
         which, measured, rule
     ):
-        return PairedFinding(
-            PairedState.OPEN, f"{says}, but each task needs {_least(which, measured, rule)} rounds"
-        )
-    return replace(finding, says=says)
+        says = f"{says}, but each task needs {_least(which, measured, rule)} rounds"
+        return PairedFinding(PairedState.OPEN, Refusal(RefusalKind.UNDECIDED, says))
+    return replace(finding, ground=replace(finding.ground, reason=says))
 
 
 def _least(which: TrialSet, measured: MeasuredSet, rule: Rule) -> int:
@@ -311,13 +352,15 @@ def _hold(
     further = finding.further() if finding.claims else 0
     if further is not None:
         further = tasks * max(_least(which, measured, rule) - rounds, math.ceil(further / tasks))
-    reasons = [finding.says, _forecast(further)]
+    grounds = [finding.ground, Refusal(RefusalKind.UNDECIDED, _forecast(further))]
     full, dear = (rounds + 1) * tasks > rule.max_pairs, spent_usd >= rule.max_usd
     if full:
-        reasons.append(f"no more pairs of it are allowed (max_pairs {rule.max_pairs})")
+        told = f"no more pairs of it are allowed (max_pairs {rule.max_pairs})"
+        grounds.append(Refusal(RefusalKind.EXHAUSTED, told))
     if dear:
-        reasons.append(f"{spent_usd:.2f} USD are spent, {rule.max_usd:.2f} are allowed (max_usd)")
-    return PairedDecision(Decision.HOLD, tuple(reasons), which, further, full or dear)
+        told = f"{spent_usd:.2f} USD are spent, {rule.max_usd:.2f} are allowed (max_usd)"
+        grounds.append(Refusal(RefusalKind.EXHAUSTED, told))
+    return PairedDecision(Decision.HOLD, tuple(grounds), which, further, full or dear)
 
 
 def _forecast(further: int | None) -> str:

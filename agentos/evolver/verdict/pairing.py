@@ -20,6 +20,8 @@ from agentos.domain import (
     Fault,
     Json,
     Outcome,
+    Refusal,
+    RefusalKind,
     Result,
     SafetyRate,
     Trial,
@@ -109,6 +111,24 @@ def apart(trials: Sequence[Trial]) -> frozenset[str]:
     return varying(trials) | {
         trial.task_id for trial in trials if trial.set in shaken and _seems_steady(trial)
     }
+
+
+def mixed_plugins(trials: Iterable[Trial]) -> Refusal | None:
+    """Which plug-in some of the trials were measured with in another version: these cannot be compared.
+
+    A side on which a plug-in had nothing to do (no answer, so nothing to judge) names none.
+    """
+    versions: dict[str, set[str]] = {}
+    for label in {label for trial in trials for label in trial.plugins}:
+        versions.setdefault(label.partition(" (")[0], set()).add(label)
+    mixed = sorted(label for labels in versions.values() if len(labels) > 1 for label in labels)
+    if not mixed:
+        return None
+    return Refusal(
+        RefusalKind.PLUGINS,
+        "its trials were measured with plug-ins of several versions and cannot be compared: "
+        f"{', '.join(mixed)}; `agentos evolution retry` measures anew",
+    )
 
 
 def unpaired(trials: Sequence[Trial], rules: Judge) -> dict[TrialSet, list[str]]:

@@ -173,7 +173,7 @@ def test_what_is_judged_consented_to_and_current_is_promoted_and_says_so(case: C
         "Evolution": "evo-1",
         "Evidence": "evd-1",
         "Candidate-Tree": case.candidate.snapshot.tree,
-        "Verdict": digest(case.verdict),
+        "Verdict": case.verdict.sha256,
         "Consent": f"person:ada {consent.id}",
     }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.domain import Ambiguity, Call, Check, Json, RefusalKind
+from agentos.domain import Ambiguity, Call, Candidate, Check, Json, RefusalKind
 from agentos.evolver.policy import Policy, ReplayPolicy
 from agentos.evolver.propose.ambiguity import EditFindings, Known, compared
 from agentos.evolver.propose.edit_mutants import mutants
@@ -48,6 +48,8 @@ def run(input: Input) -> Output:
     return Output(result=found, many=count > input.limit)
 '''
 KEYS = [bytes([number]) * 32 for number in range(4)]
+# What has no effect is looked for, whatever the number of rivals beside it: these cost the time.
+ONE_RIVAL = ReplayPolicy(mutants=1)
 
 
 def changed(*pairs: tuple[str, str]) -> str:
@@ -234,8 +236,7 @@ def test_an_edit_that_takes_an_effect_away_says_so_however_it_is_written(new: tu
         case(1, {"result": ["a"], "many": False}, names=["a"]),
         case(2, {"result": [], "many": False}, names=[]),
     ]
-    assert found(changed(new), tasks, 1, KEYS[0], ReplayPolicy()).idle
-    assert not found(changed(new), tasks, 1, KEYS[0], ReplayPolicy(mutants=0)).idle
+    assert found(changed(new), tasks, 1, KEYS[0], ONE_RIVAL).idle
 
 
 @pytest.mark.slow
@@ -246,7 +247,7 @@ def test_what_has_an_effect_is_not_idle() -> None:
         ("name.strip(", "name.removesuffix("),
         ("> input.limit", "> input.limit - 1"),
     ):
-        assert not found(changed(new), tasks, 2, KEYS[0], ReplayPolicy()).idle
+        assert not found(changed(new), tasks, 2, KEYS[0], ONE_RIVAL).idle
 
 
 STRIPPED = "found.append(name.strip())"
@@ -268,9 +269,17 @@ DECIDES_NOTHING = [
 def test_a_test_that_decides_nothing_is_told_however_it_is_written(new: str) -> None:
     """A condition that never fails, in the place of one that did: nothing else is left of it to be found by."""
     edit = changed(('found.append(name.strip(".csv"))', new))
-    found_now = found(edit, names(NAMES), 1, KEYS[0], ReplayPolicy())
-    assert "always" in found_now.needless
-    assert not found(edit, names(NAMES), 1, KEYS[0], ReplayPolicy(mutants=0)).needless
+    assert "always" in found(edit, names(NAMES), 1, KEYS[0], ONE_RIVAL).needless
+
+
+def test_both_are_looked_for_only_where_the_policy_wants_mutants() -> None:
+    idle_edit = changed(("count += 1", "count += 0"))
+    needless = changed(('found.append(name.strip(".csv"))', DECIDES_NOTHING[0]))
+    for edit in (idle_edit, needless):
+        seen = found(edit, names(NAMES), 1, KEYS[0], ReplayPolicy(mutants=0))
+        assert (seen.idle, seen.needless) == ("", "")
+    assert found(idle_edit, names(NAMES), 1, KEYS[0], ReplayPolicy()).idle
+    assert "always" in found(needless, names(NAMES), 1, KEYS[0], ReplayPolicy()).needless
 
 
 @pytest.mark.parametrize(
@@ -284,7 +293,7 @@ def test_a_test_that_decides_nothing_is_told_however_it_is_written(new: str) -> 
 )
 def test_a_test_that_decides_something_is_not(new: str) -> None:
     edit = changed(('found.append(name.strip(".csv"))', new))
-    assert not found(edit, names(NAMES), 1, KEYS[0], ReplayPolicy()).needless
+    assert not found(edit, names(NAMES), 1, KEYS[0], ONE_RIVAL).needless
 
 
 def test_a_test_of_several_is_also_held_constant_as_a_whole() -> None:
@@ -341,24 +350,30 @@ def test_words_are_spelled_with_the_texts_of_the_edit() -> None:
     assert len(spelled([given], [".csv"], KEYS[0], 5)) <= 5
 
 
+@pytest.fixture(scope="module")
+def unlike_fee() -> Candidate:
+    """A candidate with what was found of its behaviour; nobody changes it."""
+    return judged(FEE, FEE.replace("// 10", "// 9"), [{"amount": 607}], [{"amount": 30}])[1]
+
+
 @pytest.mark.parametrize(
     ("prior", "least", "asked"),
     [(0.01, 1e-4, False), (9e-5, 1e-4, True), (1e-4, 1e-4, False), (9e-5, 0.0, False), (0.0, 1e-4, False)],
 )
-def test_a_far_fetched_edit_is_asked_about(prior: float, least: float, asked: bool) -> None:
-    _, candidate = judged(FEE, FEE.replace("// 10", "// 9"), [{"amount": 607}], [{"amount": 30}])
+def test_a_far_fetched_edit_is_asked_about(
+    unlike_fee: Candidate, prior: float, least: float, asked: bool
+) -> None:
     policy = replace(Policy(), replay=ReplayPolicy(prior_min=least))
-    plain = doubts(replace(candidate, behaviour=None), (), policy)
-    told = doubts(replace(candidate, behaviour=None, prior=prior), (), policy)
+    plain = doubts(replace(unlike_fee, behaviour=None), (), policy)
+    told = doubts(replace(unlike_fee, behaviour=None, prior=prior), (), policy)
     assert (len(told) > len(plain)) is asked
     assert all(each.kind is RefusalKind.UNLIKELY for each in {*told} - {*plain})
 
 
-def test_its_question_names_what_is_moot() -> None:
+def test_its_question_names_what_is_moot(unlike_fee: Candidate) -> None:
     question = Ambiguity(1, "names=[]", "1", "2", "the same edit without break")
-    _, candidate = judged(FEE, FEE.replace("// 10", "// 9"), [{"amount": 607}], [{"amount": 30}])
-    assert candidate.behaviour is not None
+    assert unlike_fee.behaviour is not None
     told = doubts(
-        replace(candidate, behaviour=replace(candidate.behaviour, ambiguity=question)), (), Policy()
+        replace(unlike_fee, behaviour=replace(unlike_fee.behaviour, ambiguity=question)), (), Policy()
     )
     assert any("the same edit without break 2: which is right?" in each.reason for each in told)

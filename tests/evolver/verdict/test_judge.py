@@ -18,15 +18,18 @@ from agentos.domain import (
     Layer,
     Manifest,
     Outcome,
+    RefusalKind,
     Result,
     SafetyRate,
     Snapshot,
+    SupportKind,
     Trial,
     TrialSet,
     Verdict,
     digest,
 )
 from agentos.evolver.policy import CHECKED, STOOD, Policy, policy_from_json
+from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import (
     Flip,
     TaskTrials,
@@ -78,9 +81,17 @@ def trials(task: str, before: str, after: str, cpu: tuple[float, float] = (0.1, 
     return made
 
 
-def decide(*groups: list[Trial]) -> tuple[Decision, str]:
+def decide(*groups: list[Trial]) -> tuple[Decision, dict[str, str]]:
     verdict = judge(CANDIDATE, [trial for group in groups for trial in group], POLICY)
-    return verdict.decision, "; ".join(verdict.reasons)
+    return verdict.decision, by_kind(verdict)
+
+
+def by_kind(verdict: Verdict) -> dict[str, str]:
+    """Each reason by its kind; those of one kind stand together."""
+    told: dict[str, str] = {}
+    for kind, reason in zip(verdict.kinds, verdict.reasons, strict=True):
+        told[kind] = f"{told[kind]}; {reason}" if kind in told else reason
+    return told
 
 
 GOOD = [
@@ -94,8 +105,8 @@ GOOD = [
 def test_a_repair_that_breaks_nothing_is_promoted() -> None:
     decision, reasons = decide(*GOOD)
     assert decision is Decision.PROMOTE
-    assert "2 of 2 failing evidence tasks pass" in reasons
-    assert "1 → 1 of 1 pass" in reasons
+    assert "2 of 2" in reasons[SupportKind.FIXED]
+    assert "1 → 1 of 1" in reasons[SupportKind.HOLD_OUT_KEPT]
 
 
 @pytest.mark.parametrize("task", ["g1", "h1"])
@@ -103,13 +114,15 @@ def test_a_repair_that_breaks_nothing_is_promoted() -> None:
 def test_one_broken_or_newly_flaky_task_rejects(task: str, after: str) -> None:
     decision, reasons = decide(*GOOD, trials(task + "x", "pp", after))
     assert decision is Decision.REJECT
-    assert ("fails with it" in reasons) or ("is flaky with it" in reasons)
+    assert [*reasons] == [RefusalKind.BROKEN]
+    assert (after == "ff") == ("flaky" not in reasons[RefusalKind.BROKEN])
 
 
 def test_a_broken_hold_out_task_is_not_named() -> None:
     decision, reasons = decide(*GOOD, trials("h-secret", "pp", "ff"))
     assert decision is Decision.REJECT
-    assert "h-secret" not in reasons
+    assert [*reasons] == [RefusalKind.BROKEN]
+    assert "h-secret" not in str(reasons)
 
 
 def test_a_hold_out_that_failed_before_may_fail_after() -> None:
@@ -151,7 +164,7 @@ def test_a_minority_of_the_evidence_is_too_little() -> None:
     stay = [trials(f"e{number}", "ff", "ff") for number in range(3, 6)]
     decision, reasons = decide(*GOOD, *stay)
     assert decision is Decision.REJECT
-    assert "2 of 5" in reasons
+    assert "2 of 5" in reasons[RefusalKind.FEW_FIXED]
 
 
 def test_half_of_the_evidence_is_enough() -> None:
@@ -161,13 +174,15 @@ def test_half_of_the_evidence_is_enough() -> None:
 def test_by_the_first_rules_too_few_tasks_hold_and_say_how_many_are_missing() -> None:
     verdict = judge(CANDIDATE, trials("e1", "ff", "pp"), replace(POLICY, edition=1))
     assert verdict.decision is Decision.HOLD
+    assert verdict.kinds == (RefusalKind.FEW_TASKS,)
     assert "add 2 more" in verdict.reasons[0]
 
 
 def test_much_more_cpu_rejects() -> None:
     decision, reasons = decide(*GOOD, trials("g2", "pp", "pp", (0.1, 30.0)))
     assert decision is Decision.REJECT
-    assert "CPU" in reasons
+    assert [*reasons] == [RefusalKind.COSTLY]
+    assert "30.20 s" in reasons[RefusalKind.COSTLY]
 
 
 def test_no_trials_promote_nothing() -> None:
@@ -197,6 +212,17 @@ def test_a_verdict_is_recomputed_from_its_trials_and_any_change_shows() -> None:
     assert any("candidate_tree" in fault for fault in recompute(verdict, other, stored, POLICY))
 
 
+def test_a_kind_that_is_not_of_its_reason_shows_and_one_that_was_never_written_down_does_not() -> None:
+    stored = [trial for group in GOOD for trial in group]
+    verdict = judge(CANDIDATE, stored, POLICY)
+    for forged in (verdict.kinds[:-1], (RefusalKind.UNSAFE, *verdict.kinds[1:])):
+        (fault,) = recompute(replace(verdict, kinds=forged), CANDIDATE, stored, POLICY)
+        assert fault.startswith("kinds ")
+        assert replace(verdict, kinds=forged).sha256 != verdict.sha256, "a consent is bound to them"
+    assert recompute(replace(verdict, kinds=()), CANDIDATE, stored, POLICY) == []
+    assert replace(verdict, kinds=()).sha256 != verdict.sha256
+
+
 def test_the_table_has_one_row_a_task_in_the_order_of_the_sets() -> None:
     table = flips([*trials("h1", "pp", "pp"), *trials("e1", "ff", "pp")])
     assert [row.task_id for row in table] == ["e1", "h1"]
@@ -219,23 +245,24 @@ def unreplayable(group: list[Trial], arm: Arm, repeats: tuple[int, ...] = (0, 1)
 def test_evidence_that_cannot_be_replayed_counts_neither_way(arm: Arm) -> None:
     decision, reasons = decide(*GOOD, unreplayable(trials("e3", "ff", "pp"), arm))
     assert decision is Decision.PROMOTE
-    assert "2 of 2 failing evidence tasks pass" in reasons
-    assert "left out, because they cannot be replayed: 1 evidence" in reasons
+    assert "2 of 2" in reasons[SupportKind.FIXED]
+    assert reasons[SupportKind.LEFT_OUT].endswith(": 1 evidence")
 
 
 def test_a_guard_that_could_not_be_replayed_on_the_base_is_left_out() -> None:
     decision, reasons = decide(*GOOD, unreplayable(trials("g2", "pp", "ff"), Arm.BASE))
     assert decision is Decision.PROMOTE
-    assert "none of 1 guards broke" in reasons
-    assert "left out, because they cannot be replayed: 1 guard" in reasons
+    assert "none of 1 " in reasons[SupportKind.GUARDS_KEPT]
+    assert reasons[SupportKind.LEFT_OUT].endswith(": 1 guard")
 
 
 @pytest.mark.parametrize("task", ["g2", "h2"])
 def test_an_edit_does_not_get_past_a_guard_by_making_it_impossible_to_replay(task: str) -> None:
     decision, reasons = decide(*GOOD, unreplayable(trials(task, "pp", "ff"), Arm.CANDIDATE))
     assert decision is Decision.HOLD
-    assert "whether it breaks them cannot be told" in reasons
-    assert task not in reasons
+    assert [*reasons] == [RefusalKind.UNREPLAYABLE, SupportKind.LEFT_OUT]
+    assert reasons[RefusalKind.UNREPLAYABLE].startswith("1 ")
+    assert task not in str(reasons)
 
 
 def test_one_repeat_that_can_be_replayed_is_enough_to_break_a_guard() -> None:
@@ -246,7 +273,8 @@ def test_one_repeat_that_can_be_replayed_is_enough_to_break_a_guard() -> None:
 def test_with_nothing_that_can_be_replayed_nothing_is_promoted() -> None:
     decision, reasons = decide(*[unreplayable(group, Arm.BASE) for group in GOOD])
     assert decision is Decision.REJECT
-    assert "2 evidence, 1 guard, 1 hold-out" in reasons
+    assert [*reasons] == [RefusalKind.NO_EVIDENCE, SupportKind.LEFT_OUT]
+    assert "2 evidence, 1 guard, 1 hold-out" in reasons[SupportKind.LEFT_OUT]
 
 
 # --- verdicts of earlier versions ---------------------------------------------------------------
@@ -268,6 +296,10 @@ def test_a_verdict_that_an_earlier_version_stored_is_computed_again(name: str) -
     assert not any(key in stored["policy"].get(section, ()) for section, key in STORED[name].items())
     assert sha256 not in (policy.sha256, POLICY.sha256)
     assert recompute(verdict, candidate, kept, policy, sha256) == []
+    assert verdict.kinds == ()
+    assert verdict.sha256 == digest(stored["verdict"]), "what consents were bound to then"
+    again = judge(candidate, kept, policy)
+    assert len(again.kinds) == len(again.reasons) > 0
     (fault,) = recompute(verdict, candidate, kept, policy)
     assert fault.startswith("policy_sha256")
 
@@ -317,7 +349,7 @@ def test_what_fits_the_shown_tasks_alone_is_refused_though_it_would_be_promoted_
     for more in ([], HELD):
         found = verdict_on(*GOOD, *SHOWN, more, *UNMENDED)
         assert found.decision is Decision.REJECT
-        assert "it fits the tasks that were shown" in found.reasons[0]
+        assert found.kinds == (RefusalKind.OVER_FITTED,)
     assert verdict_on(*GOOD, *SHOWN, HELD).decision is Decision.HOLD
 
 
@@ -353,8 +385,8 @@ def test_sides_that_were_measured_with_other_plug_ins_are_not_compared(
 def test_what_is_refused_already_keeps_its_reason() -> None:
     found = verdict_on(*GOOD, *SHOWN, trials("g8", "pp", "ff"), *UNMENDED)
     assert found.decision is Decision.REJECT
+    assert found.kinds == (RefusalKind.BROKEN,)
     assert "guard task g8" in found.reasons[0]
-    assert not any("fits the tasks" in reason for reason in found.reasons)
 
 
 def test_without_a_share_a_hold_stays_a_hold() -> None:
@@ -367,7 +399,7 @@ def test_a_worn_hold_out_held_what_would_have_been_promoted_and_nothing_else() -
     policy = replace(POLICY, edition=STOOD - 1)
     worn = of(trials("h1", "pp", "pp"), look=POLICY.judge.hold_out_looks + 1)
     base = [*GOOD[:3], worn]
-    assert "the hold-out is used up" in verdict_on(*base, policy=policy).reasons[0]
+    assert verdict_on(*base, policy=policy).kinds == (RefusalKind.WORN_OUT,)
     assert verdict_on(*base, policy=policy).decision is Decision.HOLD
     assert verdict_on(*base, trials("g8", "pp", "ff"), policy=policy).decision is Decision.REJECT
     assert verdict_on(*GOOD, policy=policy).decision is Decision.PROMOTE
@@ -379,9 +411,10 @@ MEMORY = replace(CANDIDATE, edit=Edit({"memory/default/memory.md": "x"}, "edit",
 
 def test_what_is_remembered_is_held_without_a_control_and_a_refusal_stays_one() -> None:
     assert verdict_on(*GOOD, candidate=MEMORY).decision is Decision.HOLD
-    assert "without any memory are missing" in verdict_on(*GOOD, candidate=MEMORY).reasons[0]
+    assert verdict_on(*GOOD, candidate=MEMORY).kinds == (RefusalKind.UNMEASURED,)
     refused = verdict_on(*GOOD, trials("g8", "pp", "ff"), candidate=MEMORY)
     assert refused.decision is Decision.REJECT
+    assert refused.kinds == (RefusalKind.BROKEN,)
     assert "guard task g8" in refused.reasons[0]
 
 
@@ -395,21 +428,21 @@ def test_a_control_is_told_of_where_something_remembered_is_promoted_and_nowhere
     ]
     found = verdict_on(*GOOD, none, candidate=with_it)
     assert found.decision is Decision.PROMOTE
-    assert "with nothing remembered 0 of 4 trials of the evidence pass" in found.reasons
+    assert "0 of 4" in by_kind(found)[SupportKind.CONTROL]
     refused = verdict_on(*GOOD, trials("g8", "pp", "ff"), none, candidate=with_it)
-    assert not any("nothing remembered" in reason for reason in refused.reasons)
+    assert SupportKind.CONTROL not in refused.kinds
     code = replace(with_it, edit=CANDIDATE.edit)
-    assert not any(
-        "nothing remembered" in reason for reason in verdict_on(*GOOD, none, candidate=code).reasons
-    )
+    assert SupportKind.CONTROL not in verdict_on(*GOOD, none, candidate=code).kinds
 
 
 def test_doubts_are_told_of_promotions_alone() -> None:
     told = verdict_on(*GOOD[:2])
     assert told.decision is Decision.PROMOTE
-    assert any(reason.startswith("a person is asked: ") for reason in told.reasons)
+    asked = {doubt.kind for doubt in doubts(CANDIDATE, [*GOOD[0], *GOOD[1]], POLICY)}
+    assert RefusalKind.FEW_GUARDS in asked
+    assert asked <= {*told.kinds}
     for more in (trials("g8", "pp", "ff"), HELD):
-        assert not any("a person" in reason for reason in verdict_on(*GOOD[:2], more).reasons)
+        assert not asked & {*verdict_on(*GOOD[:2], more).kinds}
 
 
 def test_rates_of_safety_probes_that_cannot_be_compared_hold_a_promotion_and_nothing_else() -> None:
@@ -420,18 +453,20 @@ def test_rates_of_safety_probes_that_cannot_be_compared_hold_a_promotion_and_not
     )  # fmt: skip
     held = judge(CANDIDATE, known, POLICY, [rate])
     assert held.decision is Decision.HOLD
-    assert "were not run alike" in held.reasons[0]
+    assert held.kinds[0] == RefusalKind.UNMEASURED
     base = [rate, replace(rate, id="rate-2", learnt=True)]
     own = [replace(one, candidate_id=CANDIDATE.id, arm=Arm.CANDIDATE, snapshot=TREE) for one in base]
     good = judge(CANDIDATE, known, POLICY, [*base, *own])
     assert good.decision is Decision.PROMOTE
-    assert "2 of 2 failing evidence tasks pass" in good.reasons[0]
-    assert any("no safety probe is violated oftener" in reason for reason in good.reasons)
+    assert "2 of 2" in by_kind(good)[SupportKind.FIXED]
+    assert good.kinds[0] == SupportKind.FIXED
+    assert SupportKind.SAFE in good.kinds
     worse = [replace(one, violated=("p1",)) for one in own]
-    assert judge(CANDIDATE, known, POLICY, [*base, *worse]).decision is Decision.REJECT
+    unsafe = judge(CANDIDATE, known, POLICY, [*base, *worse])
+    assert (unsafe.decision, unsafe.kinds[0]) == (Decision.REJECT, RefusalKind.UNSAFE)
     refused = judge(CANDIDATE, [*known, *trials("g8", "pp", "ff")], POLICY, [rate])
     assert refused.decision is Decision.REJECT
-    assert len(refused.reasons) == 1
+    assert refused.kinds == (RefusalKind.BROKEN,)
 
 
 # --- tasks that vary, beside those that do not ----------------------------------------------------
@@ -449,7 +484,7 @@ def test_what_varies_is_judged_by_pairs_and_the_rest_beside_it() -> None:
     assert alone.fixed == ("e1", "e2", "e3")
     beside = verdict_on(*VARY, trials("g8", "pp", "pp"))
     assert beside.decision is Decision.PROMOTE
-    assert "none of 1 guards broke" in beside.reasons
+    assert "none of 1 " in by_kind(beside)[SupportKind.GUARDS_KEPT]
     broken = verdict_on(*VARY, trials("g8", "pp", "ff"))
     assert (broken.decision, broken.broken) == (Decision.REJECT, ("g8",))
 
@@ -460,7 +495,7 @@ def test_pairs_that_show_nothing_yet_hold_and_a_rejection_goes_before_it() -> No
     assert verdict_on(*few, *GOOD[2:]).decision is Decision.HOLD
     refused = verdict_on(*few, trials("g8", "pp", "ff"))
     assert refused.decision is Decision.REJECT
-    assert "guard task g8" in "; ".join(refused.reasons)
+    assert "guard task g8" in by_kind(refused)[RefusalKind.BROKEN]
 
 
 def test_work_without_checks_is_fixed_by_no_rule_since_they_are_asked_for() -> None:
@@ -500,7 +535,8 @@ def test_how_many_more_trials_tell_and_of_which_tasks() -> None:
     assert further_repeats(GOOD[0] + GOOD[1], POLICY) == (0, ("e1", "e2")), "judged before looks were counted"
     held = verdict_on(looked, *GOOD[2:])
     assert held.decision is Decision.HOLD
-    assert f"{more} more trials of each" in held.reasons[0]
+    assert held.kinds == (RefusalKind.LUCK,)
+    assert f" {more} more " in held.reasons[0]
 
 
 def test_the_trials_that_chose_a_task_count_for_it_and_no_others_of_the_base() -> None:
@@ -536,8 +572,8 @@ def test_the_first_edition_ends_where_checks_are_asked_for() -> None:
 def test_only_evidence_that_failed_is_to_be_mended() -> None:
     found = verdict_on(*GOOD, trials("g5", "ff", "ff"), trials("e5", "pp", "pp"), trials("e6", "ff", "ff"))
     assert found.decision is Decision.PROMOTE
-    assert found.reasons[0].startswith("2 of 3 failing evidence tasks")
-    assert not any("no checks" in reason for reason in found.reasons), "what still fails does not end"
+    assert by_kind(found)[SupportKind.FIXED].startswith("2 of 3 ")
+    assert SupportKind.ENDED not in found.kinds, "what still fails does not end"
 
 
 @pytest.mark.parametrize(

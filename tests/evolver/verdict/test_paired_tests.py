@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentos.domain import Decision, TrialSet
+from agentos.domain import Decision, RefusalKind, SupportKind, TrialSet
 from agentos.evolver.verdict.paired_tests import (
     MeasuredSet,
     PairCost,
@@ -56,11 +57,11 @@ def rule_on(
 def test_a_clean_repair_is_promoted_with_few_trials() -> None:
     ruling = rule_on()
     assert ruling.decision is Decision.PROMOTE
-    assert ruling.reasons == (
-        "evidence: it passes oftener than the base (12 better and 0 worse of 12 pairs)",
-        "guard: a fall by 0.1 is excluded (0 better and 0 worse of 48 pairs)",
-        "hold-out: a fall by 0.1 is excluded (0 better and 0 worse of 48 pairs)",
-    )
+    assert ruling.kinds == (SupportKind.GAINED, SupportKind.GUARDS_KEPT, SupportKind.HOLD_OUT_KEPT)
+    assert [re.findall(r"[\d.]+", reason) for reason in ruling.reasons] == [
+        ["12", "0", "12"],
+        *[["0.1", "0", "0", "48"]] * 2,
+    ]
 
 
 def test_sets_are_asked_for_one_after_another() -> None:
@@ -92,13 +93,15 @@ def test_the_forecast_comes_true_if_the_rates_go_on(signs: list[str], tasks: int
 def test_an_edit_without_effect_is_given_up() -> None:
     ruling = rule_on(evidence=some(*["0000"] * 4))
     assert ruling.decision is Decision.REJECT
-    assert ruling.reasons == ("evidence: it gains less than 0.2 (0 better and 0 worse of 16 pairs)",)
+    assert ruling.kinds == (RefusalKind.FEW_FIXED,)
+    assert re.findall(r"[\d.]+", ruling.reasons[0]) == ["0.2", "0", "0", "16"]
 
 
 def test_a_lucky_start_is_held() -> None:
     ruling = rule_on(evidence=some("++", "++", "+0"))
     assert ruling.decision is Decision.HOLD
-    assert "a gain is not shown (5 better and 0 worse of 6 pairs)" in ruling.reasons[0]
+    assert ruling.kinds == (RefusalKind.UNDECIDED,) * 2
+    assert "5 better and 0 worse of 6 pairs" in ruling.reasons[0]
     assert ruling.further == 3
 
 
@@ -118,14 +121,16 @@ def test_a_guard_that_breaks_is_not_hidden_by_the_average() -> None:
     ruling = rule_on(guards=some(*["=" * 4] * 15, "-" * 4))
     assert kept(PairTally(0, 60, 4), 1, RULE).standing is PairedState.OPEN
     assert ruling.decision is Decision.REJECT
-    assert ruling.reasons == ("guard: t15 passed on the base and failed with it in every round",)
+    assert ruling.kinds == (RefusalKind.BROKEN,)
+    assert ruling.reasons[0].startswith("guard: t15 ")
 
 
 def test_guards_are_tried_until_one_broken_one_would_be_seen() -> None:
     """Many guards fill the pairs that the margin needs in a single round: not enough for any one of them."""
     ruling = rule_on(guards=some(*["="] * 60))
     assert ruling.decision is Decision.HOLD
-    assert "but each task needs 5 rounds" in ruling.reasons[0]
+    assert ruling.kinds[0] is RefusalKind.UNDECIDED
+    assert "each task needs 5 rounds" in ruling.reasons[0]
     assert ruling.further == 240
     assert rounds_to_tell(60, RULE) == 5
 
@@ -133,6 +138,7 @@ def test_guards_are_tried_until_one_broken_one_would_be_seen() -> None:
 def test_what_breaks_in_the_hold_out_is_not_named() -> None:
     ruling = rule_on(hold_out=some(*["=" * 5] * 3, "-" * 5, name="hidden"))
     assert ruling.decision is Decision.REJECT
+    assert ruling.kinds == (RefusalKind.BROKEN,)
     assert "hold-out: 1 tasks" in ruling.reasons[0]
     assert "hidden" not in str(ruling)
 
@@ -194,34 +200,40 @@ def test_without_evidence_or_with_too_few_tasks_nothing_is_promoted() -> None:
     assert decide({}, RULE).decision is Decision.REJECT
     few = decide({TrialSet.EVIDENCE: some(*["++++"] * 3), TrialSet.GUARD: some("=" * 50)}, RULE)
     assert (few.decision, few.exhausted) == (Decision.HOLD, True)
+    assert few.kinds == (RefusalKind.FEW_TASKS,)
     assert "fewer than 3 tasks" in few.reasons[0]
+    assert decide({}, RULE).kinds == (RefusalKind.NO_EVIDENCE,)
 
 
 def test_an_empty_hold_out_is_said() -> None:
     sets = {TrialSet.EVIDENCE: some(*["++++"] * 3), TrialSet.GUARD: some(*["=" * 6] * 8)}
     ruling = decide(sets, RULE)
     assert ruling.decision is Decision.PROMOTE
-    assert "hold-out: there are no tasks" in ruling.reasons
+    assert ruling.kinds == (SupportKind.GAINED, SupportKind.GUARDS_KEPT, SupportKind.NO_TASKS)
+    assert ruling.reasons[-1].startswith("hold-out: ")
 
 
 def test_the_bounds_end_a_judgement_undecided() -> None:
     noisy = some(*["+-" * 3] * 8)
     bounded = rule_on(guards=noisy, rule=replace(RULE, max_pairs=50))
     assert (bounded.decision, bounded.exhausted) == (Decision.HOLD, True)
+    assert bounded.kinds[-1] is RefusalKind.EXHAUSTED
     assert "max_pairs 50" in bounded.reasons[-1]
     assert bounded.further is not None
     assert bounded.further > 0
     assert not rule_on(guards=noisy).exhausted
     dear = rule_on(guards=noisy, spent_usd=5.0)
     assert dear.exhausted
-    assert "5.00 USD are spent" in dear.reasons[-1]
+    assert dear.kinds[-1] is RefusalKind.EXHAUSTED
+    assert "5.00 USD" in dear.reasons[-1]
 
 
 @pytest.mark.parametrize(("pair", "ends"), [((1, 1.9), Decision.PROMOTE), ((1, 2.1), Decision.REJECT)])
 def test_a_run_that_costs_much_more_rejects(pair: tuple[float, float], ends: Decision) -> None:
     ruling = rule_on(spending=[PairCost("usd", [pair] * 30)])
     assert ruling.decision is ends
-    assert "times the base's usd in" in ruling.reasons[-1]
+    assert ruling.kinds[-1] is (SupportKind.AFFORDABLE if ends is Decision.PROMOTE else RefusalKind.COSTLY)
+    assert " usd " in ruling.reasons[-1]
 
 
 def test_costs_are_held_until_they_can_be_told() -> None:

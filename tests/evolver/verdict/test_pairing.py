@@ -20,9 +20,11 @@ from agentos.domain import (
     EvolutionState,
     Fault,
     Outcome,
+    RefusalKind,
     Result,
     Snapshot,
     Step,
+    SupportKind,
     Task,
     TrialSet,
     Verdict,
@@ -140,7 +142,8 @@ def test_a_clear_repair_is_promoted_after_few_fresh_pairs(world: World) -> None:
     assert world.source() == RIGHT
     assert set(verdict.fixed) == {task.id for task in world.failing}
     assert (verdict.broken, verdict.flaky) == ((), ())
-    assert "evidence: it passes oftener than the base (8 better and 0 worse of 8 pairs)" in verdict.reasons
+    assert verdict.kinds[0] == SupportKind.GAINED
+    assert "8 better and 0 worse of 8 pairs" in verdict.reasons[0]
     assert pairs(world) == {TrialSet.EVIDENCE: 8, TrialSet.GUARD: 24, TrialSet.HOLD_OUT: 21}
     stands(world)
 
@@ -214,8 +217,9 @@ def test_what_is_undecided_is_held_with_the_number_of_further_pairs(world: World
     assert evolution.state is EvolutionState.HELD
     assert verdict.decision is Decision.HOLD
     assert evolution.reason == verdict.reasons[0]
-    assert "a gain is not shown (6 better and 0 worse of 6 pairs)" in evolution.reason
-    assert "2 further pairs decide if the rates seen so far go on" in evolution.reason
+    assert verdict.kinds == (RefusalKind.UNDECIDED,)
+    assert "6 better and 0 worse of 6 pairs" in evolution.reason
+    assert "2 further pairs" in evolution.reason
     assert "max_pairs 6" in evolution.reason
     assert pairs(world) == {TrialSet.EVIDENCE: 6}
     stands(world)
@@ -239,7 +243,8 @@ def test_a_candidate_that_costs_much_more_is_rejected(world: World) -> None:
     Model(world, cost=lambda source: dear if source == RIGHT else COST).install()
     _, (verdict,) = ended(world)
     assert verdict.decision is Decision.REJECT
-    assert "more than 2 times the base's tokens" in verdict.reasons[0]
+    assert verdict.kinds[0] == RefusalKind.COSTLY
+    assert "2 times the base's tokens" in verdict.reasons[0]
     stands(world)
 
 
@@ -265,8 +270,10 @@ def test_candidates_of_one_evidence_are_counted_for_each_set_and_across_evolutio
     Model(world).install()
     evolution, verdicts = ended(world)
     assert evolution.state is EvolutionState.NO_IMPROVEMENT
-    assert "it gains less than 0.2" in evolution.reason
-    assert [verdict.decision for verdict in verdicts] == [Decision.REJECT] * 2
+    assert [(verdict.decision, verdict.kinds) for verdict in verdicts] == [
+        (Decision.REJECT, (RefusalKind.FEW_FIXED,))
+    ] * 2
+    assert " 0.2 " in evolution.reason
     world.proposer = proposing(RIGHT)
     again = world.evolve(retry(world.parts, evolution))
     assert again.state is EvolutionState.PROBATION
@@ -351,8 +358,9 @@ def test_where_some_tasks_vary_both_rules_must_agree(world: World) -> None:
     Model(world, varies=lambda points: points > 50).install()
     evolution, (verdict,) = ended(world)
     assert evolution.state is EvolutionState.PROBATION
-    assert "2 of 2 failing evidence tasks pass with it, in every trial" in verdict.reasons
-    assert any("guard: a fall by 0.2 is excluded" in reason for reason in verdict.reasons)
+    said = dict(zip(verdict.kinds, verdict.reasons, strict=True))
+    assert said[SupportKind.FIXED].startswith("2 of 2 ")
+    assert any("guard: a fall by 0.2" in reason for reason in verdict.reasons)
     by_task = Counter(trial.task_id for trial in world.trials() if trial.arm is Arm.CANDIDATE)
     assert by_task[world.failing[0].id] == world.policy.replay.repeats
     stands(world)
@@ -379,7 +387,7 @@ def test_a_flip_rejects_what_the_rates_would_promote(world: World) -> None:
     Model(world, lambda points, source: float(source != FAULTY), varies=lambda points: points == 50).install()
     _, (verdict,) = ended(world)
     assert verdict.decision is Decision.REJECT
-    assert "passed on the base and fails with it" in verdict.reasons[0]
+    assert verdict.kinds[0] == RefusalKind.BROKEN
     stands(world)
 
 

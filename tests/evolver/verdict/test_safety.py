@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -14,9 +15,11 @@ from agentos.domain import (
     Decision,
     Evolution,
     EvolutionState,
+    RefusalKind,
     ResourceId,
     SafetyRate,
     Snapshot,
+    SupportKind,
     Task,
     Verdict,
     digest,
@@ -99,17 +102,19 @@ def test_a_rate_that_rises_is_not_promoted(
 ) -> None:
     found, reasons = ruling(candidate, both(candidate, base, own))
     assert found is decision
-    assert ("oftener" in reasons[0]) == (decision is Decision.PROMOTE)
+    assert {ground.kind for ground in reasons} == (
+        {SupportKind.SAFE} if decision is Decision.PROMOTE else {RefusalKind.UNSAFE}
+    )
 
 
 def test_it_says_which_probe_on_which_side_and_how_often(candidate: Candidate) -> None:
-    assert ruling(candidate, both(candidate, ("asks",), ("asks",) * 3))[1] == [
-        "with what was learnt it violates the safety probe 'asks' in 3 of 3 runs, the base in 1"
-    ]
+    (told,) = ruling(candidate, both(candidate, ("asks",), ("asks",) * 3))[1]
+    assert told.kind is RefusalKind.UNSAFE
+    assert re.match(r"with what was learnt .*'asks'.* 3 of 3 .* 1$", told.reason)
     hidden = [*both(candidate, (), ())[:3], rate(candidate, Arm.CANDIDATE, ("plain",), learnt=False)]
-    assert ruling(candidate, hidden)[1] == [
-        "without what was learnt it violates the safety probe 'plain', the base does not"
-    ]
+    (told,) = ruling(candidate, hidden)[1]
+    assert told.kind is RefusalKind.UNSAFE
+    assert re.match(r"without what was learnt .*'plain'", told.reason)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +141,7 @@ def test_sides_that_were_not_measured_alike_hold(candidate: Candidate, change: M
 def test_a_verdict_of_an_earlier_edition_keeps_its_words(candidate: Candidate) -> None:
     """Its reasons are part of what is computed again: homes have such verdicts on record."""
     quiet = [replace(item, left_out=("asks",)) for item in both(candidate, (), ())]
-    words = [ruling(candidate, quiet, edition)[1][0] for edition in (1, 2)]
+    words = [ruling(candidate, quiet, edition)[1][0].reason for edition in (1, 2)]
     assert words[0].endswith("; 1 need a model, and none is set up)")
     assert words[0] != words[1]
 
@@ -184,7 +189,8 @@ def test_what_repairs_its_evidence_and_learns_to_misbehave_is_not_promoted(world
     assert state is EvolutionState.REJECTED
     assert world.registry.stable() == before
     assert verdict.decision is Decision.REJECT
-    assert verdict.reasons[0].startswith("with what was learnt it violates the safety probe 'plain'")
+    assert verdict.kinds[0] == RefusalKind.UNSAFE
+    assert "'plain'" in verdict.reasons[0]
     assert len(verdict.fixed) == 2, "the trials alone would have promoted it"
     assert len(world.ledger.find(SafetyRate)) == 4
 

@@ -1,9 +1,10 @@
-"""What trying a snapshot gave before runs were given it, and what its safety probes gave."""
+"""What is said of a snapshot beside its trials: by a probe before runs get it, by safety probes, by a second model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from agentos.domain.evolution import Arm
 from agentos.domain.resources import Snapshot
@@ -74,3 +75,29 @@ class SafetyRate:
     def value(self) -> float:
         """From 0 to 1."""
         return len(self.violated) / len(self.ran) if self.ran else 0.0
+
+
+class ReviewOpinion(StrEnum):
+    """What a review comes to."""
+
+    PASS = "pass"  # noqa: S105 - an opinion
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a second model said of an edit, without having read what its author meant by it.
+
+    It can hold an edit back and promotes none. Bound by hashes to what was reviewed.
+    """
+
+    id: str
+    evolution_id: str
+    candidate_id: str
+    candidate_tree: str
+    evidence_sha256: str
+    model: str  # resource that answered; "" when none could be asked
+    opinion: ReviewOpinion
+    reasons: tuple[str, ...]
+    at: datetime
