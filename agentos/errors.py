@@ -5,6 +5,11 @@ machinery could not do its job, and there are only two kinds of that: a person c
 something the machinery stands on is gone.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 
 class AgentOSError(Exception):
     """Base of all errors that the program raises on purpose."""
@@ -86,6 +91,19 @@ class HostLost(HostAway):
     """The host of a box that was at work is gone, or was given up."""
 
 
+def meant(name: str, known: Iterable[str], otherwise: str) -> str:
+    """What to say after a name that stands for nothing: the names near to it, else ``otherwise``, what to type."""
+    near = near_names(name, known)
+    return f"Did you mean {' or '.join(near)}?" if near else otherwise
+
+
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """Those of the names that are written nearly so, the nearest first."""
+    import difflib
+
+    return difflib.get_close_matches(name, sorted(set(known)), n=3)
+
+
 def missing_extra(extra: str, what: str) -> str:
     """What to say where an optional library is wanted and not installed; ``extra`` as in ``pyproject.toml``."""
     return (
@@ -101,8 +119,10 @@ class ModelFailed(AgentOSError):
     the run: the machinery is away. ``slow`` (a server of one's own that talks, but had no answer in time) is the
     run's time-out. ``malformed``, ``cut``, ``refused``, ``empty``, ``context`` (the
     request is too long) and ``request`` (the provider refuses it) are for the agent to deal with.
+    ``used`` is what the call is booked with all the same, by a ``Reply``'s names and ``estimated``; empty where it was not sent.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, used: Mapping[str, Any] | None = None) -> None:
         self.kind = kind
+        self.used = used or {}
         super().__init__(message)

@@ -301,8 +301,10 @@ def main() -> None:
 
 # --- the picture --------------------------------------------------------------------------------
 
-_W, _H, _LEFT, _TOP = 300, 180, 60, 40
-_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#66ccee", "#999999", "#997700", "#000000")
+_W, _H = 330, 190  # of a chart
+_LEFT, _TOP, _ROOM = 56, 44, 120  # beside and above it, and for the names of its lines
+_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#66ccee", "#777777", "#997700", "#000000")
+_WANTED_MB = 1000.0
 
 
 def picture(marks: Sequence[Mark], a_day: float, stays: float) -> str:
@@ -310,43 +312,85 @@ def picture(marks: Sequence[Mark], a_day: float, stays: float) -> str:
     days = [float(item.day) for item in marks]
     base = sum(marks[0].disk.values())
     whole = float(Retention().days)
-    year = [float(day) for day in range(0, YEAR + 1, 5)]
+    year = [*(float(day) for day in range(0, YEAR, 5)), float(YEAR)]
     held = [base + a_day * min(day, whole) + stays * max(0.0, day - whole) for day in year]
     parts = ("ledger", "blobs", "registry")
+    last = marks[-1]
+    disk = {"all": [sum(item.disk.values()) for item in marks]}
+    disk |= {part: [item.disk.get(part, 0.0) for item in marks] for part in parts}
+    boxes = {"after the tasks": [item.rss_after for item in marks], "at start": [item.rss for item in marks]}
+    cpu = {name: [item.cpu[name] for item in marks] for name in COMMANDS}
     charts = [
-        chart(0, "disk, MB", days, {part: [item.disk.get(part, 0.0) for item in marks] for part in parts}),
-        chart(1, "daemon, MB (before and after tasks)", days,
-              {"started": [item.rss for item in marks], "worked": [item.rss_after for item in marks]}),
-        chart(2, "CPU of a command, ms", days, {name: [item.cpu[name] for item in marks] for name in COMMANDS}),
-        chart(3, "disk in a year, MB (projected)", year, {"all": held}),
-    ]  # fmt: skip
-    width, height = 2 * (_W + 2 * _LEFT + 60), 2 * (_H + 2 * _TOP)
+        chart(0, "Disk of the home, MB", days, disk),
+        chart(1, f"Memory of the daemon, before and after {last.boxes} tasks in boxes, MB", days, boxes),
+        chart(2, "CPU of a command, ms", days, cpu),
+        chart(
+            3,
+            "Disk over a year, projected, MB",
+            year,
+            {"projected": held, "wanted": [_WANTED_MB] * len(year)},
+        ),
+    ]
+    width, height = 2 * (_W + _LEFT + _ROOM), 2 * (_H + _TOP + 30) + 24
+    title = f"{last.tasks:,} tasks and {last.evolutions:,} evolutions in {last.day} days"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
-        f'font-size="11"><rect width="100%" height="100%" fill="white"/>{"".join(charts)}</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>'
+        f'<text x="{_LEFT}" y="22" font-size="14" font-weight="bold">{title}</text>{"".join(charts)}</svg>\n'
     )
 
 
 def chart(place: int, title: str, days: Sequence[float], lines: Mapping[str, Sequence[float]]) -> str:
-    """One of four, with a line for each name."""
-    x0 = _LEFT + place % 2 * (_W + 2 * _LEFT + 60)
-    y0 = _TOP + place // 2 * (_H + 2 * _TOP)
-    top = max(max(values) for values in lines.values()) * 1.05 or 1.0
-    last = days[-1] or 1.0
-    out = [f'<text x="{x0}" y="{y0 - 10}" font-weight="bold">{title}</text>',
-           f'<path d="M{x0} {y0}V{y0 + _H}H{x0 + _W}" fill="none" stroke="black"/>',
-           f'<text x="{x0 - 6}" y="{y0 + 8}" text-anchor="end">{top:.0f}</text>',
-           f'<text x="{x0 - 6}" y="{y0 + _H}" text-anchor="end">0</text>',
-           f'<text x="{x0 + _W}" y="{y0 + _H + 14}" text-anchor="end">day {last:.0f}</text>']  # fmt: skip
+    """One of four: a line for each name, which stands with its last value where the line ends."""
+    x0 = _LEFT + place % 2 * (_W + _LEFT + _ROOM)
+    y0 = 24 + _TOP + place // 2 * (_H + _TOP + 30)
+    step = _step(max(max(values) for values in lines.values()))
+    top = step * (int(max(max(values) for values in lines.values()) / step) + 1)
+    end = days[-1] or 1.0
+    out = [f'<text x="{x0}" y="{y0 - 10}" font-weight="bold">{title}</text>']
+    for line in range(int(top / step) + 1):
+        y = y0 + _H - line * step / top * _H
+        out.append(f'<path d="M{x0} {y:.1f}h{_W}" stroke="#dddddd"/>')
+        out.append(f'<text x="{x0 - 6}" y="{y + 4:.1f}" text-anchor="end">{line * step:,.0f}</text>')
+    ticks = days if len(days) < 10 else [float(day) for day in range(0, int(end) + 1, 73)]
+    for day in ticks:
+        x = x0 + day / end * _W
+        out.append(f'<path d="M{x:.1f} {y0 + _H}v4" stroke="black"/>')
+        out.append(f'<text x="{x:.1f}" y="{y0 + _H + 16}" text-anchor="middle">{day:.0f}</text>')
+    out.append(f'<path d="M{x0} {y0}V{y0 + _H}H{x0 + _W}" fill="none" stroke="black"/>')
+    out.append(f'<text x="{x0 + _W + 16}" y="{y0 + _H + 16}">day</text>')
+    names = _beside({name: y0 + _H - values[-1] / top * _H for name, values in lines.items()})
     for number, (name, values) in enumerate(lines.items()):
-        points = " ".join(
-            f"{x0 + day / last * _W:.1f},{y0 + _H - value / top * _H:.1f}"
-            for day, value in zip(days, values, strict=True)
-        )
+        at = [
+            (x0 + day / end * _W, y0 + _H - value / top * _H) for day, value in zip(days, values, strict=True)
+        ]
         colour = _COLOURS[number]
-        out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        out.append(f'<text x="{x0 + _W + 6}" y="{y0 + 12 + 14 * number}" fill="{colour}">{name}</text>')
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
+        dashed = ' stroke-dasharray="4 3"' if name == "wanted" else ""
+        out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"{dashed}/>')
+        if len(at) < 10:
+            out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2" fill="{colour}"/>' for x, y in at]
+        said = f"{name} {values[-1]:,.0f}"
+        out.append(f'<text x="{x0 + _W + 8}" y="{names[name] + 4:.1f}" fill="{colour}">{said}</text>')
     return "".join(out)
+
+
+def _step(most: float) -> float:
+    """Between two lines of the grid, so that there are three to seven of them."""
+    power = 10.0
+    while most / power < 1:
+        power /= 10
+    while most / power >= 10:
+        power *= 10
+    return next(power * part for part in (0.2, 0.5, 1.0, 2.0) if most / (power * part) <= 6)
+
+
+def _beside(wanted: Mapping[str, float]) -> dict[str, float]:
+    """Heights of names, near to those wanted and at least a line apart."""
+    placed: dict[str, float] = {}
+    for name, height in sorted(wanted.items(), key=lambda item: -item[1]):  # from below
+        placed[name] = min(height, min(placed.values()) - 13) if placed else height
+    return placed
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
+
 import pytest
 
 from agentos import shipped
@@ -285,3 +287,28 @@ def test_what_a_server_brings_is_not_for_a_runs_box() -> None:
         {**one, "_meta": {"now": 2}, "annotations": None}
     )
     assert servers.definition_of(one) != servers.definition_of({**one, "description": "y"})
+
+
+def test_a_document_that_cannot_be_read_is_told_once_and_of_nothing_else() -> None:
+    for kind in ("agent", "model", "environment", "rule"):
+        for broken in (b"[[[", b"\xff", b"a = " + b"[" * 5000):
+            found = examine(parse_id(f"{kind}/x"), {f"{kind}/x/resource.toml": broken})
+            assert found.resource is None
+            assert len(found.faults) == 1, (kind, found.faults)
+
+
+def test_a_document_may_begin_with_a_byte_order_mark() -> None:
+    content = BOM_UTF8 + b'description = "As an editor on Windows writes it"\n'
+    found = examine(parse_id("environment/x"), {"environment/x/resource.toml": content})
+    assert found.resource is not None, found.faults
+
+
+def test_near_names_are_told() -> None:
+    files = {"agent/x/resource.toml": b'description = "x"\nharness = "defualt"\nprompt = "zzz"\nskils = []\n'}
+    found = examine(parse_id("agent/x"), files)
+    assert found.resource is not None
+    assert [warning.count("did you mean skills?") for warning in found.warnings] == [1]
+    known = [parse_id(name) for name in ("harness/default", "prompt/default", "environment/default")]
+    harness, prompt = missing_references(found.resource, known)
+    assert "did you mean default?" in harness
+    assert "did you mean" not in prompt

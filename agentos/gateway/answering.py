@@ -55,6 +55,14 @@ class CallEnded(ModelFailed):
         super().__init__(call.fault, call.message)
 
 
+class CallUnanswered(ModelFailed):
+    """A ModelFailed after which the same call may be asked again; what it is booked with stands in ``call``."""
+
+    def __init__(self, call: ProviderCall) -> None:
+        self.call = call
+        super().__init__(call.fault, call.message)
+
+
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """One call on its way. ``call`` is its row as it is written first."""
@@ -308,7 +316,7 @@ class CallService:
         finally:
             hold.settle(_spent(call) if call else None)
         if call.state == "failed":
-            raise ModelFailed(call.fault, call.message)
+            raise CallUnanswered(call)
         if call.fault in _FINAL:
             raise CallEnded(call)
         return GatewayReply(call, body)

@@ -297,7 +297,7 @@ class GatewaySession:
 
     def _reply(self, response: _Response) -> Reply:
         call = response.call
-        if call is not None:
+        if call is not None and call["ended"]:
             with self._lock:
                 self._done.setdefault(call["key"], []).append(call["nth"])
         if response.status != 200 or call is None:
@@ -329,4 +329,5 @@ def _failure(response: _Response) -> ModelFailed:
         kind, message = str(error["code"]), str(error["message"])
     except (ValueError, KeyError, TypeError):
         return ModelFailed("unreachable", f"the gateway failed with {response.status}; see logs/gateway.log")
-    return ModelFailed({"stopping": "unreachable", "token": "not_allowed"}.get(kind, kind), message)
+    kind = {"stopping": "unreachable", "token": "not_allowed"}.get(kind, kind)
+    return ModelFailed(kind, message, response.call)

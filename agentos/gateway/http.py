@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from agentos.domain import Json
 from agentos.errors import ModelFailed
-from agentos.gateway.answering import CallEnded, CallService
+from agentos.gateway.answering import CallEnded, CallService, CallUnanswered
 from agentos.gateway.calls import ProviderCall
 from agentos.gateway.sessions import Session
 from agentos.gateway.setup import CALL_HEADER, TIMEOUT_HEADER
@@ -68,7 +68,7 @@ class GatewayRoutes:
             answer = await self._answering.complete(session, asked, _timeout(request))
         except ClientDisconnect:
             return Response(status_code=499)
-        except CallEnded as error:
+        except (CallEnded, CallUnanswered) as error:
             return _refusal(error.kind, str(error), _about(error.call, session))
         except ModelFailed as error:
             return _refusal(error.kind, self._answering.redactor.text(str(error)))
@@ -167,11 +167,13 @@ def _about(call: ProviderCall, session: Session) -> dict[str, str]:
         "nth": call.nth,
         "input_tokens": call.input_tokens,
         "output_tokens": call.output_tokens,
+        "estimated": bool(call.estimated),
         "usd": call.usd,
         "latency_ms": call.latency_ms,
         "recorded": bool(call.served_from),
         "model": call.answered_by,
         "run_id": session.grant.run_id,
+        "ended": call.state == "done",
     }
     return {CALL_HEADER: json.dumps(about)}
 

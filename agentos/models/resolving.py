@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentos.domain import Kind, ModelSpec, Price, ResourceId, Snapshot
-from agentos.errors import NotFound
+from agentos.errors import NotFound, meant
 from agentos.ports import Snapshots
 from agentos.resources import read
 
@@ -50,7 +50,9 @@ def _settings(snapshots: Snapshots, snapshot: Snapshot, name: str, wanted: str) 
         raise NotFound(f"The model '{wanted}' falls back to '{name}', which is not in the registry")
     if name == DEFAULT:
         raise NotFound("No model is set up. Try: agentos model add NAME --model openai/… --default")
-    raise NotFound(f"No model '{name}' is in the registry. Try: agentos model list, or agentos model add")
+    known = [found.name for found in snapshots.names(snapshot) if found.kind is Kind.MODEL]
+    hint = meant(name, known, "Try: agentos model list, or agentos model add")
+    raise NotFound(f"No model '{name}' is in the registry. {hint}")
 
 
 def _spec(name: str, settings: Mapping[str, Any]) -> ModelSpec:

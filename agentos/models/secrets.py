@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.errors import NotFound, Unavailable, UserError, meant
 from agentos.home import Home
 from agentos.plugins import registry
 
@@ -70,7 +70,8 @@ def remove(home: Home, name: str) -> Secret:
     """Forget it. Raises NotFound."""
     table = _table(home)
     if name not in table:
-        raise NotFound(f"there is no secret '{name}': type `agentos secret list`")
+        hint = meant(name, table, "Type: agentos secret list")
+        raise NotFound(f"There is no secret '{name}'. {hint}")
     secret = _secret(table.pop(name))
     if secret.kept_in == "keyring" and (ring := _keyring()):
         with contextlib.suppress(Unavailable), _unlocked(ring):  # it may be gone already

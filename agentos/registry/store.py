@@ -11,12 +11,12 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from agentos.domain import ResourceId, Snapshot, Version
-from agentos.errors import Conflict, Invalid, NotFound, Unavailable
+from agentos.errors import Conflict, Invalid, Unavailable
 from agentos.programs import is_script
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, SHIPPED, Repository
 from agentos.registry.writing import CommitInfo, advance, tip
-from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path
+from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path, unknown
 
 if TYPE_CHECKING:  # `registry list` needs none of these; each is imported by the method that does
     from agentos.registry.check import Report
@@ -210,7 +210,7 @@ class Registry:
         with self.repository.lock():
             main = self.stable()
             if not self._digest(main, resource):
-                raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
+                raise unknown(resource, self.names(main))
             tree = self.repository.write_tree(main.tree, {str(resource): None})
             about = CommitInfo(f"Retire {resource}: {reason}", "retire", self.clock())
             return advance(self.repository, main, tree, [resource], about)
@@ -248,11 +248,13 @@ class Registry:
     def pin(self, resource: ResourceId, reason: str) -> Snapshot:
         """No evolution touches the resource from now on. Raises NotFound."""
         if not self._digest(self.stable(), resource):
-            raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
+            raise unknown(resource, self.names(self.stable()))
         return self._set_pin(resource, reason)
 
     def unpin(self, resource: ResourceId) -> Snapshot:
-        """Evolutions may touch it again; nothing happens when it was not pinned."""
+        """Evolutions may touch it again; nothing happens when it was not pinned. Raises NotFound."""
+        if str(resource) not in self.pinned() and not self.latest(resource):
+            raise unknown(resource, self.names(self.stable()))
         return self._set_pin(resource, None)
 
     def _set_pin(self, resource: ResourceId, reason: str | None) -> Snapshot:

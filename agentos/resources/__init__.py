@@ -8,17 +8,17 @@ resource is ever imported here; loading tools happens in a sandbox.
 from __future__ import annotations
 
 import ast
-import difflib
 import json
 import re
 import tomllib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
 
 from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId
-from agentos.errors import Invalid, NotFound, Unavailable, UserError
+from agentos.errors import Invalid, NotFound, Unavailable, UserError, meant, near_names
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
 from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, examine_skill, settings_of
 from agentos.rules.document import is_rule_file, read_rule
@@ -79,12 +79,27 @@ def parse_id(text: str) -> ResourceId:
     kind, _, name = text.strip().strip("/").partition("/")
     kinds = ", ".join(Kind)
     if kind not in set(Kind):
-        raise UserError(
-            f"Expected KIND/NAME with a kind of {kinds}; found '{text}'. Try: agentos registry list"
-        )
+        hint = meant(kind, Kind, "Try: agentos registry list")
+        raise UserError(f"Expected KIND/NAME with a kind of {kinds}; found '{text}'. {hint}")
     if fault := name_fault(name):
         raise UserError(f"Expected KIND/NAME; in '{text}' {fault}.")
     return ResourceId(Kind(kind), name)
+
+
+def unknown(resource: ResourceId, known: Iterable[ResourceId]) -> NotFound:
+    """What to raise where there is no such resource; it names those that are called nearly so, its own kind first."""
+    others = sorted(known, key=lambda found: (found.kind is not resource.kind, found))
+    near = set(near_names(resource.name, [found.name for found in others]))
+    said = " or ".join([str(found) for found in others if found.name in near][:3])
+    hint = f"Did you mean {said}?" if said else "Try: agentos registry list"
+    return NotFound(f"There is no resource {resource}. {hint}")
+
+
+def no_agent(name: str, known: Iterable[ResourceId]) -> NotFound:
+    """The same, of an agent that was named without its kind."""
+    agents = [found.name for found in known if found.kind is Kind.AGENT]
+    hint = meant(name, agents, f"There are: {', '.join(agents)}.")
+    return NotFound(f"There is no agent '{name}'. {hint}")
 
 
 def name_fault(name: str) -> str:
@@ -173,9 +188,9 @@ def tool_path(reference: str, paths: Iterable[str]) -> str:
         choices = ", ".join(sorted(f"{path.split('/')[1]}/{wanted}" for path in found))
         raise UserError(f"'{reference}' names a tool of several skills; say which: {choices}.")
     known = {tool_reference(path) for path in tools}
-    near = difflib.get_close_matches(reference, sorted(known | {tool_name(path) for path in tools}), n=3)
-    near = near or sorted(tool for tool in known if owner and tool.startswith(f"{owner}/"))[:5]
-    hint = f"Did you mean {' or '.join(near)}?" if near else "Try: agentos registry list"
+    its = " or ".join(sorted(tool for tool in known if owner and tool.startswith(f"{owner}/"))[:5])
+    otherwise = f"Did you mean {its}?" if its else "Try: agentos registry list"
+    hint = meant(reference, known | {tool_name(path) for path in tools}, otherwise)
     raise NotFound(f"No tool '{reference}' is in the registry. {hint}")
 
 
@@ -211,9 +226,12 @@ def examine(id: ResourceId, files: Mapping[str, bytes]) -> Examination:
         notes.faults.append(f"{main} is missing")
     description, settings = "", dict[str, Json]()
     if not skill:
-        document = _document(root, files, notes)
-        settings = settings_of(id.kind, document or {}, notes)
-        if document is not None:
+        document = _document(root, files, notes if id.kind is not Kind.RULE else ReadingNotes())
+        # what cannot be read says nothing of its keys; a rule's own reader tells all of one
+        settings = settings_of(id.kind, document or {}, notes if document is not None else ReadingNotes())
+        if document is not None and id.kind is Kind.RULE:
+            description = str(document.get("description", ""))
+        elif document is not None:
             description = notes.text(DOCUMENT, "description", document.get("description"), DESCRIPTION_MAX)
     elif root + main in files:
         description, settings = examine_skill(id.name, files[root + main], notes)
@@ -256,10 +274,15 @@ def missing_references(agent: Resource, known: Iterable[ResourceId]) -> list[str
     """One sentence for each harness, prompt or environment that the agent names and nobody has."""
     names = set(known)
     return [
-        f"{agent.id}: {kind} '{agent.settings[kind]}' does not exist"
+        f"{agent.id}: {kind} '{wanted}' does not exist{_or(wanted, [name.name for name in names if name.kind is kind])}"
         for kind in (Kind.HARNESS, Kind.PROMPT, Kind.ENVIRONMENT)
-        if ResourceId(kind, agent.settings[kind]) not in names
+        if ResourceId(kind, wanted := agent.settings[kind]) not in names
     ]
+
+
+def _or(name: str, known: Iterable[str]) -> str:
+    near = near_names(name, known)
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
 def _examine_files(root: str, files: Mapping[str, bytes], notes: ReadingNotes) -> None:
@@ -291,7 +314,7 @@ def _document(root: str, files: Mapping[str, bytes], notes: ReadingNotes) -> dic
         if not any(fault == f"{DOCUMENT} is missing" for fault in notes.faults):
             notes.faults.append(f"{DOCUMENT} is missing")
         return {}
-    text = _text(DOCUMENT, files[root + DOCUMENT], notes)
+    text = _text(DOCUMENT, files[root + DOCUMENT].removeprefix(BOM_UTF8), notes)
     if text is None:
         return None
     try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from agentos import frontmatter
 from agentos.domain import Json, Kind, Limits, ResourceId
+from agentos.errors import near_names
 from agentos.frontmatter import FrontMatter
 
 DOCUMENT = "resource.toml"
@@ -92,8 +93,11 @@ def settings_of(kind: Kind, document: Mapping[str, Json], notes: ReadingNotes) -
         _examine_model(settings, notes)
     if "state" in settings:
         _examine_state(settings["state"], notes)
+    known = {*defaults, "description"}
     notes.warnings += [
-        f"{DOCUMENT}: unknown key '{key}'" for key in document if key not in {*defaults, "description"}
+        f"{DOCUMENT}: unknown key '{key}'{f'; did you mean {near[0]}?' if (near := near_names(key, known)) else ''}"
+        for key in document
+        if key not in known
     ]
     return settings
 
@@ -247,7 +251,7 @@ def _disagreements(documents: Mapping[ResourceId, bytes]) -> Iterator[str]:
 
 def _table(document: bytes) -> dict[str, Json]:
     try:
-        return tomllib.loads(document.decode())
+        return tomllib.loads(document.decode("utf-8-sig"))
     except (ValueError, RecursionError):  # whoever examines the resource says so
         return {}
 

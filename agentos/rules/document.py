@@ -121,7 +121,7 @@ def document_of(path: str, content: bytes) -> Mapping[str, Any]:
     if len(content) > DOCUMENT_MAX:
         raise Invalid(path, [f"it has {len(content):,} bytes, a rule has at most {DOCUMENT_MAX:,}"])
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")
         found = _from_yaml(path, text) if path.endswith((".yaml", ".yml")) else tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise Invalid(path, [f"it is not UTF-8 text (byte {error.start})"]) from None

@@ -14,6 +14,10 @@ from agentos.errors import Invalid
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
+# Ends that an export of ours may name and that say nothing of the agent: taken in, they are ``unknown``.
+SAYS_NOTHING = (Result.INFRA, Result.FLAKY, Result.WAITING, Result.NOT_REPLAYABLE)
+
+
 @dataclass(frozen=True, slots=True)
 class ConversationEnd:
     """How a conversation ended."""

@@ -14,10 +14,16 @@ from typer.testing import CliRunner
 
 from agentos import shipped
 from agentos.cli.resources.registry import app
+from agentos.daemon.offline import offline_context
+from agentos.daemon.setup import init_home
+from agentos.domain import EvolutionEnding
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable, UserError
+from agentos.evolver.watch.live_regression import follow
+from agentos.home import Home
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import outdated
 from agentos.resources import parse_id
+from tests.cli.evolved_home import evolve_home
 
 MEMORY = parse_id("memory/default")
 TEXT = "memory/default/memory.md"
@@ -190,6 +196,49 @@ def test_pin_unpin_check_upgrade_and_mending(registry: Registry, tmp_path: Path)
     new.write_text("# New\n")
     assert "No diff can be shown" in call("edit", "memory/default", "--file", str(new))
     assert "# New" in call("show", "memory/default")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show",),
+        ("log",),
+        ("diff",),
+        ("revert",),
+        ("retire",),
+        ("pin",),
+        ("unpin",),
+        ("wheels",),
+        ("upgrade", "--keep"),
+    ],
+)
+def test_a_name_that_nothing_has_is_answered_by_the_near_ones(
+    registry: Registry, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(NotFound, match=r"Did you mean tool/word-count\?"):
+        call(*words, "tool/wordcount")
+    with pytest.raises(NotFound) as caught:
+        call(*words, "tool/xyz")
+    assert "Did you mean" not in str(caught.value)
+    with pytest.raises(UserError, match=r"Did you mean skill\?"):
+        call(*words, "skil/csv-report")
+
+
+def test_a_pin_that_ends_a_watch_says_so_and_so_does_the_unpin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "evolved")
+    monkeypatch.setenv("AGENTOS_HOME", str(home.root))
+    init_home(home)
+    ended = evolve_home(home)
+    assert ended.id not in call("pin", "tool/word-count"), "nothing is watched there"
+    assert ended.id in call("pin", "skill/calc")
+    with offline_context(home) as parts:
+        (followed,) = follow(parts)
+    assert (followed.id, followed.ending) == (ended.id, EvolutionEnding.PINNED)
+    assert ended.id not in call("pin", "skill/calc"), "it ended before"
+    assert ended.id in call("unpin", "skill/calc")
+    assert ended.id not in call("unpin", "skill/calc"), "it was not pinned any more"
 
 
 def test_an_upgrade_with_a_conflict_ends_with_1_and_says_how_to_settle_it(

@@ -13,10 +13,12 @@ import pytest
 
 from agentos.cli.tasks.model_waits import ModelWaits
 from agentos.cli.tasks.task import _tell_left, _tell_steps
+from agentos.daemon.intake.filing import doubts
 from agentos.domain import Outcome, Result, Run, Share, Snapshot, Step
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from agentos.taskfile import read_drafts
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -36,6 +38,49 @@ def file(tmp_path: Path) -> Path:
     (tmp_path / "text.txt").write_text("three small words\n")
     (tmp_path / "task.yaml").write_text(TASK)
     return tmp_path / "task.yaml"
+
+
+def test_what_is_added_though_it_cannot_end_well_is_told_at_once(
+    agentos: Agentos, tmp_path: Path, home: Home
+) -> None:
+    checks: list[dict[str, object]] = [
+        {"command": {"argv": argv}}
+        for argv in (
+            ["make"],
+            ["pytest", "-q"],
+            ["./run.sh"],
+            ["python3", "main.py"],
+            ["cat", "out.txt"],
+            ["true"],
+        )
+    ]
+    checks.append({"command": {"argv": ["make"], "runs_workspace": True, "stdout_equals": "ok"}})
+    tasks = [
+        {"goal": "make it", "checks": checks},
+        {"goal": "x", "agent": "defualt"},
+        {"goal": "x", "secrets": ["nobody"]},
+        {"call": {"tool": "wordcount", "args": {}}},
+        {"call": {"tool": "word_count", "args": {"path": "t"}}},
+    ]
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    drafts = read_drafts(tmp_path / "tasks.json")
+    told = doubts(home, drafts)
+    refused = [doubt for doubt in told if "runs_workspace" in doubt]
+    assert [doubt.split()[1] for doubt in refused] == ["1", "2", "3", "4"]
+    names = [doubt for doubt in told if doubt not in refused]
+    assert len(names) == 3
+    for word in ("default", "'nobody'", "word_count"):
+        assert [doubt for doubt in names if word in doubt], word
+    done = agentos("task", "add", str(tmp_path / "tasks.json"))
+    assert len(done.stdout.splitlines()) == len(tasks), "all the same they are added"
+    assert done.stderr.count("Note:") == 5
+    assert not [
+        line
+        for line in agentos(
+            "task", "add", "-", stdin=TASK.replace("inputs: [text.txt]", "")
+        ).stderr.splitlines()
+        if "Note" in line
+    ]
 
 
 def test_added_tasks_are_listed_and_shown_and_cancelled(agentos: Agentos, file: Path, home: Home) -> None:

@@ -22,6 +22,8 @@ from agentos.domain import (
     EvolutionState,
     Outcome,
     Result,
+    Run,
+    Share,
     Sighting,
     Snapshot,
     Step,
@@ -132,6 +134,31 @@ def test_what_comes_out_can_be_imported_again_and_is_known(
     assert (again["imported"], again["known"], again["refused"]) == (0, 20, [])
     assert "exists already" in agentos("trajectory", "export", "--all", "-o", str(out), code=1).stderr
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_runs_of_every_kind_come_out_and_go_in_again(agentos: Agentos, tmp_path: Path, home: Home) -> None:
+    ledger = Ledger(home.ledger)
+    (tmp_path / "task.json").write_text(json.dumps([{"goal": f"end as {kind}"} for kind in Result]))
+    agentos("task", "add", str(tmp_path / "task.json"))
+    for number, (view, kind) in enumerate(zip(ledger.tasks(), Result, strict=True)):
+        ended = Outcome(kind, 0.0, f"why {number}")
+        now = datetime.now(UTC)
+        run = Run(f"run-{number:03}", view.task.id, view.task.key, Share.OPEN, 1, Snapshot("c" * 40, "t" * 40),
+                  "bubblewrap", "namespaces", now)  # fmt: skip
+        ledger.begin_run(run)
+        ledger.finish_run(run.id, ended, answer=f"answer {number}" if kind is not Result.CANCELLED else None)
+    ledger.close()
+    out = tmp_path / "out.jsonl"
+    told = agentos("trajectory", "export", "--all", "-o", str(out)).stderr
+    assert "1 left out" in told, "one that was cancelled before anything was said is no conversation"
+    again = json.loads(agentos("trajectory", "import", str(out), "--json").stdout)
+    spoken = len(Result) - 1
+    assert (again["imported"], again["refused"]) == (spoken, [])
+    nothing = {"infra", "flaky", "waiting", "not_replayable", "unknown"}
+    wanted = {kind.value: 1 for kind in Result if kind not in nothing | {"cancelled"}}
+    assert again["results"] == {**wanted, "unknown": len(nothing)}
+    twice = json.loads(agentos("trajectory", "import", str(out), "--json").stdout)
+    assert (twice["imported"], twice["known"]) == (0, spoken)
 
 
 def test_hold_out_tasks_give_no_training_data(agentos: Agentos, file: Path, home: Home) -> None:

@@ -146,3 +146,8 @@ def test_a_model_that_is_silent_for_long_is_a_timeout_that_is_paid_once(
         assert run.outcome.result is Result.TIMEOUT, run.outcome
         assert "had no answer" in run.outcome.reason, "and says what to do"
         assert [each.outcome for each in server.requests] == ["paid", "paid"], "asked once each"
+        used = ledger.steps(run.id)[-1].observation["usage"]
+        assert used["estimated"] is True, "what was sent is paid, though nobody says how much"
+        assert used["input_tokens"] > 0
+        cost = run.outcome.cost
+        assert (cost.calls, cost.tokens) == (1, used["input_tokens"] + used["output_tokens"])

@@ -99,6 +99,20 @@ def test_a_server_that_takes_connections_and_says_nothing_at_all_is_away(bench: 
     with pytest.raises(ModelFailed) as caught:
         bench.open(specs=(mute,)).complete(asking("anybody"), within(2.0))
     assert caught.value.kind == "timeout"
+    assert caught.value.used["estimated"] is True
+    assert caught.value.used["input_tokens"] > 0, "it was sent, and may be paid"
+
+
+def test_what_was_answered_and_cannot_be_used_is_told_with_what_it_cost(bench: Bench) -> None:
+    bench.server.fault_next("length")
+    with pytest.raises(ModelFailed) as caught:
+        bench.open().complete(asking("anything"), within())
+    assert caught.value.kind == "cut"
+    assert caught.value.used["input_tokens"] + caught.value.used["output_tokens"] > 0
+    bench.server.fault_next("unauthorized")
+    with pytest.raises(ModelFailed) as caught:
+        bench.open().complete(asking("no key"), within())
+    assert not caught.value.used.get("input_tokens"), "what was refused costs nothing"
 
 
 def test_a_fallback_answers_when_the_first_is_away_and_the_record_says_which(bench: Bench) -> None:

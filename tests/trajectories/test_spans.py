@@ -10,6 +10,8 @@ from typing import Any
 
 from agentos.domain import CheckResult, Json, Result
 from agentos.trajectories.chat import FinishedRun
+from agentos.trajectories.conversations import SAYS_NOTHING
+from agentos.trajectories.readers import formats
 from agentos.trajectories.spans import otlp, spans_of
 
 Make = Callable[..., FinishedRun]
@@ -119,6 +121,22 @@ def test_a_run_its_model_call_and_its_tool_call(happened: Make) -> None:
     assert read(tool["attributes"])["gen_ai.tool.name"] == "add"
     assert int(run["endTimeUnixNano"]) - int(run["startTimeUnixNano"]) == 2_000_000_000
     assert int(tool["endTimeUnixNano"]) - int(tool["startTimeUnixNano"]) == 2_500_000
+
+
+def test_what_the_machinery_lost_is_taken_in_as_unknown(happened: Make) -> None:
+    run = happened(ASKED, ACTED)
+    assert run.run.outcome is not None
+    for kind in Result:
+        ended = replace(run, run=replace(run.run, outcome=replace(run.run.outcome, result=kind)))
+        (found,) = formats.read(otlp([ended], content=True), "otel")
+        assert found.ended.result is (Result.UNKNOWN if kind in SAYS_NOTHING else kind), kind
+    spans = json.loads(
+        json.dumps(otlp([run], content=True)).replace(
+            '{"stringValue": "passed"}', '{"arrayValue": {"values": []}}'
+        )
+    )
+    (found,) = formats.read(spans, "otel")
+    assert found.ended.result is Result.UNKNOWN, "a result that is no word is none"
 
 
 def test_what_was_said_is_left_out_unless_it_is_asked_for(happened: Make) -> None:

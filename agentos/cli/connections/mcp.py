@@ -12,7 +12,7 @@ import typer
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId
-from agentos.errors import NotFound, UserError
+from agentos.errors import UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -213,13 +213,13 @@ def accept_(
 @app.command()
 def remove(name: Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Take a server's tools out of the registry; the history stays."""
-    from agentos.daemon.mcp.adding import tools_of
+    from agentos.daemon.mcp.adding import no_server, tools_of
     from agentos.registry.store import Registry
 
     registry = Registry(Home.find().registry)
     skill = ResourceId(Kind.SKILL, name)
     if not tools_of(registry.files(registry.stable(), str(skill))):
-        raise NotFound(f"There is no MCP server '{name}'. Try: agentos mcp list")
+        raise no_server(registry, name)
     confirm(f"Remove the MCP server {name}?", yes=yes)
     registry.retire(skill, "the MCP server was removed")
     print_text(f"{name} is removed. To bring it back: agentos registry revert {skill}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from agentos.daemon.mcp.packages import Packages, packages_of
-from agentos.errors import UserError
+from agentos.errors import UserError, meant
 from agentos.home import Home
 from agentos.models.secrets import secrets_of
 
@@ -59,7 +59,8 @@ def environment_of(
     for text in secrets:
         variable, _, name = text.rpartition("=")
         if name not in known:
-            raise UserError(f"There is no secret '{name[:64]}'. Type: agentos secret set NAME --host HOST")
+            hint = meant(name, known, "Type: agentos secret set NAME --host HOST")
+            raise UserError(f"There is no secret '{name[:64]}'. {hint}")
         placed = f"{{{{secret:{name}}}}}"
         if url and not variable:
             found["Authorization"] = f"Bearer {placed}"

@@ -11,7 +11,7 @@ import typer
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.domain import Json, Kind, MemoryProposal, ProposalState, Snapshot
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, NotFound, meant
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 
@@ -73,7 +73,7 @@ def show(
         ]
         print_table(("lesson", "since", "passed", "score", "text"), rows, empty="Nothing yet.", below=True)
         return
-    proposal = _proposal(Reader(Home.find().ledger), id)
+    proposal = _proposal(Reader(Home.find().ledger), id, [key.removeprefix("memory/") for key in memories])
     if as_json:
         print_json(proposal)
         return
@@ -217,12 +217,12 @@ def _why(proposal: MemoryProposal) -> str:
     return f" ({proposal.reason})" if proposal.reason else ""
 
 
-def _proposal(reader: Reader, id: str) -> MemoryProposal:
+def _proposal(reader: Reader, id: str, known: Sequence[str] = ()) -> MemoryProposal:
     try:
         return reader.get(MemoryProposal, reader.resolve("proposal", id))
     except NotFound:
         raise NotFound(
-            f"There is no memory and no proposal '{id}'. `agentos memory list --all` shows them."
+            f"There is no memory and no proposal '{id}'. {meant(id, known, 'Try: agentos memory list --all')}"
         ) from None
 
 

@@ -11,8 +11,8 @@ import typer
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text, tell_outdated
 from agentos.cli.resources import registry_edit
-from agentos.domain import Kind, ResourceId, Snapshot
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.domain import EvolutionEnding, EvolutionState, Kind, ResourceId, Snapshot
+from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
 
@@ -110,7 +110,9 @@ def log(
         resource, _ = registry_edit.target_of(target)
         versions = registry.versions(resource)[:limit]
         if not versions:
-            raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
+            from agentos.resources import unknown
+
+            raise unknown(resource, registry.names(registry.stable()))
         if as_json:
             print_json(versions)
             return
@@ -215,7 +217,7 @@ def edit(
     registry.commit(changes, reason or f"Edit {resource}", "edit", base=base, author=registry_edit.author())
     _say_now(registry, [resource])
     if stands := registry.files(registry.stable(), str(resource)):
-        for warning in examine(resource, stands).warnings:
+        for warning in (*examine(resource, stands).warnings, *registry_edit.unknown_in(registry, resource)):
             print_text(warning, "yellow")
 
 
@@ -267,7 +269,15 @@ def retire(name: Name, reason: Reason = "", yes: Yes = False) -> None:
 def pin(name: Name, reason: Reason = "") -> None:
     """Let no evolution touch the resource."""
     resource, _ = registry_edit.target_of(name)
-    _open().pin(resource, reason)
+    registry = _open()
+    watched = registry_edit.watched_for(registry, resource)
+    registry.pin(resource, reason)
+    if watched is not None and watched.state is EvolutionState.PROBATION:
+        print_text(
+            f"The pin ends the watch of {watched.id}, which made this version; an unpin does not take it up again. "
+            f"To take the version back: agentos evolution revert {watched.id}",
+            "yellow",
+        )
     print_text(f"{resource} is pinned. To allow evolutions again: agentos registry unpin {resource}", "green")
 
 
@@ -275,8 +285,17 @@ def pin(name: Name, reason: Reason = "") -> None:
 def unpin(name: Name) -> None:
     """Let evolutions touch the resource again."""
     resource, _ = registry_edit.target_of(name)
-    _open().unpin(resource)
+    registry = _open()
+    was_pinned = str(resource) in registry.pinned()
+    registry.unpin(resource)
     print_text(f"{resource} is pinned no longer.", "green")
+    watched = registry_edit.watched_for(registry, resource)
+    if watched is not None and was_pinned and watched.ending is EvolutionEnding.PINNED:
+        print_text(
+            f"The pin ended the watch of {watched.id}, which made this version, and it is not taken up again. "
+            f"To take the version back: agentos evolution revert {watched.id}",
+            "yellow",
+        )
 
 
 @app.command()
@@ -345,6 +364,8 @@ def wheels(
 
     registry = _open()
     resource = registry_edit.target_of(name)[0] if name else None
+    if resource is not None:
+        registry_edit.version_of(registry, resource, None)  # raises NotFound
     if relock or again:
         if resource is None:
             raise UserError("--relock goes with KIND/NAME: one resource at a time.")
@@ -362,10 +383,15 @@ def upgrade(
     """Merge what this release ships, without losing what was learnt. Exit code 1 on conflicts."""
     from agentos import __version__, shipped
     from agentos.registry.upgrade import UpgradeChoice
-    from agentos.resources import parse_id
+    from agentos.resources import parse_id, resources_of, unknown
 
+    registry, ships = _open(), shipped.seed_files()
     choice = UpgradeChoice([parse_id(name) for name in keep or []], [parse_id(name) for name in take or []])
-    done = _open().upgrade(shipped.seed_files(), __version__, choice)
+    known = {*registry.names(registry.stable()), *resources_of(ships)}
+    for resource in (*choice.keep, *choice.take):
+        if resource not in known and not registry.latest(resource):
+            raise unknown(resource, known)
+    done = registry.upgrade(ships, __version__, choice)
     if as_json:
         print_json(done)
     else:

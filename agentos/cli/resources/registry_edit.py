@@ -7,13 +7,15 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos.cli.output import confirm
 from agentos.daemon.views.evolution_view import version_of as version_of
-from agentos.domain import ResourceId
+from agentos.domain import Evolution, Kind, ResourceId
 from agentos.errors import Invalid, NotFound, UserError
+from agentos.home import Home
 
 if TYPE_CHECKING:
     from agentos.registry.promotion import RevertPlan
@@ -81,11 +83,52 @@ def retire(registry: Registry, resource: ResourceId, reason: str, *, yes: bool) 
     """Ask, and take it out; what to say then. Raises NotFound, and UserError where it is out already."""
     if resource not in registry.names(registry.stable()):
         if registry.latest(resource) is None:
-            raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
+            from agentos.resources import unknown
+
+            raise unknown(resource, registry.names(registry.stable()))
         raise UserError(f"{resource} is retired already.")
     confirm(f"Retire {resource}?", yes=yes)
     registry.retire(resource, reason or "by hand")
     return f"{resource} is retired. To bring it back: agentos registry revert {resource}"
+
+
+def unknown_in(registry: Registry, resource: ResourceId) -> list[str]:
+    """What an agent or a model names beside what it stands on, and nothing bears today: one sentence for each."""
+    from agentos.resources import read, unknown
+
+    stable = registry.stable()
+    known = registry.names(stable)
+    wanted: list[ResourceId] = []
+    tools: list[str] = []
+    if resource.kind in (Kind.AGENT, Kind.MODEL) and resource in known:
+        settings = read(resource, registry.files(stable, str(resource))).settings
+        for key, kind in (("skills", Kind.SKILL), ("agents", Kind.AGENT), ("fallbacks", Kind.MODEL)):
+            wanted += [ResourceId(kind, name) for name in settings.get(key, ()) if "*" not in name]
+        if resource.kind is Kind.AGENT and settings["model"] != "default":
+            wanted.append(ResourceId(Kind.MODEL, settings["model"]))
+        tools = [name for name in settings.get("tools", ()) if "*" not in name]
+    found = [str(unknown(name, known)) for name in wanted if name not in known]
+    for tool in tools:
+        try:
+            registry.find_tool(stable, tool)
+        except UserError as error:
+            found.append(str(error))
+    return found
+
+
+def watched_for(registry: Registry, resource: ResourceId) -> Evolution | None:
+    """The evolution that made what stands there, None where nobody knows of one."""
+    from agentos.ledger.postgres.address import has_ledger
+    from agentos.ledger.reading import Reader
+
+    version, ledger = registry.latest(resource), Home.find().ledger
+    if version is None or not version.evolution or not has_ledger(ledger):
+        return None
+    with closing(Reader(ledger)) as reader:
+        try:
+            return reader.get(Evolution, version.evolution)
+        except NotFound:
+            return None
 
 
 def warnings(plan: RevertPlan, target: str) -> list[str]:

@@ -12,7 +12,7 @@ import typer
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId, Result, Run
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.errors import NotFound, Unavailable, UserError, meant
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -261,7 +261,10 @@ def _found(name: str) -> tuple[str, RunRule]:
     for key in (name, f"rule/{name}"):
         if key in known:
             return key, known[key]
-    raise NotFound(f"There is no rule '{name}', and no file of that name. Try: agentos rule list")
+    hint = meant(
+        name, [part for key in known for part in (key, key.removeprefix("rule/"))], "Try: agentos rule list"
+    )
+    raise NotFound(f"There is no rule '{name}', and no file of that name. {hint}")
 
 
 def _document(given: str, name: str) -> tuple[ResourceId, bytes]:

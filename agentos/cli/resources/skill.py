@@ -14,7 +14,7 @@ from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.cli.resources.skill_sync import sync
 from agentos.domain import Kind, ResourceId
-from agentos.errors import Conflict, Invalid, NotFound, UserError
+from agentos.errors import Conflict, Invalid, NotFound, UserError, meant
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
 
@@ -262,5 +262,6 @@ def _skill(registry: Registry, name: str) -> tuple[ResourceId, Mapping[str, byte
     skill = ResourceId(Kind.SKILL, name.removeprefix("skill/"))
     files = registry.files(registry.stable(), str(skill))
     if not files:
-        raise NotFound(f"There is no {skill}. Try: agentos skill list")
+        known = [found.name for found in registry.names(registry.stable()) if found.kind is Kind.SKILL]
+        raise NotFound(f"There is no {skill}. {meant(skill.name, known, 'Try: agentos skill list')}")
     return skill, files

@@ -102,6 +102,7 @@ def importing(home: Home, agent: str, *, dry_run: bool, quiet: bool) -> Iterator
     from agentos.daemon.offline import offline_context
     from agentos.domain import Kind, ResourceId
     from agentos.ledger.store import Ledger
+    from agentos.resources import no_agent
     from agentos.settings import load_settings
     from agentos.trajectories.past import ImportTarget
 
@@ -109,9 +110,7 @@ def importing(home: Home, agent: str, *, dry_run: bool, quiet: bool) -> Iterator
     with offline_context(home) as parts:
         stable = parts.snapshots.stable()
         if agent and ResourceId(Kind.AGENT, agent) not in parts.snapshots.names(stable):
-            raise UserError(
-                f"The registry has no agent '{agent}'; `agentos registry list` shows what it has."
-            )
+            raise no_agent(agent, parts.snapshots.names(stable))
         ledger = parts.records
         assert isinstance(ledger, Ledger)
         into = ImportTarget(stable, hold_out, parts.now(), agent)

@@ -21,6 +21,7 @@ FORMATS = ("openai-chat", "sft", "dpo", "grpo", "otel")
 TRAINING = ("sft", "dpo", "grpo")
 _HIDDEN = "it belongs to a hold-out task, which is there to measure what was learnt"
 _HIDDEN_SETS = (TrialSet.HOLD_OUT, TrialSet.FRESH)  # of the second some are
+_SILENT = "it ended before the agent said or did anything"
 _NO_STEPS = "its steps were not kept"
 
 
@@ -69,7 +70,16 @@ class _Export:
             return dpo(self._comparable())
         if format == "otel":
             return (otlp([happened], content=content) for happened in self._each())
-        return (chat_record(happened) for happened in self._each())
+        return self._chats()
+
+    def _chats(self) -> Iterator[Json | SkippedExample]:
+        """What can be imported again: a conversation in which the agent said nothing is none."""
+        for happened in self._each():
+            record = chat_record(happened)
+            if any(message["role"] == "assistant" for message in record["messages"]):
+                yield record
+            else:
+                yield SkippedExample(happened.run.id, _SILENT)
 
     # --- what is chosen -----------------------------------------------------------------------
 

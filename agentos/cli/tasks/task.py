@@ -37,6 +37,7 @@ File = Annotated[str, typer.Argument(metavar="FILE|-", help="A YAML or JSON task
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 _POLL_S = 0.05
+_TOLD = 5  # notes on what was added
 _COLOUR = {"passed": "green", "failed": "red", "timeout": "red", "budget": "red", "infra": "yellow"}
 _ENDED = (TaskState.DONE, TaskState.CANCELLED)
 
@@ -214,9 +215,16 @@ def cancel(id: Id) -> None:
 
 
 def _add(home: Home, file: str) -> list[Task]:
+    from agentos.daemon.intake.filing import doubts
     from agentos.daemon.setup import add_tasks
 
-    return add_tasks(home, _drafts(file))
+    tasks = add_tasks(home, drafts := _drafts(file))
+    told = doubts(home, drafts)
+    for doubt in told[:_TOLD]:
+        print(clean(f"Note: {doubt}"), file=sys.stderr)
+    if len(told) > _TOLD:
+        print(f"And {len(told) - _TOLD} more such notes.", file=sys.stderr)
+    return tasks
 
 
 def _drafts(file: str) -> Sequence[Draft]:

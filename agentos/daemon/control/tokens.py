@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from agentos.errors import Conflict, NotFound, UserError
+from agentos.errors import Conflict, NotFound, UserError, meant
 from agentos.evolver.promote.consent import person
 from agentos.home import Home
 from agentos.models.secrets import read_private
@@ -114,7 +114,8 @@ def revoke(home: Home, name: str) -> Token:
     """It lets nobody in from now on. Raises NotFound."""
     found = _read(home, name) if _NAME.fullmatch(name) else None
     if found is None:
-        raise NotFound(f"There is no token '{name[:60]}'; `agentos token list` shows them.")
+        hint = meant(name, [token.name for token in tokens(home)], "Try: agentos token list")
+        raise NotFound(f"There is no token '{name[:60]}'. {hint}")
     (home.api_tokens / name).unlink(missing_ok=True)
     _note(home, "token.revoked", found[0])
     return found[0]

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from agentos.domain import IMPORT, Json, Kind, ResourceId, Task, TaskState, new_id, share_of
-from agentos.errors import Conflict, NotFound, UserError
+from agentos.domain import IMPORT, Check, Json, Kind, ResourceId, Task, TaskState, new_id, share_of
+from agentos.errors import Conflict, NotFound, UserError, meant
 from agentos.home import Home
 from agentos.ledger.postgres.address import require_ledger
 from agentos.ledger.reading import Reader, TaskView
 
 if TYPE_CHECKING:
     from agentos.ledger.store import Ledger
+    from agentos.taskfile import Draft
 
 FILES_MAX = 8 << 20  # bytes of all files that come with a task
 SCHEDULED = (TaskState.SCHEDULED, TaskState.PAUSED)
@@ -45,11 +46,72 @@ def file_task(home: Home, document: Mapping[str, Json], files: Mapping[str, byte
         return task
 
 
+def doubts(home: Home, drafts: Sequence[Draft]) -> list[str]:
+    """What whoever adds them should know, though it is no fault yet: names that nothing bears today, and checks that
+    the grader refuses unless they say ``runs_workspace``.
+    """
+    found: dict[str, None] = {}
+    if any(draft.call or draft.agent != "default" for draft in drafts):
+        found.update(dict.fromkeys(_unknown_names(home, drafts)))
+    found.update(dict.fromkeys(_unknown_secrets(home, drafts)))
+    for draft in drafts:
+        for number, check in enumerate(draft.checks, start=1):
+            if ran := _would_run(draft, check):
+                found[
+                    f"check {number} of '{draft.name}' would run {ran}, which the run wrote, and is refused then: "
+                    "say `runs_workspace: true`, and in `stdout_equals` what it has to print."
+                ] = None
+    return [*found]
+
+
+def _unknown_names(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
+    from agentos.registry.store import Registry
+    from agentos.resources import no_agent
+
+    registry = Registry(home.registry)
+    snapshot = registry.stable()
+    names = registry.names(snapshot)
+    for draft in drafts:
+        if ResourceId(Kind.AGENT, draft.agent) not in names:
+            yield str(no_agent(draft.agent, names))
+    for tool in dict.fromkeys(draft.call.tool for draft in drafts if draft.call):
+        try:
+            registry.find_tool(snapshot, tool)
+        except UserError as error:
+            yield str(error)
+
+
+def _unknown_secrets(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
+    if wanted := {name for draft in drafts for name in draft.secrets}:
+        from agentos.models.secrets import secrets_of
+
+        known = secrets_of(home)
+        for name in sorted(wanted - known.keys()):
+            hint = meant(name, known, f"Type: agentos secret set {name} --host HOST")
+            yield f"There is no secret '{name}'. {hint}"
+
+
+def _would_run(draft: Draft, check: Check) -> str:
+    """What of the files of a run the command would run, as the grader will see it: by a workspace of empty files."""
+    from agentos.worker.jobs.workspace_code import runs_file_of
+
+    if check.kind != "command" or check.spec.get("runs_workspace"):
+        return ""
+    with tempfile.TemporaryDirectory(prefix="agentos-filed-") as place:
+        for name in (*draft.files, "left", *check.spec["argv"]):
+            path = PurePosixPath(name)
+            if not path.is_absolute() and ".." not in path.parts:
+                with suppress(OSError, ValueError):  # a word that is no name of a file
+                    Path(place, path).parent.mkdir(parents=True, exist_ok=True)
+                    Path(place, path).touch()
+        return runs_file_of(check.spec["argv"], Path(place))
+
+
 def require_model(home: Home, agent: str) -> None:
     """Raises UserError, with what to type, where the agent has no model to ask; NotFound without such an agent."""
     from agentos.models.resolving import spec_of
     from agentos.registry.store import Registry
-    from agentos.resources import read
+    from agentos.resources import no_agent, read
     from agentos.settings import load_settings
 
     Reader(home.ledger).close()  # says what to type where there is no home
@@ -57,7 +119,7 @@ def require_model(home: Home, agent: str) -> None:
     snapshot = registry.stable()
     files = registry.files(snapshot, f"{Kind.AGENT}/{agent}/")
     if not files:
-        raise NotFound(f"There is no agent '{agent}'; `agentos registry list` shows them.")
+        raise no_agent(agent, registry.names(snapshot))
     try:
         named = read(ResourceId(Kind.AGENT, agent), files).settings["model"]
         spec_of(registry, snapshot, named, load_settings(home.settings).model)
@@ -94,7 +156,8 @@ def find_schedule(reader: Reader, fragment: str) -> TaskView:
             raise UserError(f"'{fragment}' could be any of {', '.join(view.task.id for view in found[:5])}.")
         if found:
             return found[0]
-    raise NotFound(f"there is no schedule '{fragment}': type `agentos schedule list` to see them")
+    hint = meant(fragment, [view.task.name for view in views], "Type `agentos schedule list` to see them.")
+    raise NotFound(f"There is no schedule '{fragment}'. {hint}")
 
 
 def remove_schedule(ledger: Ledger, task: Task) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from agentos.daemon.mcp.packages import Packages, archive, install, keep, pack
 from agentos.daemon.mcp.server_box import Fetch, McpFault, ServerBox, ServerProgram
 from agentos.domain import Effect, Json, Kind, ResourceId, Snapshot, digest
-from agentos.errors import NotFound, UserError
+from agentos.errors import NotFound, UserError, meant
 from agentos.home import Home
 from agentos.messages import McpServed
 from agentos.ports import Sandbox
@@ -151,6 +151,14 @@ def tools_of(files: Mapping[str, bytes]) -> list[ServerTool]:
     return [found for path in sorted(files) if (found := server_tool(path, files[path]))]
 
 
+def no_server(registry: Registry, name: str) -> NotFound:
+    """What to raise where no skill of that name is one; it names the servers that are called nearly so."""
+    snapshot = registry.stable()
+    skills = [found for found in registry.names(snapshot) if found.kind is Kind.SKILL]
+    known = [skill.name for skill in skills if tools_of(registry.files(snapshot, str(skill)))]
+    return NotFound(f"There is no MCP server '{name}'. {meant(name, known, 'Try: agentos mcp list')}")
+
+
 def _added(
     home: Home, registry: Registry, snapshot: Snapshot, name: str
 ) -> tuple[Sequence[ServerTool], ServerProgram]:
@@ -158,7 +166,7 @@ def _added(
     files = registry.files(snapshot, skill)
     tools = tools_of(files)
     if not tools:
-        raise NotFound(f"There is no MCP server '{name}'. Try: agentos mcp list")
+        raise no_server(registry, name)
     one = tools[0]
     brings = archive(home, one.brings) if one.brings else None
     modules = registry.wheels_of(files).get(skill, {})

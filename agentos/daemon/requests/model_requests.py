@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
-from agentos.domain import Budget, Json, KernelFault, Limits, ModelSpec, Reply, Result, kernel_fault
+from agentos.domain import Budget, Cost, Json, KernelFault, Limits, ModelSpec, Reply, Result, kernel_fault
 from agentos.errors import ModelAway, ModelFailed
 from agentos.ports import Grant, Models
 
@@ -61,7 +61,7 @@ class ModelAsks(RequestHandler):
         try:
             reply = self._session.complete(dict(body), self._asking.deadline)
         except ModelFailed as error:
-            self._record(body, {"error": error.kind, "message": str(error)}, 0.0)
+            self._record(body, {"error": error.kind, "message": str(error), **self._booked(error)}, 0.0)
             raise _consequence(error) from None
         self._asking.spent.add(reply)
         self._record(body, _told(reply), reply.latency_ms)
@@ -72,6 +72,16 @@ class ModelAsks(RequestHandler):
     def close(self) -> None:
         """End the grant."""
         self._session.close()
+
+    def _booked(self, error: ModelFailed) -> Mapping[str, Json]:
+        """What a call without a usable answer used all the same, counted: a provider that was too late is paid for what
+        it was sent. Nothing where it used nothing, as one that was served from a recording."""
+        used = error.used
+        sizes = {name: int(used.get(name, 0)) for name in ("input_tokens", "output_tokens")}
+        if used.get("recorded") or not any(sizes.values()):
+            return {}
+        self._asking.spent.merge(Cost(tokens=sum(sizes.values()), usd=used["usd"], calls=1, live_calls=1))
+        return {"usage": {**sizes, "estimated": used["estimated"]}}
 
     def _record(self, body: Mapping[str, Any], observation: Json, duration_ms: float) -> None:
         sizes = {name: len(body[name]) for name in ("messages", "tools") if isinstance(body.get(name), list)}

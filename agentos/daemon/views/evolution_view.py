@@ -140,7 +140,9 @@ def version_of(registry: Registry, resource: ResourceId, number: str | None) -> 
     if version is None and number:
         raise NotFound(f"There is no version {resource}@{number}. Try: agentos registry log {resource}")
     if version is None:
-        raise NotFound(f"There is no resource {resource}. Try: agentos registry list")
+        from agentos.resources import unknown
+
+        raise unknown(resource, registry.names(registry.stable()))
     return version
 
 

@@ -25,6 +25,7 @@ from agentos.errors import Invalid, UserError
 from agentos.plugins.checks import faults
 from agentos.trajectories.conversations import (
     ROLES,
+    SAYS_NOTHING,
     UNKNOWN,
     BlamedMessage,
     ChatConversation,
@@ -209,9 +210,12 @@ def _ended(value: Json, key: str) -> ConversationEnd:
     """An outcome said in any of the usual ways: a word, a truth value, a reward, or an object."""
     if isinstance(value, dict):
         word, reason = value.get("result"), value.get("reason", "")
+        reason = reason if isinstance(reason, str) else ""
+        if word in SAYS_NOTHING:
+            return ConversationEnd(Result.UNKNOWN, 0.0, f"{word}: {reason}".removesuffix(": "))
         ended = _ended(word, f"{key}.result")
         score = _ended(value["score"], f"{key}.score").score if "score" in value else ended.score
-        return ConversationEnd(ended.result, score, reason if isinstance(reason, str) else "")
+        return ConversationEnd(ended.result, score, reason)
     if isinstance(value, bool):
         return ConversationEnd(Result.PASSED, 1.0) if value else ConversationEnd(Result.FAILED, 0.0)
     if isinstance(value, str) and value in _ENDS:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from agentos.domain import Json, Result
 from agentos.errors import Invalid
 from agentos.trajectories.conversations import (
+    SAYS_NOTHING,
     UNKNOWN,
     ChatConversation,
     ConversationEnd,
@@ -187,7 +188,9 @@ def _ended(spans: list[Mapping[str, Json]]) -> ConversationEnd:
     """What agentos wrote, what evaluations say, or that the agent's own span failed; else nobody knows."""
     for span in spans:
         said = span["attributes"].get("agentos.run.result")
-        if said in set(Result):
+        if said in SAYS_NOTHING:
+            return ConversationEnd(Result.UNKNOWN, 0.0, said)
+        if said in tuple(Result):
             score = span["attributes"].get("agentos.run.score")
             return ConversationEnd(Result(said), float(score) if isinstance(score, int | float) else 0.0)
     labels = [
