@@ -466,19 +466,9 @@ def _note(
 ) -> None:
     if records:
         detail = {**detail, **of_records(_rows_in(connection), records)}
-    entry = chained(
-        newest(connection), time_text(datetime.now(UTC)), event, subject, json.dumps(detail, sort_keys=True)
-    )
-    row = {
-        "seq": entry.seq,
-        "at": entry.at,
-        "event": entry.event,
-        "subject": entry.subject,
-        "detail": entry.detail_text,
-        "previous": entry.previous,
-        "hash": entry.hash,
-    }
-    insert(connection, "audit", row)
+    text = json.dumps(detail, sort_keys=True)
+    entry = chained(newest(connection), time_text(datetime.now(UTC)), event, subject, text)
+    insert(connection, "audit", entry.row())
 
 
 __all__ = ["Ledger"]
