@@ -15,9 +15,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 from agentos.domain import Json, digest
-from agentos.errors import UserError
+from agentos.errors import Unavailable, UserError
+from agentos.ledger.rows.codec import kept, plain
 from agentos.ledger.rows.schema import LedgerConnection
 
 _HEAD = re.compile(r"(\d+):([0-9a-f]{12,64})")
@@ -56,7 +58,11 @@ class AuditHead:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One decision or event. ``detail`` is kept as the JSON text that was hashed."""
+    """One decision or event. ``detail`` is kept as the JSON text that was hashed.
+
+    ``previous`` is the hash of the entry before, or its first ``SHORT`` digits: enough to tell which entry is
+    missing, while what the entry's own hash covers is the whole.
+    """
 
     seq: int
     at: str
@@ -70,12 +76,34 @@ class Entry:
     def detail(self) -> Json:
         return json.loads(self.detail_text)
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Self:
+        """From its columns. A detail that was damaged is no longer what was hashed."""
+        seq, at, event, subject, detail, previous, sealed = row
+        try:
+            text = plain(detail)
+        except Unavailable:
+            text = "null"
+        return cls(seq, at, event, subject, text, previous, sealed)
+
+    def row(self) -> dict[str, object]:
+        """Its columns."""
+        return {
+            "seq": self.seq,
+            "at": self.at,
+            "event": self.event,
+            "subject": self.subject,
+            "detail": kept(self.detail_text),
+            "previous": self.previous,
+            "hash": self.hash,
+        }
+
 
 def chained(head: AuditHead, at: str, event: str, subject: str, detail_text: str) -> Entry:
     """The entry that follows ``head``."""
     seq = head.count + 1
     sealed = digest([head.hash, seq, at, event, subject, detail_text])
-    return Entry(seq, at, event, subject, detail_text, head.hash, sealed)
+    return Entry(seq, at, event, subject, detail_text, head.hash[:SHORT], sealed)
 
 
 Noted = tuple[AuditHead, str]  # a head that was kept elsewhere, and where
@@ -117,11 +145,14 @@ def faults(
 
 def _entry_faults(entry: Entry, head: AuditHead) -> Iterator[str]:
     """Why the entry does not follow the head before it."""
+    follows = len(entry.previous) >= SHORT and head.hash.startswith(entry.previous)
     if entry.seq != head.count + 1:
         yield f"entry {head.count + 1} is missing: entry {entry.seq} follows entry {head.count}"
-    elif entry.previous != head.hash:
+    elif not follows:
         yield f"entry {entry.seq} does not continue entry {head.count}"
-    before = AuditHead(entry.seq - 1, entry.previous)
+    before = AuditHead(entry.seq - 1, head.hash if follows else entry.previous)
+    if len(before.hash) < len(head.hash):
+        return  # what it was hashed with is gone
     if chained(before, entry.at, entry.event, entry.subject, entry.detail_text).hash != entry.hash:
         yield f"entry {entry.seq} was changed: its hash does not match its content"
 

@@ -190,7 +190,7 @@ def _open_in_postgres(path: Path, address: str) -> LedgerConnection:
 def _migrate(path: Path) -> None:
     from sqlalchemy.exc import DBAPIError
 
-    from agentos.ledger.migrations.upgrading import upgrade
+    from agentos.ledger.migrations import upgrade
 
     with open(path.with_name(path.name + ".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -164,7 +164,7 @@ def _compare(before: dict[str, _Content], after: dict[str, _Content]) -> None:
 
 def _check_chain(path: Path, new: LedgerConnection) -> None:
     kept = HeadFile(path.with_name("audit.head")).read()
-    entries = (Entry(*row) for row in new.execute(_ENTRIES))
+    entries = (Entry.of(row) for row in new.execute(_ENTRIES))
     if found := faults(entries, kept):
         raise Conflict(f"the audit log is not whole, and is not moved so: {'; '.join(found[:3])}")
 

@@ -310,7 +310,7 @@ class Reader:
         shelf = shelf_of(kind)
         if kind is Trial and "evolution_id" in equal:
             trials: Sequence[Any] = self._trials.of(self._rows, str(equal["evolution_id"]))
-            return [trial for trial in trials if matches(trial, equal)]
+            return [trial for trial in trials if len(equal) == 1 or matches(trial, equal)]
         columns = [name for name in equal if name in ("id", *shelf.columns)]
         where, values = condition({name: equal[name] for name in columns})
         rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)
@@ -436,7 +436,7 @@ class Reader:
         """The newest audit entries, oldest of them first; only those on ``subject`` if given."""
         where, values = ("WHERE subject = ?", (subject,)) if subject else ("", ())
         sql = f"SELECT {_ENTRY} FROM audit {where} ORDER BY seq DESC LIMIT {limit:d}"
-        return [Entry(*row) for row in self._rows(sql, *values)][::-1]
+        return [Entry.of(row) for row in self._rows(sql, *values)][::-1]
 
     def name(self) -> str:
         """Of this ledger, wherever it is moved: the hash of its first audit entry; "" before there is any."""
@@ -451,7 +451,7 @@ class Reader:
     def entries_after(self, seq: int, limit: int) -> Sequence[Entry]:
         """Audit entries beyond ``seq``, oldest first."""
         rows = self._rows(f"SELECT {_ENTRY} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?", seq, limit)
-        return [Entry(*row) for row in rows]
+        return [Entry.of(row) for row in rows]
 
     def verify(self, noted: AuditHead | None = None, newest_only: bool = False) -> list[str]:
         """What is wrong with the audit log, one sentence each; empty when it is whole.
@@ -463,7 +463,7 @@ class Reader:
             after = before_newest(connection, kept) if newest_only else AuditHead()
             rows = connection.execute(f"SELECT {_ENTRY} FROM audit {beyond(after)} ORDER BY seq")
             given = [(noted, "the head you gave")] if noted else []
-            return faults((Entry(*row) for row in rows), kept, given, after)
+            return faults((Entry.of(row) for row in rows), kept, given, after)
 
     def head(self) -> AuditHead:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""

@@ -11,7 +11,6 @@ made: it has one digest of all the runs' records, which ``audit verify`` makes a
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import zlib
 from bisect import bisect_left
@@ -133,7 +132,7 @@ def _untouched(rows: Rows, run_id: str, body: str | bytes) -> bool:
     """Whether the run is what its audit entry says; one without a digest is of an earlier release."""
     sql = "SELECT detail FROM audit WHERE subject = ? AND event IN ('run.finished', 'run.imported') ORDER BY seq DESC"
     for (detail,) in rows(sql, run_id):
-        said = json.loads(detail).get(RECORDS, {}).get(f"run/{run_id}")
+        said = data_of(detail).get(RECORDS, {}).get(f"run/{run_id}")
         return said is None or said == of_run(rows, run_id, body)
     return False
 
@@ -188,7 +187,7 @@ def pruned_so_far(rows: Rows) -> PrunedTotals:
     """Read from the audit log alone: the table ``pruned`` is there for the triggers."""
     ranges, evolutions = [], set[str]()
     for seq, detail in rows("SELECT seq, detail FROM audit WHERE event = ? ORDER BY seq", EVENT):
-        said = json.loads(detail)
+        said = data_of(detail)
         if "from_seq" in said:
             ranges.append(range_of(seq, said))
         evolutions.update(said.get("evolutions") or ())

@@ -56,10 +56,10 @@ class Ledger(Reader):
 
     def __init__(self, path: Path) -> None:
         self._writer = open_ledger(path)
+        self._lock = threading.Lock()
         super().__init__(path)
         self.blobs = BlobStore(path.with_name("blobs"))
         self._head_file = HeadFile(path.with_name("audit.head"))
-        self._lock = threading.Lock()
         self._publish()
 
     def close(self) -> None:
@@ -79,6 +79,18 @@ class Ledger(Reader):
                 raise
             except sqlite3.Error as error:
                 raise unavailable(self._path, error) from error
+
+    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        # By the connection that writes, where nobody does: it has what it wrote in its cache, and a commit empties
+        # that of every other. A connection of a reader never waits for a writer.
+        if not self._lock.acquire(blocking=False):
+            return super()._rows(sql, *values)
+        try:
+            return self._writer.execute(sql, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise unavailable(self._path, error) from error
+        finally:
+            self._lock.release()
 
     # --- tasks --------------------------------------------------------------------------------
 
@@ -382,11 +394,13 @@ class Ledger(Reader):
         self._publish()
 
     def _publish(self) -> None:
-        with self._connection() as connection:
+        with self._lock:
             try:
-                self._head_file.publish(connection)
+                self._head_file.publish(self._writer)
             except OSError as error:
                 raise unavailable(self._path.with_name("audit.head"), error) from error
+            except sqlite3.DatabaseError as error:
+                raise unavailable(self._path, error) from error
 
 
 def _move(connection: LedgerConnection, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:
@@ -452,19 +466,9 @@ def _note(
 ) -> None:
     if records:
         detail = {**detail, **of_records(_rows_in(connection), records)}
-    entry = chained(
-        newest(connection), time_text(datetime.now(UTC)), event, subject, json.dumps(detail, sort_keys=True)
-    )
-    row = {
-        "seq": entry.seq,
-        "at": entry.at,
-        "event": entry.event,
-        "subject": entry.subject,
-        "detail": entry.detail_text,
-        "previous": entry.previous,
-        "hash": entry.hash,
-    }
-    insert(connection, "audit", row)
+    text = json.dumps(detail, sort_keys=True)
+    entry = chained(newest(connection), time_text(datetime.now(UTC)), event, subject, text)
+    insert(connection, "audit", entry.row())
 
 
 __all__ = ["Ledger"]

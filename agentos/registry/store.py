@@ -49,6 +49,7 @@ class Registry:
         self._tools: tuple[str, list[str], dict[str, str]] = ("", [], {})  # tree, paths, what names which
         self._tools_lock = Lock()
         self._read = lru_cache(maxsize=_READ_AGAIN)(partial(reading.files, self.repository))
+        self._fixed = lru_cache(maxsize=_READ_AGAIN)(self._why_fixed)  # each stage of an evolution asks again
 
     @cached_property
     def wheels(self) -> Wheels:
@@ -149,9 +150,12 @@ class Registry:
 
     def may_evolve(self, resource: ResourceId) -> str:
         """See ports.Evolvable."""
+        return self._fixed(self.stable(), resource)
+
+    def _why_fixed(self, main: Snapshot, resource: ResourceId) -> str:
         from agentos.registry import promotion
 
-        return promotion.why_fixed(self.repository, self.stable(), resource)
+        return promotion.why_fixed(self.repository, main, resource)
 
     def versions(self, resource: ResourceId) -> Sequence[Version]:
         """Newest first; empty when there never was such a resource."""

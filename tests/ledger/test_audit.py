@@ -82,6 +82,7 @@ def test_a_changed_log_is_seen(path: Path, statements: list[str], fault: str) ->
     [
         ("UPDATE audit SET detail = '{}' WHERE seq = 6", "entry 6 was changed"),
         ("UPDATE audit SET previous = '' WHERE seq = 5", "entry 5 does not continue entry 4"),
+        ("UPDATE audit SET previous = substr(previous, 1, 15) WHERE seq = 5", "does not continue entry 4"),
         ("DELETE FROM audit WHERE seq = 5", "entry 5 is missing"),
         ("DELETE FROM audit WHERE seq = 4", "entry 4 is missing"),
         ("DELETE FROM audit WHERE seq > 3", "cut short: the file audit.head knows 6 entries, 3 are there"),
@@ -114,8 +115,8 @@ def test_entries_after_a_cut_do_not_hide_it(path: Path) -> None:
 
 def test_a_rewritten_tail_needs_a_head_kept_elsewhere(path: Path) -> None:
     noted = Reader(path).head()
-    entry = Reader(path).entries()[-1]
-    forged = chained(AuditHead(5, entry.previous), entry.at, "decided", "evolution-6", '{"number": 7}')
+    before, entry = Reader(path).entries()[-2:]
+    forged = chained(AuditHead(5, before.hash), entry.at, "decided", "evolution-6", '{"number": 7}')
     statement = f"UPDATE audit SET detail = '{forged.detail_text}', hash = '{forged.hash}' WHERE seq = 6"
     tamper(path, statement)
     assert Reader(path).verify() == ["entry 6 is not the one that the file audit.head knows"]
@@ -185,3 +186,34 @@ def test_list_shows_the_newest(run: Callable[..., Result]) -> None:
     assert "evolution-6" in result.output
     assert "evolution-4" not in result.output
     assert '"subject": "evolution-2"' in run("list", "--subject", "evolution-2", "--json").output
+
+
+def test_a_long_detail_is_packed_and_a_short_one_is_not(path: Path) -> None:
+    ledger = Ledger(path)
+    ledger.note("decided", "evolution-7", {"reason": "the same reason again, " * 20})
+    assert Reader(path).entries()[-1].detail == {"reason": "the same reason again, " * 20}
+    assert ledger.verify() == []
+    ledger.close()
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute("SELECT detail FROM audit WHERE seq > 5 ORDER BY seq").fetchall()
+    assert [type(detail) for (detail,) in found] == [str, bytes]
+    assert len(found[1][0]) < 100
+
+
+@pytest.mark.parametrize("damage", ["x'0102'", "substr(detail, 1, 20)", "zeroblob(3)", "'{}'"])
+def test_a_packed_detail_that_was_changed_is_seen(path: Path, damage: str) -> None:
+    ledger = Ledger(path)
+    ledger.note("decided", "evolution-7", {"reason": "the same reason again, " * 20})
+    ledger.close()
+    tamper(path, f"UPDATE audit SET detail = {damage} WHERE seq = 7")
+    assert Reader(path).verify() == ["entry 7 was changed: its hash does not match its content"]
+
+
+def test_entries_of_an_earlier_release_are_verified_with_those_of_this_one(path: Path) -> None:
+    """They have the whole hash of the one before, and their details as text."""
+    entries = Reader(path).entries()
+    hashes = ["0" * 64, *(entry.hash for entry in entries)]
+    tamper(path, *(f"UPDATE audit SET previous = '{hashes[seq - 1]}' WHERE seq = {seq}" for seq in (1, 2, 3)))
+    assert Reader(path).verify() == []
+    tamper(path, f"UPDATE audit SET previous = '{hashes[1][:63]}x' WHERE seq = 3")
+    assert "entry 3 does not continue entry 2" in "; ".join(Reader(path).verify())

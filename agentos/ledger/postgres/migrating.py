@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from agentos.ledger.migrations.upgrading import upgrade
+from agentos.ledger.migrations import upgrade
 from agentos.ledger.postgres.connection import WRITERS
 from agentos.ledger.postgres.dialect import FUNCTIONS, migration
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from agentos.errors import Unavailable, UserError
 
-HEAD = "0012"  # revision of the newest migration; a test compares them
+HEAD = "0013"  # revision of the newest migration; a test compares them
 
 _CAUSES = {
     "full": "the disk is full; free some space, nothing was half-written",
