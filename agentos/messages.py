@@ -185,10 +185,14 @@ class MigrateJob(_Message):
 
 
 class SearchJob(_Message):
-    """Get ready to try many sources for ``path`` on the cases."""
+    """Get ready to try many sources for ``path`` on the cases.
+
+    They call ``tool``, where ``path`` is a text beside it, or what says how a program is called.
+    """
 
     job: Literal["search"] = "search"
     path: str
+    tool: str = ""
     files: list[str]
     cases: list[dict[str, Any]]  # {"args": {…}, "inputs": [paths], "checks": [WireCheck]}
     timeout_s: float  # for one source on one case

@@ -519,6 +519,7 @@ class Brief:
     history: tuple[EarlierAttempt, ...] = ()  # oldest first
     parents: tuple[Parent, ...] = ()
     surface: tuple[str, ...] = ()  # registry paths that an edit may touch, as shell patterns
+    searched: tuple[str, ...] = ()  # and those that only edits of the built-in search may
     memories: tuple[KnownLesson, ...] = ()  # of the memory layer: every lesson in ``files``
     wished: tuple[str, ...] = ()  # of the memory layer: what runs of this work asked to be remembered
     successes: tuple[

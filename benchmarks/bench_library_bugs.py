@@ -6,7 +6,8 @@ FOLDER holds source archives of successive releases, as `pip download --no-deps 
 leaves them. Of each two that follow one another the newer one's tests are run on the older one's files, with and
 without each single changed function. What fails without it and passes with it is the evidence, and what passes
 with both has to stay. No code of a library is kept here. A first proposal that passes all these tests is *right* if
-it is the library's own change but for its writing, else it is printed, to be read.
+it is the library's own change but for its writing, else it is printed, to be read. What the gates would ask a person
+about can be told here as far as it rests on the search and both texts: a test is no call, so no inputs are made.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import sys
 import tarfile
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -29,7 +31,10 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import Call, Kind, ResourceId, Snapshot
-from agentos.ports import Bench, BenchResult, Brief, Case
+from agentos.evolver.policy import Policy
+from agentos.evolver.propose.edit_mutants import loosened
+from agentos.evolver.propose.unread_names import unread
+from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
 from agentos.proposers.repair import RepairProposer
 
 SERVER = Path(__file__).with_name("library_bench_server.py")
@@ -298,7 +303,7 @@ def measured(bug: Bug, mended: Sequence[int], kept: Sequence[int], options: argp
     word, shown = "none", ""
     if proposals:
         made = proposals[0].files[str(bug.file)]
-        if ast.dump(ast.parse(made)) == ast.dump(ast.parse(bug.right)):
+        if bare_file(made) == bare_file(bug.right):
             word = "right"
         else:
             bench = TestBench(bug, options.python)
@@ -306,22 +311,42 @@ def measured(bug: Bug, mended: Sequence[int], kept: Sequence[int], options: argp
             bench.close()
             word = "to read" if all(passed[number] for number in (*mended, *kept)) else "wrong"
             shown = "\n".join(difference(source, text) for text in (made, bug.right))
+        word += " asked" if (asked := reasons(proposals[0], source, made)) else " alone"
+        shown += f"\n{asked}" if asked else ""
     print(
-        f"{bug.name:60} {word:8} {cpu_s:5.1f} s of CPU {tries:5} tries, {len(mended)} mended, {len(kept)} kept",
+        f"{bug.name:60} {word:14} {cpu_s:5.1f} s of CPU {tries:5} tries, {len(mended)} mended, {len(kept)} kept",
         flush=True,
     )
     print(shown, flush=True)
     return word
 
 
+def bare_file(source: str) -> str:
+    """But for its writing: layout and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, Function | ast.ClassDef | ast.Module) and ast.get_docstring(node, clean=False):
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.dump(tree)
+
+
+def reasons(proposal: Proposal, before: str, after: str) -> str:
+    """For what a person would be asked about this edit, as far as no input has to be made."""
+    rules = Policy().replay
+    found = {
+        "far-fetched": 0 < proposal.prior < rules.prior_min,
+        "unlikely": 0 < proposal.weight < rules.share_min,
+        "unguarded": not proposal.tasks_at_risk,
+        "loosened": bool(loosened(before, after)),
+        "unread": bool(unread(before, after)),
+    }
+    return ", ".join(reason for reason, holds in found.items() if holds)
+
+
 def difference(before: str, after: str) -> str:
-    """What stands between the first and the last line that differ, in both."""
-    old, new = before.splitlines(), after.splitlines()
-    first = next((n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
-    ends = zip(reversed(old[first:]), reversed(new[first:]), strict=False)
-    last = next((n for n, pair in enumerate(ends) if pair[0] != pair[1]), 0)
-    removed, added = old[first : len(old) - last], new[first : len(new) - last]
-    return "\n".join(["---", *(f"- {line}" for line in removed), *(f"+ {line}" for line in added)])
+    """The lines that differ."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
+    return "\n".join(["---", *(line for line in lines if line[:3] not in ("---", "+++"))])
 
 
 def main() -> None:
@@ -330,6 +355,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of CPU for each")
     parser.add_argument("--most", type=int, default=60)
     parser.add_argument("--python", default=sys.executable, help="the interpreter that runs the tests")
+    parser.add_argument("--only", default="", help="parts of names, with semicolons")
     parser.add_argument("--list", action="store_true", help="mine only")
     options = parser.parse_args()
     if options.folder is None:
@@ -342,13 +368,15 @@ def main() -> None:
             mended, kept = evidence.of(bug)
             if not mended:
                 continue
+            if options.only and not any(part in bug.name for part in options.only.split(";")):
+                continue
             words.append("" if options.list else measured(bug, mended, kept, options))
             if options.list:
                 print(f"{bug.name:60} {len(mended)} mended, {len(kept)} kept", flush=True)
             if len(words) >= options.most:
                 break
         evidence.close()
-    counted = ", ".join(f"{words.count(word)} {word}" for word in ("right", "to read", "wrong", "none"))
+    counted = ", ".join(f"{count} {word}" for word, count in sorted(Counter(words).items()))
     print(f"| faults of libraries | {len(words)} | {counted} | {options.seconds:g} s of CPU |")
 
 

@@ -51,6 +51,11 @@ class SurfacePolicy:
         "skill/*/wheels.lock",
         "tool/*/wheels.lock",
     )
+    searched: tuple[str, ...] = tuple(
+        f"{folder}/*.{ending}"
+        for folder in ("tool/*", "skill/*/tools/*", "skill/*/assets")
+        for ending in ("json", "toml", "yaml", "yml", "sh")
+    )  # texts that the built-in search may edit, and nobody else
     max_files: int = 3
     max_changed_lines: int = 20
     max_new_lines: int = 120
@@ -392,6 +397,7 @@ _FRESH = ("fresh_tasks", "fresh_mended", "fresh_answers")
 # What stood for a key that a stored policy lacks, where that is not today's default.
 _BEFORE: Mapping[str, Mapping[str, Any]] = {
     "judge": {"unattended_share": 0.0, "hidden_share": 0.0, "hidden_gain": 0.0, **dict.fromkeys(_FRESH, 0)},
+    "surface": {"searched": ()},
     "screen": {"ask": ()},
     "replay": {**dict.fromkeys(_DRAWN, 0), "prior_min": 0.0, "share_min": 0.0},
 }

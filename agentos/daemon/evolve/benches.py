@@ -24,6 +24,7 @@ from agentos.messages import (
 )
 from agentos.plugins.checks import sent
 from agentos.ports import Bench, BenchResult, Box, Case, Sandbox
+from agentos.resources import tool_path
 
 _SEARCH = Limits(wall_s=900.0, memory_mb=768, workspace_mb=128)
 _LOAD = Limits(wall_s=30.0, memory_mb=512)
@@ -45,8 +46,10 @@ class BoxBenches:
         """See ``ports.Benches``."""
         own = self._registry.files(snapshot, "/".join(path.split("/")[:2]))
         files = with_wheels(self._registry, own)
+        called = cases[0].call.tool if cases else ""
         job = SearchJob(
             path=path,
+            tool="" if path.endswith(".py") else tool_path(called, own),
             files=list(files),
             cases=[
                 {

@@ -89,6 +89,7 @@ def brief_for(
         history=tuple(_history(parts, evolution)),
         parents=parents_for(parts, evolution, site),
         surface=parts.policy.surface.allow,
+        searched=parts.policy.surface.searched,
         memories=fared_of(parts, files) if remembers else (),
         wished=_proposed_memories(parts, tasks) if remembers else (),
         successes=_successes(parts, evolution.base, sets, site.layer),
@@ -163,7 +164,8 @@ def _files(
 
 def _may_be_shown(parts: BriefContext, path: str) -> bool:
     document = path.endswith("/resource.toml")
-    return document or any(fnmatchcase(path, pattern) for pattern in parts.policy.surface.allow)
+    rules = parts.policy.surface
+    return document or any(fnmatchcase(path, pattern) for pattern in (*rules.allow, *rules.searched))
 
 
 def _text(content: bytes) -> str | None:

@@ -44,6 +44,7 @@ from agentos.ports import Brief, Proposal
 from agentos.resources import is_tool_file, parse_id, tool_name
 
 BROKE_MAX = 500  # characters of an exception's text that are kept
+SEARCH = "repair"  # the proposer whose edits are all made by operators that ship: no plugin may take the name
 REFUSED_MAX = 20  # proposals that the screen refuses are stored up to here
 
 
@@ -79,7 +80,7 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
         here: list[str] = []
         for proposer, proposal in _proposals(parts, brief, here, silent, meter):
             rank += 1
-            reason = _refusal(parts, evolution, brief, proposal, rank)
+            reason = _refusal(parts, evolution, brief, proposal, rank, proposer)
             candidate = stored.get(rank) or _store(
                 parts, evolution, evidence, site.layer, (rank, proposer, proposal, reason)
             )
@@ -132,7 +133,7 @@ def _taken_up(
         prior=before.prior,
     )
     brief = brief_for(parts, evolution, sites[0], sets, diagnosis.why)
-    reason = _refusal(parts, evolution, brief, proposal, 1)
+    reason = _refusal(parts, evolution, brief, proposal, 1, before.proposer)
     evidence = parts.records.get(Evidence, evolution.evidence_id)
     return _store(parts, evolution, evidence, sites[0].layer, (1, before.proposer, proposal, reason))
 
@@ -151,7 +152,7 @@ def why_fixed(parts: ProposalContext, site: EditTarget) -> str:
 
 
 def _refusal(
-    parts: ProposalContext, evolution: Evolution, brief: Brief, proposal: Proposal, rank: int
+    parts: ProposalContext, evolution: Evolution, brief: Brief, proposal: Proposal, rank: int, proposer: str
 ) -> Refusal | None:
     """Why a proposal is not worth a trial, None when it is."""
     if proposal.unusable:
@@ -162,7 +163,7 @@ def _refusal(
         if text is not None
     }
     checks = [check for seen in parts.tasks(tuple(_evidence_tasks(brief))) for check in seen.checks]
-    reason = screen(old, proposal.files, checks, parts.policy.surface)
+    reason = screen(old, proposal.files, checks, parts.policy.surface, searched=proposer == SEARCH)
     return (
         reason
         or _taken_back(parts, proposal)

@@ -18,7 +18,7 @@ from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind,
 from agentos.errors import Invalid, Unavailable
 from agentos.evolver.find.mining import is_open
 from agentos.evolver.guards.static.edit import read
-from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
+from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text, widened
 from agentos.evolver.history.recordings import in_full
 from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose import BriefContext, ProposalContext
@@ -87,11 +87,16 @@ DANGEROUS = frozenset(
 
 
 def screen(
-    old: Mapping[str, str], new: Mapping[str, str], checks: Sequence[Check], surface: SurfacePolicy
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    checks: Sequence[Check],
+    surface: SurfacePolicy,
+    *,
+    searched: bool = False,
 ) -> Refusal | None:
     """Why the edit from ``old`` to ``new`` (path -> text) is refused, None when it is not.
 
-    ``checks`` are the evidence's: an edit that writes one of their expected values into the source
+    ``searched`` says that the built-in search made it, which may edit texts that nobody else may. ``checks`` are the evidence's: an edit that writes one of their expected values into the source
     repairs the test, not the tool.
     """
     if len(new) > surface.max_files:
@@ -101,7 +106,9 @@ def screen(
         return Refusal(RefusalKind.RULE, why)
     for path, text in new.items():
         before = old.get(path)
-        reason = _path_fault(path, surface) or _size_fault(before, text, surface)
+        reason = _path_fault(path, surface, searched=searched) or _size_fault(before, text, surface)
+        if is_on(surface.searched, path) and (why := widened(path, before or "", text)):
+            reason = reason or Refusal(RefusalKind.SURFACE, why)
         if not path.endswith(".py"):
             reason = reason or fault_of_text(path, before or "", text, checks, surface)
             reason = reason or (_document_fault(before, text) if path.startswith("harness/") else None)
@@ -112,10 +119,10 @@ def screen(
     return None
 
 
-def _path_fault(path: str, surface: SurfacePolicy) -> Refusal | None:
+def _path_fault(path: str, surface: SurfacePolicy, *, searched: bool) -> Refusal | None:
     if path_fault(path):
         return Refusal(RefusalKind.SURFACE, "not a plain registry path")
-    if is_on(surface.allow, path):
+    if is_on(surface.allow, path) or (searched and is_on(surface.searched, path)):
         return None
     return Refusal(RefusalKind.SURFACE, f"outside the surface ({', '.join(surface.allow)})")
 

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from math import sqrt
 
+from agentos.domain import Json
+from agentos.ports import Brief, Case
+from agentos.programs import MANIFEST
 from agentos.proposers.repair.operators import (
     arithmetic,
     calls,
-    comparisons,
     conditions,
-    literals,
     names,
     statements,
 )
 from agentos.proposers.repair.operators.idioms import flow, limits, nesting, patterns, presence, texts
+from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings
+from agentos.proposers.repair.operators.shell import shell
 from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, ends_a_loop
+from agentos.proposers.repair.reading.failures import given_names
 from agentos.proposers.repair.site import EditSite, FileFacts, sites
-from agentos.proposers.repair.source import CodeEdit, Program, blocks_of
+from agentos.proposers.repair.source import CodeEdit, Program, TextFile, blocks_of
 
 OPERATORS = (
-    literals.constants,
-    comparisons.comparisons,
-    comparisons.booleans,
+    names.constants,
+    conditions.comparisons,
+    conditions.booleans,
     arithmetic.arithmetic,
     arithmetic.one_more,
     arithmetic.signs,
@@ -219,3 +225,67 @@ def _statements_on(program: Program, lines: Sequence[int]) -> Iterator[ast.stmt]
     while waiting:
         yield (node := waiting.popleft())
         waiting.extend(blocks_of(node))
+
+
+# --- texts beside the code: no trace tells what runs of them ------------------------------------------
+
+LOCKS = ("resource.toml", "wheels.lock")  # documents of the registry, not of the tool
+SHELLS = (".sh", ".bash")
+WORDS_MAX, LEAST = 24, 2
+AT_ONCE = 300  # edits that are made together
+
+
+def texts_of(brief: Brief) -> Mapping[str, str]:
+    """The texts of the brief's resource that only a search may edit, the one at fault first."""
+    own = f"{brief.resource}/"
+
+    def searched(path: str) -> bool:
+        fits = any(fnmatchcase(path, p) and path.count("/") == p.count("/") for p in brief.searched)
+        return fits and path.startswith(own) and path.rpartition("/")[2] not in LOCKS
+
+    found = {path: text for path, text in brief.files.items() if searched(path)}
+    return dict(sorted(found.items(), key=lambda pair: pair[0] != brief.path))
+
+
+def ingredients(file: TextFile, cases: Sequence[Case], evidence: Sequence[int]) -> Ingredients:
+    """What the edits may put in: names that the code looks up, and words of what failing calls were given."""
+    failing = [cases[number] for number in evidence]
+    given = given_names(failing)
+    known = {token.value for token in read_data(file.source)[0]}
+    constants = (node.value for node in ast.walk(file.tree) if isinstance(node, ast.Constant))
+    read = [text for text in constants if isinstance(text, str) and text.isidentifier() and text not in known]
+    words: dict[str, None] = {}
+    for case in failing:
+        names = {
+            value for value in case.call.args.values() if isinstance(value, str) and value in case.inputs
+        }
+        texts = [value for value in case.call.args.values() if isinstance(value, str) and value not in names]
+        texts += [data[:4096].decode("utf-8", "ignore") for data in case.inputs.values()]
+        words |= dict.fromkeys(word for text in texts for word in re.findall(r"[^\W\d_]{2,}", text))
+    return Ingredients(tuple(dict.fromkeys(read)), tuple(words)[:WORDS_MAX], given.fields, given.signs)
+
+
+def text_stocks(
+    file: TextFile, cases: Sequence[Case], evidence: Sequence[int], outputs: Sequence[Json]
+) -> Iterator[EditStock]:
+    """The edits of the text, in stretches from its top, made when they are asked for."""
+    given = ingredients(file, cases, evidence)
+    said = " ".join(str(outputs[number]) for number in evidence)
+    if file.path.endswith(SHELLS):
+        made = shell(file.source, given)
+    else:
+        made = settings(file.source, given, document=file.path.rpartition("/")[2] == MANIFEST)
+    everywhere = dict.fromkeys(range(1, len(file.data.splitlines()) + 1), 1.0)
+    stretch = []
+    for _, edit in made:
+        stretch.append((edit, 5.0 if _is_named(edit, said) else 1.0))
+        if len(stretch) == AT_ONCE:
+            yield EditStock(weighed(file, stretch, everywhere), following=1.0)
+            stretch = []
+    yield EditStock(weighed(file, stretch, everywhere))
+
+
+def _is_named(edit: CodeEdit, said: str) -> bool:
+    """Whether what it puts in is a name that the failure says."""
+    new = edit.splices[0].text.strip("\"'")
+    return len(new) > LEAST and new.isidentifier() and f"'{new}'" in said

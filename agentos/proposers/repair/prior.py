@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heapify, heappop, heappush, heapreplace
 from pathlib import Path
+from typing import Protocol
 
 from agentos.errors import Invalid
-from agentos.proposers.repair.source import CodeEdit, Family, Program
+from agentos.proposers.repair.source import CodeEdit, Family
 
 TOKEN = re.compile(r"\d+\.?\d*|\w+|'[^'\n]*'|\"[^\"\n]*\"|\*\*|//|[<>=!]=|[^\s\w]")
 COMPARISON = frozenset({"<", ">", "<=", ">=", "==", "!=", "is", "in", "not"})
@@ -73,7 +74,17 @@ class RankedEdit:
     turn: float | None = None
 
 
-def kind_of_edit(program: Program, edit: CodeEdit) -> str:
+class Edited(Protocol):
+    """A source or a text: its bytes, and the lines that they lie in."""
+
+    data: bytes
+
+    def line_of(self, offset: int) -> int:
+        """The line number, from 1."""
+        ...
+
+
+def kind_of_edit(program: Edited, edit: CodeEdit) -> str:
     """Which row of the table the edit belongs to."""
     if edit.operator in BLOCKS and (edit.operator != "guard" or "\n" in edit.splices[0].text):
         return BLOCKS[edit.operator]
@@ -173,7 +184,7 @@ class EditStock:
 
 
 def weighed(
-    program: Program,
+    program: Edited,
     edits: Iterable[tuple[CodeEdit, float]],
     suspicion: Mapping[int, float],
     clue: Callable[[CodeEdit], float] = lambda _: 1.0,

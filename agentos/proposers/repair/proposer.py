@@ -18,14 +18,21 @@ from agentos.domain import Json, SearchEffort
 from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.propose.input_variation import generate, same
 from agentos.ports import Bench, Benches, BenchResult, Brief, Case, Proposal
-from agentos.proposers.repair.places import stocks, suspicion
+from agentos.proposers.repair.places import stocks, suspicion, text_stocks, texts_of
 from agentos.proposers.repair.prior import EditStock, RankedEdit, in_turn, read_prior
-from agentos.proposers.repair.ranking import SearchFindings, both_edits, hypotheses, proposal_of, raised
+from agentos.proposers.repair.ranking import (
+    TEXT_MAX,
+    SearchFindings,
+    both_edits,
+    hypotheses,
+    proposal_of,
+    raised,
+)
 from agentos.proposers.repair.reading.failures import given_names, read_failures
 from agentos.proposers.repair.reading.foresight import can_be_watched, foresight_of
 from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan, TriedBefore, timed_out
 from agentos.proposers.repair.site import FileFacts
-from agentos.proposers.repair.source import Program
+from agentos.proposers.repair.source import Program, TextFile
 
 GENERATED = 60  # inputs on which plausible candidates are compared
 PROBE_TIMEOUT_S = 1.0  # for one case of the original
@@ -35,6 +42,9 @@ FULL = 0.75  # of the CPU time is for edits that pass everything, where some of 
 PARTIAL = 0.9  # and at this share of it a second edit is looked for, on top of the best of those
 LOOKED_AT = 2  # calls that fail, and as many that work: their values are looked at before anything is tried
 TRIALS = 1  # one more where what a trial decides becomes another: what was tried by the last is tried again
+TEXTS = 0.3  # of the CPU time is for texts beside the code, which have hundreds of edits and not thousands
+OF_TEXTS = 2  # edits of each of them that are proposed
+STARTED_S = 0.5  # for one call of a program, at least: it is a process of its own
 FIRSTS = 2  # of them that are tried as the first of two edits
 
 
@@ -92,13 +102,47 @@ class RepairProposer:
             return None  # a new file is wanted, or nothing that could be tried: no call names this tool
         until = time.monotonic() + PATIENCE * brief.budget_s
         effort = Effort(until, brief.budget_s * self._workers, self._workers, self._counts, kept=self._kept)
+        beside, come = self._in_texts(brief, effort)
+        yield from beside
+        if not brief.path.endswith(".py"):
+            return None if beside else come
+        if come is not None:
+            effort = replace(effort, cpu_s=effort.cpu_s - come.cpu_s)
         found = self._search(brief, effort)
         if found is None:
             return None
         if found.partial:
             yield from self._second_edits(brief, found, effort)
-        yield from found.proposals
-        return None if found.proposals else found.effort
+        # What an edit of a text mends as well is ambiguous, whatever the code's edit is worth by itself.
+        doubted = [replace(p, prior=min(TEXT_MAX, p.prior)) for p in found.proposals]
+        yield from doubted if beside else found.proposals
+        return None if beside or found.proposals else _both(come, found.effort)
+
+    def _in_texts(self, brief: Brief, effort: Effort) -> tuple[Sequence[Proposal], SearchEffort | None]:
+        """Edits of the texts beside the code that mend all of the evidence; how far it came, None where there is no text."""
+        texts = texts_of(brief)
+        is_code = brief.path.endswith(".py")
+        cpu_s = effort.cpu_s * (TEXTS if is_code else 1.0) / max(1, len(texts))
+        least_s, most_s = effort.timeouts_s
+        own = replace(
+            effort,
+            cpu_s=cpu_s,
+            partial=False,
+            timeouts_s=(least_s if is_code else STARTED_S, max(most_s, 1.0)),
+        )
+        found: list[Proposal] = []
+        come: SearchEffort | None = None
+        for path, text in texts.items():
+            of_text = replace(
+                brief, path=path, source=text, max_candidates=min(OF_TEXTS, brief.max_candidates)
+            )
+            file = TextFile(path, text, brief.source if is_code else "")
+            if ground := ground_of(of_text, file, probe(of_text, self._benches)):
+                order = in_order(ground, effort.counts)
+                tried = repairs(ground, partial_of(_made_already, order), self._benches, own)
+                found += tried.proposals
+                come = _both(come, tried.effort)
+        return found, come
 
     def _search(self, brief: Brief, effort: Effort) -> Repairs | None:
         """One edit of the brief's source; None when there is nothing to search."""
@@ -115,7 +159,7 @@ class RepairProposer:
 
             def order(meter: SearchBudget) -> Iterator[RankedEdit]:
                 look = partial_of(_metered, bench, meter)
-                seeing = foresight_of(failing, working, ground.program, look)
+                seeing = foresight_of(failing, working, program, look)
                 return seeing.in_order(in_order(ground, counts))
 
             return repairs(ground, order, self._benches, effort)
@@ -175,12 +219,25 @@ def given_cases(brief: Brief) -> tuple[Case, ...]:
     return (*brief.cases, *(case for case, _ in brief.working_calls))
 
 
+def _both(one: SearchEffort | None, other: SearchEffort) -> SearchEffort:
+    """Two searches told as one."""
+    if one is None:
+        return other
+    return SearchEffort(
+        one.tried + other.tried,
+        one.known + other.known,
+        one.cpu_s + other.cpu_s,
+        one.exhausted and other.exhausted,
+        one.before + other.before,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class SuspectFile:
     """One file that may be at fault, and what was seen of it."""
 
     brief: Brief  # its path and source are the file's
-    program: Program
+    program: Program | TextFile
     probed: Baseline
     evidence: tuple[int, ...]  # numbers of the cases that fail
     working: tuple[int, ...]  # and of those that work
@@ -197,18 +254,27 @@ class Repairs:
     partial: bool = False  # they pass some of the evidence only
 
 
-def ground_of(brief: Brief, program: Program, probed: Baseline) -> SuspectFile | None:
+def ground_of(brief: Brief, program: Program | TextFile, probed: Baseline) -> SuspectFile | None:
     """What there is to search; None when nothing fails any more."""
     evidence, working = sorted_out(brief, probed.tried)
     if not evidence:
         return None
     lines = probed.tried.lines
-    places = suspicion(program, [lines[c] for c in evidence], [lines[c] for c in working])
+    if isinstance(program, TextFile):
+        places: Mapping[int, float] = {}
+    else:
+        places = suspicion(program, [lines[c] for c in evidence], [lines[c] for c in working])
     return SuspectFile(brief, program, probed, evidence, working, places)
 
 
 def stocks_in(ground: SuspectFile) -> Iterator[EditStock]:
     """The edits of the file that operators can make where failing calls come along, likeliest places first."""
+    if isinstance(ground.program, TextFile):
+        outputs = ground.probed.tried.outputs
+        for stock in text_stocks(ground.program, ground.brief.cases, ground.evidence, outputs):
+            ground.made.append(len(stock.plain))
+            yield stock
+        return
     facts = FileFacts(ground.program, given_names(ground.brief.cases))
     clues = read_failures(ground.brief.cases, ground.evidence, ground.probed.tried, ground.program)
     for stock in stocks(facts, ground.places, clues, endless=ground.probed.endless):
@@ -219,6 +285,10 @@ def stocks_in(ground: SuspectFile) -> Iterator[EditStock]:
 def in_order(ground: SuspectFile, counts: Mapping[str, float]) -> Iterator[RankedEdit]:
     """The same, one after the other."""
     return in_turn(stocks_in(ground), counts)
+
+
+def _made_already(order: Iterator[RankedEdit], _: SearchBudget) -> Iterator[RankedEdit]:
+    return order
 
 
 def _metered(bench: Bench, meter: SearchBudget, source: str) -> BenchResult:

@@ -16,7 +16,7 @@ from agentos.domain import Json, canonical
 from agentos.evolver.propose.input_variation import same
 from agentos.ports import Brief, Proposal
 from agentos.proposers.repair.search import Plausible, Search
-from agentos.proposers.repair.source import Program
+from agentos.proposers.repair.source import Program, TextFile
 from agentos.syntax import parse
 
 STILL_FAILS, MOST = 0.4, 6  # for each input on which the evidence's own exception is left, up to so many
@@ -33,7 +33,7 @@ class Hypothesis:
 
 
 def hypotheses(
-    program: Program,
+    program: Program | TextFile,
     old: Sequence[Json],
     found: Sequence[Plausible],
     failures: frozenset[str] = frozenset(),
@@ -87,11 +87,13 @@ def _plainness(plausible: Plausible) -> float:
     )
 
 
-def credibility(program: Program, old: Sequence[Json], plausible: Plausible) -> float:
+def credibility(program: Program | TextFile, old: Sequence[Json], plausible: Plausible) -> float:
     """A factor on the prior: new crashes, and expressions that nobody writes, count against an edit."""
     healthy = [index for index, output in enumerate(old) if not is_error(output)]
     crashes = sum(is_error(plausible.outputs[index]) for index in healthy) / max(1, len(healthy))
-    odd = max(0, oddities(parse(plausible.source)) - oddities(program.tree))
+    odd = 0
+    if program.is_python:
+        odd = max(0, oddities(parse(plausible.source)) - oddities(program.tree))
     return math.exp(-3.0 * crashes - 2.0 * odd)
 
 
@@ -167,6 +169,9 @@ OPPOSITE_MAX = 1e-4
 # So is one that leaves a computation out, with nothing in its place, and thereby changes more than this share of the
 # answers to generated inputs: it pleases one case at the cost of all others.
 DROPPED_MAX, MOST_ANSWERS = 1e-4, 0.5
+# So is every edit of a text beside the code: nobody has measured yet how often one that passes is right, and what is
+# held against an edit of code (mutants, lines that working calls run) is not made of texts.
+TEXT_MAX = 1e-4
 _PARTIAL = " (partial: "
 _SHOWN = 60
 
@@ -192,7 +197,10 @@ def proposal_of(brief: Brief, search: Search, hypothesis: Hypothesis, found: Sea
     share = "" if plausible.full else f"{_PARTIAL}{len(fixed)} of {len(ids)} failing tasks)"
     prior, tried = plausible.ranked.probability, search.before + search.tried
     cause = _cause(plausible, place, tried, found, len(fixed))
-    if turns_a_condition(program.source, plausible.source):
+    if not program.is_python:
+        prior = min(TEXT_MAX, prior)
+        cause += " Unsure: it is an edit of a text, of which no trace tells what runs it."
+    elif turns_a_condition(program.source, plausible.source):
         prior = min(OPPOSITE_MAX, prior)
         cause += " Unsure: it turns a condition into its opposite, which seldom is the repair of a slip."
     elif hypothesis.changed > MOST_ANSWERS and drops_a_computation(program.source, plausible.source):
@@ -319,7 +327,7 @@ def _cause(plausible: Plausible, place: str, tried: int, found: SearchFindings, 
     return sentence
 
 
-def touched(program: Program, plausible: Plausible) -> set[int]:
+def touched(program: Program | TextFile, plausible: Plausible) -> set[int]:
     """Numbers of the original lines that the edit changes."""
     found: set[int] = set()
     for splice in plausible.ranked.edit.splices:
@@ -328,7 +336,7 @@ def touched(program: Program, plausible: Plausible) -> set[int]:
     return found
 
 
-def change(program: Program, plausible: Plausible) -> str:
+def change(program: Program | TextFile, plausible: Plausible) -> str:
     """The edit in brief: what stood there and what stands there now."""
     parts = []
     for splice in plausible.ranked.edit.splices:
@@ -348,7 +356,7 @@ def _short(text: str) -> str:
     return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
 
 
-def _function_at(program: Program, line: int) -> str:
+def _function_at(program: Program | TextFile, line: int) -> str:
     inside = [f for f in program.functions if f.lineno <= line <= (f.end_lineno or f.lineno)]
     innermost: ast.FunctionDef | None = max(inside, key=lambda f: f.lineno, default=None)
     return innermost.name if innermost else ""

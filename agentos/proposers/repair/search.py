@@ -20,7 +20,7 @@ from agentos.domain import Json
 from agentos.evolver.propose.input_variation import same
 from agentos.ports import Bench, BenchResult
 from agentos.proposers.repair.prior import RankedEdit
-from agentos.proposers.repair.source import Program
+from agentos.proposers.repair.source import Program, TextFile
 
 # An edit this much less likely than the likeliest plausible one cannot change what is proposed.
 HOPELESS = 0.02
@@ -177,7 +177,7 @@ _Waiting = tuple[RankedEdit, str, tuple[int, str]]
 class Search:
     """One pass over the candidates. ``tried`` counts those that reached a bench."""
 
-    program: Program
+    program: Program | TextFile
     plan: SearchPlan
     meter: SearchBudget
     slow_s: float  # a try that takes this long has hung

@@ -8,15 +8,18 @@ time of ``ast`` for each candidate.)
 from __future__ import annotations
 
 import ast
+import json
 import re
+import tomllib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeVar
 
+from agentos.evolver.guards.static.text_lint import widened
 from agentos.syntax import parse, parse_expression
 
 # The public contract of a tool: never a place to edit.
@@ -82,6 +85,8 @@ class Family:
 
 class Program:
     """A parsed source. Raises SyntaxError when it is not Python."""
+
+    is_python = True
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -282,6 +287,48 @@ class Program:
         while above is not None and not isinstance(above, ast.FunctionDef):
             above = self.parent.get(above)
         return above
+
+
+class TextFile:
+    """A text beside the code: data, a shell script, or the document of a program. It takes the place of a ``Program``.
+
+    ``code`` is the Python source that reads it, or "".
+    """
+
+    is_python = False
+    functions: Sequence[ast.FunctionDef] = ()
+
+    def __init__(self, path: str, source: str, code: str = "") -> None:
+        self.path, self.source, self.code = path, source, code
+        self.data = source.encode()
+        self._ends = [*accumulate(len(line) for line in self.data.splitlines(keepends=True))]
+        try:
+            self.tree = parse(code)
+        except (SyntaxError, ValueError, RecursionError):
+            self.tree = parse("")
+
+    def line_of(self, offset: int) -> int:
+        """The line number, from 1, that a byte offset lies in."""
+        return min(bisect_right(self._ends, offset) + 1, max(1, len(self._ends)))
+
+    def change(self, edit: CodeEdit) -> tuple[str, tuple[int, str]] | None:
+        """The new text, and what tells it apart; None where it cannot be read any more, or widens anything."""
+        made = spliced(self.data, edit, parenthesised=False)
+        if not _reads(self.path, made) or widened(self.path, self.source, made):
+            return None
+        return made, (0, made)
+
+    def unchanged(self, edit: CodeEdit) -> tuple[int, str]:
+        """What ``change`` would say if nothing changed."""
+        return 0, self.source
+
+
+def _reads(path: str, text: str) -> bool:
+    reader = json.loads if path.endswith(".json") else tomllib.loads if path.endswith(".toml") else None
+    try:
+        return reader is None or reader(text) is not None
+    except (ValueError, RecursionError):
+        return False
 
 
 def is_atom(text: str) -> bool:

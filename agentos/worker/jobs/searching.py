@@ -4,7 +4,8 @@ Sources run one after another in one child, each case in a freshly executed modu
 would cost more than most sources do. Of a source only what differs from the file as it is gets compiled. What a source can leave behind in the process (directory,
 environment, helper modules, files of a writing tool) is put back after each case, and the child is
 replaced after ``_RENEW`` sources, or when one took it down. Whatever passes here is only a
-suspicion: it still has to pass the replay in boxes of its own.
+suspicion: it still has to pass the replay in boxes of its own. Of a text beside the code, or of a program, the
+source is laid into its place, and the tool is called as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs import workspace_code
 from agentos.worker.jobs.grading import snippet
 from agentos.worker.jobs.segments import Segments
-from agentos.worker.tools import toolfile
+from agentos.worker.tools import programs, toolfile
+from agentos.worker.tools.bundle_importer import BundleFiles
 from agentos.worker.tools.toolhost import tracer_of
 
 _RENEW = 500  # sources that one child tries
@@ -189,7 +191,9 @@ class _Bench:
 
 def _segments(job: SearchJob, place: WorkerPlace) -> Segments | None:
     """Of the file as it is; None where that cannot be compiled."""
-    file = place.snapshot / job.path
+    file = place.snapshot / (job.tool or job.path)
+    if programs.is_program(job.tool):
+        return None
     try:
         return Segments(file.read_text("utf-8"), str(file))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -246,18 +250,25 @@ class _Trials:
     def __init__(
         self, job: SearchJob, place: WorkerPlace, cases: list[_Case], segments: Segments | None
     ) -> None:
-        self._path = job.path
+        self._path = job.tool or job.path
+        self._beside = job.path if job.tool else ""
         self._root = place.snapshot
+        self._files = {path: (self._root / path).read_bytes() for path in job.files} if job.tool else {}
         self._timeout_s = job.timeout_s
         self._shown = min(_OUTPUT_SHOWN, (6 << 20) // max(1, len(cases)))
-        self._writes = _writes((place.snapshot / job.path).read_text("utf-8"), job.path)
+        self._writes = _writes((self._root / self._path).read_text("utf-8"), self._path)
         self._segments = segments
         self._environ = dict(os.environ)
         self._modules = set(sys.modules)
 
     def compiled(self, source: str) -> Sequence[CodeType] | Exception:
-        """The source's code, or why there is none."""
+        """The source's code, or why there is none; of a text the code that reads it, of a program nothing."""
         try:
+            if self._beside:
+                self._files[self._beside] = source.encode()
+                if programs.is_program(self._path):
+                    return []
+                source = self._files[self._path].decode()
             if self._segments is None:
                 return [toolfile.compiled(source, self._path, self._root)]
             return self._segments.codes(source)
@@ -271,11 +282,16 @@ class _Trials:
         os.chdir(case.folder)
         lines: set[int] = set()
         stained = False
-        score, output, raised, began = 0.0, b"", 0, time.process_time()
+        score, output, raised, began = 0.0, b"", 0, _cpu_s()
+        if self._beside:
+            (self._root / self._beside).write_bytes(self._files[self._beside])
         try:
             _set_timers(self._timeout_s, wall_s)
             try:
-                score, output = self._outcome(code, case, lines, trace=trace)
+                if programs.is_program(self._path):
+                    score, output = self._of_program(case, wall_s)
+                else:
+                    score, output = self._outcome(code, case, lines, trace=trace)
             finally:
                 _set_timers(0, 0)
                 sys.settrace(None)
@@ -294,7 +310,7 @@ class _Trials:
         self._put_back(case)
         if len(output) > self._shown:
             output = json.dumps({"sha256": hashlib.sha256(output).hexdigest(), "size": len(output)}).encode()
-        cpu_s = time.process_time() - began
+        cpu_s = _cpu_s() - began
         head = {"score": score, "lines": sorted(lines), "raised": raised, "cpu_s": cpu_s, "stained": stained}
         return head, (output,)
 
@@ -312,9 +328,17 @@ class _Trials:
         tracer = tracer_of(str(self._root / self._path), lines)
         output = toolfile.call(tool, case.args, _OUTPUT_MAX, lambda: sys.settrace(tracer) if trace else None)
         sys.settrace(None)
+        return self._score(case, output), output
+
+    def _of_program(self, case: _Case, wall_s: float) -> tuple[float, bytes]:
+        held = BundleFiles(self._root, self._files)
+        output = programs.call(held, self._path, case.args, _OUTPUT_MAX, wall_s)
+        return self._score(case, output), output
+
+    def _score(self, case: _Case, output: bytes) -> float:
         answer = json.loads(output)
         passed = sum(not self._why(check, answer, case.folder) for check in case.checks)
-        return (passed / len(case.checks) if case.checks else 1.0), output
+        return passed / len(case.checks) if case.checks else 1.0
 
     def _why(self, check: checks.Spec, answer: Any, folder: Path) -> str:
         if isinstance(check, checks.Python):
@@ -350,9 +374,16 @@ class _Trials:
             _lay_out(case)
 
 
+def _cpu_s() -> float:
+    """Of this process and of what it has started and waited for."""
+    used = os.times()
+    return time.process_time() + used.children_user + used.children_system
+
+
 def _writes(source: str, path: str) -> bool:
     try:
-        return "write" in toolfile.declared(source, path).effects
+        says = programs.declared if programs.is_program(path) else toolfile.declared
+        return "write" in says(source, path).effects
     except Failed:
         return True
 

@@ -65,7 +65,7 @@ def patterns(site: EditSite) -> Iterator[CodeEdit]:
     if written is None or "\n" in site.text(node):
         return
     prefix, quote, body = written.groups()
-    for text in (*_variants(body), *_with_signs(body, site.facts.given.signs)):
+    for text in (*variants(body), *with_signs(body, site.facts.given.signs)):
         yield site.edit(f"{prefix}{quote}{text}{quote}", "pattern", 1.0)
 
 
@@ -87,7 +87,8 @@ def _is_pattern(site: EditSite, value: str) -> bool:
     return bool(re.search(r"\\[dwsSb]|\(\?|\[\^", value))
 
 
-def _variants(body: str) -> Iterator[str]:
+def variants(body: str) -> Iterator[str]:
+    """The pattern with one quantifier, class or anchor changed."""
     for match in re.finditer(r"(?<!\\)\.([*+])\??(\)?)(\\?[^\w\s\\()\[\]])", body):
         sign, closing, stop = match.groups()
         yield f"{body[: match.start()]}[^{stop}]{sign}{closing}{stop}{body[match.end() :]}"
@@ -107,7 +108,7 @@ def _variants(body: str) -> Iterator[str]:
         yield f"{repeated.group(1)}(?:{repeated.group(2)})+{body[repeated.end() :]}"
 
 
-def _with_signs(body: str, signs: str) -> Iterator[str]:
+def with_signs(body: str, signs: str) -> Iterator[str]:
     """A class of characters with one more sign, which failing calls were given."""
     for match in re.finditer(r"(?<!\\)\[(?!\^)([^\]]*)\]", body):
         for sign in signs:
