@@ -38,7 +38,7 @@ from agentos.daemon.run.trial_pool import TrialPool
 from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
-from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode
+from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode, ResourceId
 from agentos.errors import AgentOSError, HostAway, ModelAway, ModelMissing, Unavailable
 from agentos.evolver import cycle
 from agentos.evolver.dependencies import Dependencies
@@ -49,14 +49,14 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
 from agentos.models.redaction import redactor_of
-from agentos.ports import Adviser, Durable, Proposer, Sandbox
+from agentos.ports import Adviser, Durable, Executor, Proposer, Sandbox
 from agentos.proposers.lesson import LessonProposer
 from agentos.proposers.model import ModelProposer
 from agentos.proposers.pin import PinProposer
 from agentos.proposers.rule import RuleProposer
 from agentos.proposers.skill import SkillProposer
 from agentos.registry.store import Registry
-from agentos.sandboxes.choice import Choice
+from agentos.sandboxes.choice import Choice, PlacesHere
 from agentos.settings import Settings
 from agentos.trajectories.sending import Sender
 
@@ -356,8 +356,16 @@ def service(
         heads = Heads(settings.audit_heads, lambda why: log.warning("audit heads", why=why))
         told = sender.send if sender else None
         rules = parts.policy.propose
-        beside = executors_beside(registry, ledger.blobs, sandbox, serving, workers.places)
-        benches = BoxBenches(registry, sandbox)
+        plain_beside = executors_beside(registry, ledger.blobs, sandbox, serving, workers.places)
+
+        def checked(made: Executor, *, every: bool = False) -> Executor:
+            share = settings.workers.spot_checks
+            return SpotCheckedExecutor(made, workers.trust, share, every) if workers.trust else made
+
+        def beside(files: Mapping[str, bytes], without: frozenset[ResourceId]) -> Executor:
+            return checked(plain_beside(files, without), every=True)
+
+        benches = BoxBenches(registry, workers.places, workers.trust, settings.workers.spot_checks)
         runs = RunBenches(registry, ledger.task, beside, settings.parallel)
 
         def proposers(adviser: Adviser | None) -> Mapping[Layer, tuple[Proposer, ...]]:
@@ -373,9 +381,7 @@ def service(
 
         parts = replace(
             parts,
-            executor=SpotCheckedExecutor(executor, workers.trust, settings.workers.spot_checks)
-            if workers.trust
-            else executor,
+            executor=checked(executor),
             executor_with=beside,
             image_of=sandbox.image_of,
             distrusted=workers.trust.of if workers.trust else lambda host: "",
@@ -385,7 +391,7 @@ def service(
             reviewer=served.reviewer(parts.policy.review.model, rules.model),
             load=lambda files, tools: load_tools(sandbox, with_wheels(registry, files), tools)[1],
             migrate=partial(migrate_memories, sandbox),
-            benches=benches,
+            benches=BoxBenches(registry, PlacesHere(sandbox)),  # what these find decides
         )
         breaker = Breaker(lambda: probe(home, ledger, registry, sandbox))
         # not on the trials' threads: they may be busy for long

@@ -10,7 +10,7 @@ import pytest
 
 from agentos.daemon.control.workers import Trust
 from agentos.daemon.run.spot_checks import SpotCheckedExecutor
-from agentos.domain import Result, Snapshot, Step, Task
+from agentos.domain import Mode, Result, Snapshot, Step, Task
 from agentos.errors import HostAway, HostLost
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
@@ -114,6 +114,18 @@ def test_only_so_many_trials_are_made_again(
     hosts = Hosts(("liar", ""), {"liar": steady("x"), "": steady("y")})
     check(hosts, trust, make_task, plan, share)
     assert hosts.asked == ["liar"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "every"), [(Plan(mode=Mode.REPLAY), False), (Plan(), True)], ids=["last look", "probe beside"]
+)
+def test_what_a_promotion_waits_for_is_made_again_too(
+    trust: Trust, make_task: Any, plan: Plan, every: bool
+) -> None:
+    hosts = Hosts(("liar", ""), {"liar": steady("x"), "": steady("y")})
+    with pytest.raises(HostLost):
+        SpotCheckedExecutor(hosts, trust, 1.0, every).execute(make_task("double"), SNAPSHOT, "p", plan=plan)
+    assert trust.of("liar")
 
 
 def test_the_share_is_kept_and_cannot_be_foreseen(trust: Trust, ledger: Ledger, make_task: Any) -> None:

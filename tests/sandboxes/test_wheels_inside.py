@@ -21,6 +21,7 @@ from agentos.proposers.repair.reading.foresight import FACTORS, foresight_of
 from agentos.proposers.repair.source import CodeEdit, Program, Splice
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.choice import PlacesHere
 from agentos.sandboxes.docker.sandbox import Docker
 from agentos.shipped import seed_files
 from tests.registry.wheelshop import Shop, needy, open_shop
@@ -129,7 +130,7 @@ def test_tools_with_wheels_are_loaded_and_searched(
     assert cards[0].dependencies == ["greeting>=1"]
     wanted = Check("equals", {"value": "Hello, Ada!", "path": "text"})
     case = Case("task-1", Call("greet", {"name": "Ada"}), {}, (wanted,))
-    bench = BoxBenches(registry, real).bench(registry.stable(), GREET, [case, case], 2.0)
+    bench = BoxBenches(registry, PlacesHere(real)).bench(registry.stable(), GREET, [case, case], 2.0)
     try:
         for _ in range(2):
             assert bench.try_source(needy("greeting").decode()).passed == (True, True)
@@ -226,7 +227,9 @@ def test_the_real_box_says_what_edits_make_of_the_values_of_a_call(
     assert behind
     put(registry, "greet", source.encode())
     case = Case("t", Call("greet", {"name": "ada"}), {}, (Check("equals", {"value": {"text": "ADA"}}),))
-    with closing(BoxBenches(registry, real).bench(registry.stable(), GREET, [case], 5.0)) as bench:
+    with closing(
+        BoxBenches(registry, PlacesHere(real)).bench(registry.stable(), GREET, [case], 5.0)
+    ) as bench:
         program, output = Program(source), bench.try_source(source).outputs[0]
         seeing = foresight_of([(case, output)], [], program, bench.try_source)
         start = source.index("input.name\n")

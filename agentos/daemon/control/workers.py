@@ -96,9 +96,10 @@ class WorkerHost:
 class Trust:
     """Which workers gave other answers than others did. Kept in the ledger, by name: that name is not trusted again."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, searches: Path | None = None) -> None:
+        """``searches``: the folder with what searches have noted, which one that is not believed may have told them."""
         self.salt = secrets.token_bytes(16)
-        self._ledger = ledger
+        self._ledger, self._searches = ledger, searches
         self._lock = threading.Lock()
         self._known: dict[str, str] = dict(ledger.get_kv(DISTRUSTED, {}) or {})
 
@@ -106,13 +107,19 @@ class Trust:
         """Why the worker gets no work and its trials count for nothing, "" where they do."""
         return self._known.get(name, "")
 
+    def is_chosen(self, share: float) -> bool:
+        """Whether an answer to a search is among the share that is asked for again; nobody can foresee it."""
+        return secrets.randbelow(1 << 32) < share * (1 << 32)
+
     def distrust(self, name: str, why: str) -> None:
-        """From now on; on record, with the evolutions that it measured some of."""
+        """From now on; on record, with the evolutions that it measured some of. Searches forget what they have noted."""
         with self._lock:
             if name in self._known:
                 return
             self._known = {**self._known, name: why}
             self._ledger.set_kv(DISTRUSTED, self._known)
+        for noted in self._searches.iterdir() if self._searches and self._searches.is_dir() else ():
+            noted.unlink(missing_ok=True)
         measured = sorted({trial.evolution_id for trial in self._ledger.find(Trial, host=name)})
         self._ledger.note("worker.distrusted", name, {"why": why, "evolutions": [*measured]})
 
@@ -200,7 +207,7 @@ def workers_of(
         if error.name is not None and error.name.startswith("agentos"):
             raise
         raise UserError(missing_extra("workers", "`workers.listen`")) from None
-    trust = Trust(ledger)
+    trust = Trust(ledger, home.searches)
 
     def why_not(admission: Admission, hello: Hello) -> str:
         return trust.of(admission.name) or unwanted(choice, hello.sandbox, hello.image)

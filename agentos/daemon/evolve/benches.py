@@ -3,12 +3,15 @@ migration of memories."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Protocol
 
 from agentos.daemon.job.bundle import Tools, with_wheels
 from agentos.daemon.job.job_protocol import Exchange
-from agentos.domain import Limits, Snapshot
-from agentos.errors import BoxDied, Unavailable
+from agentos.domain import Json, Limits, Snapshot
+from agentos.errors import BoxDied, HostAway, HostLost, Unavailable
 from agentos.evolver.memory import MigrationResult
 from agentos.messages import (
     FaultFrame,
@@ -23,7 +26,7 @@ from agentos.messages import (
     TrySource,
 )
 from agentos.plugins.checks import sent
-from agentos.ports import Bench, BenchResult, Box, Case, Sandbox
+from agentos.ports import Bench, BenchResult, Case, Placement, Places, Sandbox
 from agentos.resources import tool_path
 
 _SEARCH = Limits(wall_s=900.0, memory_mb=768, workspace_mb=128)
@@ -35,12 +38,34 @@ _START_S = 30.0
 _SLACK_S = 5.0  # beyond what the cases may take: the box watches each case itself
 
 
-class BoxBenches:
-    """Implements ``ports.Benches``."""
+class SearchTrust(Protocol):
+    """Which workers are believed; see ``daemon.control.workers.Trust``."""
 
-    def __init__(self, registry: Tools, sandbox: Sandbox) -> None:
+    def of(self, name: str) -> str:
+        """Why the worker is not, "" where it is."""
+        ...
+
+    def distrust(self, name: str, why: str) -> None:
+        """From now on it is not."""
+        ...
+
+    def is_chosen(self, share: float) -> bool:
+        """Whether this answer is among the share that is asked for again."""
+        ...
+
+
+class BoxBenches:
+    """Implements ``ports.Benches``, each bench on the host with the least to do.
+
+    With ``trust``, ``share`` of what workers answer is asked for again elsewhere: by a lie a search could lose the edit that it
+    looks for, or one that would do as well. What it proposes is held against trials all the same.
+    """
+
+    def __init__(
+        self, registry: Tools, places: Places, trust: SearchTrust | None = None, share: float = 0.0
+    ) -> None:
         self._registry = registry
-        self._sandbox = sandbox
+        self._places, self._trust, self._share = places, trust, share
 
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
         """See ``ports.Benches``."""
@@ -62,37 +87,49 @@ class BoxBenches:
             timeout_s=timeout_s,
             memory_mb=_SEARCH.memory_mb,
         )
-        inputs = [content for case in cases for content in case.inputs.values()]
-        return _BoxBench(self._sandbox, job, [*files.values(), *inputs])
+        blobs = [*files.values(), *(content for case in cases for content in case.inputs.values())]
+
+        def opened(avoid: frozenset[str]) -> _BoxBench:
+            return _BoxBench(self._places, job, blobs, avoid)
+
+        if self._trust is None:
+            return opened(frozenset())
+        return _CheckedBench(opened, self._trust, self._share)
 
 
 class _BoxBench:
-    """One sandbox at a time; a new one when a source took the last one down."""
+    """One sandbox at a time; a new one when a source took the last one down, or its host is gone."""
 
-    def __init__(self, sandbox: Sandbox, job: SearchJob, blobs: Sequence[bytes]) -> None:
-        self._sandbox = sandbox
-        self._job = job
-        self._blobs = blobs
-        self._box: Box | None = None
-        self._exchange = self._start()
+    def __init__(self, places: Places, job: SearchJob, blobs: Sequence[bytes], avoid: frozenset[str]) -> None:
+        self._places, self._job, self._blobs, self._avoid = places, job, blobs, avoid
+        self._held = ExitStack()
+        self._exchange: Exchange | None = None
+        self.host = ""
+        self._start()
 
     def try_source(
         self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
     ) -> BenchResult:
-        """See ``ports.Bench``."""
+        """See ``ports.Bench``. Raises HostAway where one host after the other was lost under it."""
+        for _ in range(_GONE_MAX - 1):
+            try:
+                return self._tried(source, trace, cases)
+            except HostAway:
+                self.close()
+        return self._tried(source, trace, cases)
+
+    def _tried(self, source: str, trace: bool, cases: Sequence[int] | None) -> BenchResult:
         count = len(self._job.cases) if cases is None else len(cases)
-        if self._box is None:
-            self._exchange = self._start()
-        self._exchange.extend(_SLACK_S + count * (self._job.timeout_s + 0.5))
+        exchange = self._exchange or self._start()
+        most_s = _SLACK_S + count * (self._job.timeout_s + 0.5)
+        exchange.extend(most_s)
         try:
-            self._exchange.send(
-                TrySource(source=source, trace=trace, cases=None if cases is None else list(cases))
-            )
-            answer, _ = self._exchange.receive({"tried": TriedFrame})
+            exchange.send(TrySource(source=source, trace=trace, cases=None if cases is None else list(cases)))
+            answer, _ = exchange.receive({"tried": TriedFrame})
             if isinstance(answer, TriedFrame) and len(answer.passed) == len(answer.outputs) == count:
                 lines = tuple(tuple(found) for found in answer.lines)
                 passed, scores = tuple(answer.passed), tuple(answer.scores)
-                raised, cpu_s = tuple(answer.raised), max(0.0, answer.cpu_s)
+                raised, cpu_s = tuple(answer.raised), min(max(0.0, answer.cpu_s), most_s)
                 return BenchResult(passed, scores, tuple(answer.outputs), lines, raised, cpu_s)
             said = answer.fault.message if isinstance(answer, FaultFrame) else "it left cases out"
         except BoxDied as error:
@@ -103,23 +140,85 @@ class _BoxBench:
 
     def close(self) -> None:
         """See ``ports.Bench``."""
-        box, self._box = self._box, None
-        if box is not None:
-            box.close()
+        self._exchange = None
+        self._held.close()
 
     def _start(self) -> Exchange:
-        self._box = self._sandbox.open(_SEARCH, light=True)
-        exchange = Exchange(self._box, _START_S)
-        try:
+        for _ in range(_GONE_MAX - 1):
+            with contextlib.suppress(HostAway):
+                return self._started()
+        return self._started()
+
+    def _started(self) -> Exchange:
+        memory_mb = _SEARCH.memory_mb + _SEARCH.workspace_mb
+        with ExitStack() as held:
+            place = held.enter_context(self._places.place(Placement(memory_mb=memory_mb, avoid=self._avoid)))
+            box = place.sandbox.open(_SEARCH, light=True, run="a search")
+            held.callback(box.close)
+            exchange = Exchange(box, _START_S)
             exchange.send(self._job, self._blobs)
             answer, _ = exchange.receive({"ready": Ready})
-        except BoxDied:
-            self.close()
-            raise
-        if isinstance(answer, FaultFrame):
-            self.close()
-            raise Unavailable(f"the search could not begin: {answer.fault.message}")
+            if isinstance(answer, FaultFrame):
+                raise Unavailable(f"the search could not begin: {answer.fault.message}")
+            self._held, self._exchange, self.host = held.pop_all(), exchange, place.host
         return exchange
+
+
+class _CheckedBench:
+    """Some of what a worker answers is asked for again elsewhere; of one that is not believed nothing is taken."""
+
+    def __init__(
+        self, opened: Callable[[frozenset[str]], _BoxBench], trust: SearchTrust, share: float
+    ) -> None:
+        self._opened, self._trust, self._share = opened, trust, share
+        self._bench = opened(frozenset())
+
+    def try_source(
+        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+    ) -> BenchResult:
+        """See ``ports.Bench``. Raises HostLost where its worker is not believed: the search begins anew then."""
+        bench = self._bench
+        found = bench.try_source(source, trace=trace, cases=cases)
+        host = bench.host
+        if host and self._trust.is_chosen(self._share) and not any(map(_says_nothing, found.outputs)):
+            with contextlib.suppress(HostAway):  # nobody else is there to ask
+                self._ask_again(found.passed, host, source, cases)
+        if why := self._trust.of(host) if host else "":
+            raise HostLost(f"the worker {host} is distrusted: {why}")
+        return found
+
+    def close(self) -> None:
+        """See ``ports.Bench``."""
+        self._bench.close()
+
+    def _ask_again(self, said: tuple[bool, ...], host: str, source: str, cases: Sequence[int] | None) -> None:
+        """Distrust whoever stands alone against two. A tool that does not do alike twice on one host blames nobody."""
+
+        def elsewhere(avoid: frozenset[str]) -> tuple[tuple[bool, ...], str]:
+            with contextlib.closing(self._opened(avoid)) as bench:
+                found = bench.try_source(source, cases=cases)
+                if any(map(_says_nothing, found.outputs)):
+                    raise HostAway("it says nothing")
+                return found.passed, bench.host
+
+        other, believed = elsewhere(frozenset({host}))
+        if other == said or self._bench.try_source(source, cases=cases).passed != said:
+            return
+        third, _ = elsewhere(frozenset({host, believed} - {""}))
+        if third == said and believed:
+            host, believed = believed, host
+        elif third != other:
+            return
+        self._trust.distrust(
+            host,
+            f"in a search it says of the same source on the same calls other than {believed or 'this machine'} does, twice or "
+            f"with another: revoke its token (`agentos token revoke {host}`), and look at the host",
+        )
+
+
+def _says_nothing(output: Json) -> bool:
+    """How long something takes, and that a box is gone, is the host's matter."""
+    return isinstance(output, Mapping) and output.get("error") in ("timeout", "died")
 
 
 def load_tools(

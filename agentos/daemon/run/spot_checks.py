@@ -13,7 +13,7 @@ from hashlib import sha256
 import structlog
 
 from agentos.daemon.control.workers import Trust
-from agentos.domain import Result, Snapshot, Step, Task
+from agentos.domain import Mode, Result, Snapshot, Step, Task
 from agentos.errors import HostAway, HostLost
 from agentos.evolver.history.recordings import asks
 from agentos.ports import Attempt, Executor, Plan
@@ -27,11 +27,15 @@ log = structlog.get_logger("agentos.workers")
 
 @dataclass(frozen=True, slots=True)
 class SpotCheckedExecutor:
-    """Implements ``ports.Executor``: ``share`` of the trials that ``inner`` made on workers are made again elsewhere."""
+    """Implements ``ports.Executor``: ``share`` of the trials that ``inner`` made on workers are made again elsewhere.
+
+    Trials are what an evolution asks for, what is served from a record, and with ``every`` all else.
+    """
 
     inner: Executor
     trust: Trust
     share: float
+    every: bool = False
 
     def execute(
         self,
@@ -43,7 +47,9 @@ class SpotCheckedExecutor:
     ) -> Attempt:
         """See ``ports.Executor``. Raises HostLost where it shows that the worker gives other answers than others."""
         done = self.inner.execute(task, snapshot, run_id, on_step, plan)
-        if plan is None or not plan.evolution_id or not done.host or not self._is_chosen(run_id):
+        plan = plan or Plan()
+        is_trial = self.every or plan.evolution_id or plan.mode is Mode.REPLAY
+        if not is_trial or not done.host or not self._is_chosen(run_id):
             return done
         if done.outcome.result in _SAYS_NOTHING or asks(done.steps):
             return done
