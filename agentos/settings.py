@@ -211,6 +211,16 @@ class WorkerSettings(_Table):
         return host.strip("[]"), int(port)
 
 
+class KubernetesSettings(_Table):
+    """The cluster that pods are made in where ``sandbox = "kubernetes"``; docs/use/kubernetes.md."""
+
+    context: str = Field("", max_length=300)
+    namespace: str = Field("agentos-boxes", pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
+    image: str = Field("", max_length=500, pattern=r"^([^\s]+)?$")
+    seccomp: str = Field("agentos/box.json", max_length=300, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*$")
+    apparmor: str = Field("", max_length=300, pattern=r"^([^\s]+)?$")
+
+
 class Settings(_Table):
     """Every setting with its default. ``docs/use/operating.md`` explains each."""
 
@@ -243,6 +253,7 @@ class Settings(_Table):
     registry: RegistrySettings = RegistrySettings.model_validate({})
     supervisor: SupervisorSettings = SupervisorSettings.model_validate({})
     workers: WorkerSettings = WorkerSettings.model_validate({})
+    kubernetes: KubernetesSettings = KubernetesSettings.model_validate({})
 
 
 _TABLES: dict[str, type[BaseModel]] = {
@@ -254,6 +265,7 @@ _TABLES: dict[str, type[BaseModel]] = {
     "registry": RegistrySettings,
     "supervisor": SupervisorSettings,
     "workers": WorkerSettings,
+    "kubernetes": KubernetesSettings,
 }
 
 
@@ -379,7 +391,7 @@ def first_settings(run_uid: int | None) -> str:
 # Settings of this agentos home. Each can also be given as a variable: AGENTOS_PARALLEL=4.
 # docs/use/operating.md explains them. The daemon reads this file when it starts; models and providers always.
 
-# sandbox = "auto"        # or "bubblewrap", "docker": that one for everything
+# sandbox = "auto"        # or "bubblewrap", "docker", "kubernetes": that one for everything
 {uid}        # as root only: the user id that tasks run as; no account may have it
 # skills = ["~/my-skills"]  # watched beside the folder skills/ of this home
 # parallel = 4             # tasks at a time; default: the number of cores
@@ -474,4 +486,12 @@ def first_settings(run_uid: int | None) -> str:
 # here = 4                 # runs at a time that get their boxes on this machine; default: as `parallel`; 0: none
 # lost_s = 10.0            # without a word, after which a worker is given up
 # spot_checks = 0.05       # share of the trials on workers that are run again on another host
+
+## The cluster of sandbox = "kubernetes" (docs/use/kubernetes.md); the kubeconfig is that of kubectl.
+# [kubernetes]
+# context = ""             # of the kubeconfig; "": its current one, or the cluster that the daemon itself runs in
+# namespace = "agentos-boxes"
+# image = ""               # registry.example.org/agentos-sandbox:1f2e…, pushed there after `agentos sandbox build`
+# seccomp = "agentos/box.json"  # that profile on the nodes, which `agentos sandbox profile` prints
+# apparmor = ""            # a profile on the nodes that allows mounts, where they have AppArmor
 """

@@ -66,7 +66,7 @@ KINDS: Mapping[str, PluginKind] = {
         PluginKind(
             "sandboxes",
             "makes boxes",
-            ("bubblewrap", "docker"),
+            ("bubblewrap", "docker", "kubernetes"),
             ("open", "start", "examine", "close"),
             makes=True,
         ),

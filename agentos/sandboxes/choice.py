@@ -55,17 +55,24 @@ def _docker(home: Path, _run_uid: int | None) -> StartableSandbox:
     return Docker(home)
 
 
-# Every sandbox that ships, the one that ``auto`` tries first in front; a plug-in's is used where it is named.
+def _kubernetes(home: Path, _run_uid: int | None) -> StartableSandbox:
+    from agentos.sandboxes.kubernetes.sandbox import Kubernetes
+
+    return Kubernetes(home)
+
+
+# Those that ``auto`` tries, the first in front. Any other is used where it is named: a cluster is nobody's fallback.
 SANDBOXES: Mapping[str, Callable[[Path, int | None], StartableSandbox]] = {
     "bubblewrap": Bubblewrap,
     "docker": _docker,
 }
+_NAMED = {**SANDBOXES, "kubernetes": _kubernetes}
 
 
 def made(name: str, home: Path, run_uid: int | None) -> StartableSandbox:
     """The sandbox of that name, not yet started. Raises Unavailable."""
-    if name in SANDBOXES:
-        return SANDBOXES[name](home, run_uid)
+    if name in _NAMED:
+        return _NAMED[name](home, run_uid)
     try:
         return InstalledSandbox(registry.named("sandboxes", name), home, run_uid)
     except UserError as error:

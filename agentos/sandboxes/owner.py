@@ -66,6 +66,7 @@ def _started(pid: int) -> int:
 
 BOXES = Path("run", "boxes")  # below a home: socket directories of new containers, and their notes
 GROUPS = Path("run", "groups")  # notes on control groups
+PODS = Path("run", "kubernetes.id")  # what the pods of a home are labelled with, once there was one
 
 _NOTE = ".note"
 _TOKEN = re.compile(r"[0-9a-f]{32}")
@@ -76,14 +77,15 @@ _STRANGE = re.compile(r"[^A-Za-z0-9-]")
 class Leftover:
     """One orphan, with what tells it from others: a pid, a directory or the engine's id for it.
 
-    ``kind`` is ``process``, ``cgroup``, ``container``, ``directory`` or ``note``. ``runs`` are those that it
-    was made for, as far as that was known.
+    ``kind`` is ``process``, ``cgroup``, ``container``, ``pod``, ``directory`` or ``note``. ``runs`` are those that it
+    was made for, as far as that was known; ``home`` has the settings that tell of a pod's cluster.
     """
 
     kind: str
     what: str
     owner: str
     runs: tuple[str, ...] = ()
+    home: str = ""
 
     def __str__(self) -> str:
         return f"{self.what} (of {', '.join(self.runs)})" if self.runs else self.what

@@ -17,7 +17,7 @@ from pathlib import Path
 from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups
 from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
-from agentos.sandboxes.owner import BOXES, GROUPS, Leftover, Owner, home_id, orphaned, runs_of
+from agentos.sandboxes.owner import BOXES, GROUPS, PODS, Leftover, Owner, home_id, orphaned, runs_of
 
 
 def leftovers(home: Path) -> list[Leftover]:
@@ -28,6 +28,11 @@ def leftovers(home: Path) -> list[Leftover]:
             from agentos.sandboxes.docker import engine as docker_reaper
 
             found += docker_reaper.leftovers(home)
+    if (home / PODS).is_file():
+        with contextlib.suppress(Unavailable):  # the cluster is away, or the extra was removed
+            from agentos.sandboxes.kubernetes import sandbox as pods
+
+            found += pods.leftovers(home)
     return found
 
 
@@ -35,12 +40,17 @@ def reap(found: Iterable[Leftover]) -> list[Leftover]:
     """Remove them, processes first; those that would not go."""
     ordered = sorted(found, key=lambda leftover: leftover.kind != "process")
     mine = [leftover for leftover in ordered if leftover.kind in ("process", "cgroup", "note")]
-    others = [leftover for leftover in ordered if leftover not in mine]
+    pods_left = [leftover for leftover in ordered if leftover.kind == "pod"]
+    others = [leftover for leftover in ordered if leftover not in (*mine, *pods_left)]
     left = [leftover for leftover in mine if not _remove(leftover)]
     if others:
         from agentos.sandboxes.docker import engine as docker_reaper
 
         left += docker_reaper.reap(others)
+    if pods_left:
+        from agentos.sandboxes.kubernetes import sandbox as pods
+
+        left += pods.reap(pods_left)
     return left
 
 

@@ -7,15 +7,18 @@ hello with the token it was given, and waits. When the kernel hands the box over
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import hashlib
 import importlib
 import json
 import os
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
-from agentos.wire import Channel, WireClosed
+from agentos.wire import Channel, WireClosed, WireLate
 from agentos.worker import template
 
 
@@ -28,10 +31,28 @@ def main(place: str) -> None:
     if len(pipes) != 2:
         return  # the kernel has lost interest
     reader, writer = template.keep(pipes)
-    try:
+    with contextlib.suppress(WireClosed):
         _serve(Channel((reader, writer)), start)
-    except WireClosed:
-        return
+
+
+def main_of_pod() -> None:
+    """As ``main`` where no descriptor can be handed in: the channel is standard input and output.
+
+    The first frame is what ``start.json`` holds there.
+    """
+    reader, writer = template.keep([os.dup(0), os.dup(1)])
+    channel = Channel((reader, writer))
+    with contextlib.suppress(WireClosed, WireLate):
+        _serve(channel, channel.receive(deadline=time.monotonic() + template.GO_S).head)
+
+
+def _digest() -> str:
+    """Of the modules that are here: an image that came from elsewhere may be of another version."""
+    place = Path(__file__).parent.parent.parent
+    total = hashlib.sha256()
+    for path in sorted(place.glob("agentos/**/*.py"), key=str):
+        total.update(f"{path.relative_to(place)}\0".encode() + path.read_bytes())
+    return total.hexdigest()
 
 
 def _serve(channel: Channel, start: dict[str, Any]) -> None:
@@ -42,9 +63,11 @@ def _serve(channel: Channel, start: dict[str, Any]) -> None:
         gc.collect()
         gc.freeze()  # what was imported stays; collections during the job need not look at it
         gc.enable()
-        channel.send({"hello": start["token"]})
+        channel.send({"hello": start["token"], "worker": _digest()})
         channel.receive()  # the hand-over; the job comes after the answer
         os.environ.pop("HOSTNAME", None)  # the engine's, not ours
+        if "tmpfs" in start["request"]:
+            template.leave_the_pod(start["request"])
         template.lock_in(start["request"], bytes.fromhex(start["seccomp"]))
         channel.send({"locked": os.getpid()})
     except (OSError, ImportError) as error:

@@ -40,11 +40,12 @@ _LIBC.mount.argtypes = [*[ctypes.c_char_p] * 3, ctypes.c_ulong, ctypes.c_char_p]
 
 # include/uapi/linux/sched.h: user, mount, pid, network, ipc, uts
 _FRESH = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000
-_CGROUP = 0x02000000
+_CGROUP, _NEW_PID = 0x02000000, 0x20000000
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND = 1, 2, 4, 8, 32, 4096
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
+_HIDDEN = ("/dev/pts", "/dev/mqueue", "/sys")  # of a pod: terminals and queues are the machine's, and few
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
@@ -112,6 +113,23 @@ def _become(request: dict[str, Any], doors: list[int], program: bytes) -> None:
     lock_in(request, program)
 
 
+def leave_the_pod(request: dict[str, Any]) -> None:
+    """Every wall that a pod's description has no word for, built from within.
+
+    A network of its own, without a way out; file systems that hold so many files; all that the node's runtime
+    mounted, read-only. The pod's first process stays the box's: a pod has a pid namespace of its own.
+    """
+    _unshare(_FRESH & ~_NEW_PID)
+    _hide_groups()
+    _seal()
+    _mount_places(request)
+    for place in _HIDDEN:
+        if os.path.isdir(place):
+            _mount_one("tmpfs", place, _RDONLY | _NOSUID | _NODEV | _NOEXEC, "size=4k,nr_inodes=1")
+    _loopback()
+    os.chdir("/ws")
+
+
 def lock_in(request: dict[str, Any], program: bytes) -> None:
     """The walls that a process builds around itself, wherever it runs."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -143,9 +161,9 @@ def _check(result: int, what: str) -> None:
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
-def _unshare() -> None:
+def _unshare(kinds: int = _FRESH) -> None:
     uid, gid = os.getuid(), os.getgid()
-    _check(_LIBC.unshare(_FRESH), "unshare")
+    _check(_LIBC.unshare(kinds), "unshare")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
@@ -156,15 +174,25 @@ def _hide_groups() -> None:
     _check(_LIBC.unshare(_CGROUP), "unshare cgroup")
 
 
+def _seal() -> None:
+    """What is mounted so far takes no more writing, and no setuid; what else it is refused, it stays refused."""
+    with open("/proc/self/mountinfo") as file:
+        mounts = [line.split() for line in file]
+    for fields in mounts:
+        options = fields[5].split(",")
+        flags = _REMOUNT | _BIND | _RDONLY | _NOSUID
+        flags |= sum(flag for name, flag in (("nodev", _NODEV), ("noexec", _NOEXEC)) if name in options)
+        place = fields[4].encode().decode("unicode_escape")  # \\040 for a space
+        _check(_LIBC.mount(None, place.encode("latin-1"), None, flags, None), f"mount {place} read-only")
+
+
 def _mount(request: dict[str, Any]) -> None:
     """Fresh file systems over every place that is not read-only already, and a fresh /proc.
 
     All of /proc is read-only: where the kernel lets a namespace's own user write below
     /proc/sys, a handler could be planted that runs outside (core_pattern).
     """
-    for path, size_kb in request["tmpfs"].items():
-        options = f"size={size_kb}k,nr_inodes={request['inodes']},mode=0700"
-        _mount_one("tmpfs", path, _NOSUID | _NODEV, options)
+    _mount_places(request)
     # no terminals: the machine has few for all
     _mount_one("tmpfs", "/dev/pts", _RDONLY | _NOSUID | _NODEV | _NOEXEC, "size=4k,nr_inodes=1")
     _mount_one("proc", "/proc", _NOSUID | _NODEV | _NOEXEC, None)
@@ -173,11 +201,22 @@ def _mount(request: dict[str, Any]) -> None:
             file.write(value)
     flags = _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC
     _check(_LIBC.mount(None, b"/proc", None, flags, None), "mount /proc read-only")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:  # loopback, for this box alone
+    _loopback()
+    os.chdir("/ws")
+
+
+def _mount_places(request: dict[str, Any]) -> None:
+    for path, size_kb in request["tmpfs"].items():
+        options = f"size={size_kb}k,nr_inodes={request['inodes']},mode=0700"
+        _mount_one("tmpfs", path, _NOSUID | _NODEV, options)
+
+
+def _loopback() -> None:
+    """Up, for this box alone."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         query = struct.pack("16sH14x", b"lo", 0)
         (flags,) = struct.unpack_from("16xH", fcntl.ioctl(sock, _SIOCGIFFLAGS, query))
         fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | _IFF_UP))
-    os.chdir("/ws")
 
 
 def _mount_one(kind: str, path: str, flags: int, options: str | None) -> None:

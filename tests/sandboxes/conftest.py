@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import io
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +21,10 @@ from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import build_from_host
 from agentos.sandboxes.docker.sandbox import Docker
+from agentos.sandboxes.kubernetes.sandbox import Kubernetes, node_profile
+from agentos.sandboxes.plainfiles import write_tar
+from agentos.settings import KubernetesSettings
+from tests.sandboxes.fake_cluster import FakeCluster, fake_cluster
 
 Make = Callable[..., Bubblewrap]
 
@@ -29,6 +35,12 @@ WALLS = {
     "cgroup-names": "template._hide_groups = lambda: None",
     "rlimits": "template._limit = lambda request: None",
     "cgroups": "",
+}
+# The same of a pod, which is a container with a network and the node's mounts before the worker sees to it.
+POD_WALLS = {
+    "seccomp": WALLS["seccomp"],
+    "namespaces": "template.leave_the_pod = lambda request: None",
+    "sealing": "template._seal = lambda: None",
 }
 
 
@@ -153,21 +165,78 @@ def docker_sandbox(make_docker: Callable[..., Docker]) -> Iterator[Docker]:
         yield made
 
 
+@pytest.fixture(scope="session")
+def pod_image(tmp_path_factory: pytest.TempPathFactory, docker_image: str, inside: Path) -> str:
+    """The image with the programs of the tests beside the worker, and with guests that lack a wall."""
+    files = {f"inside/{path.name}": path.read_bytes() for path in inside.glob("*.py")}
+    for wall in ("seccomp", "namespaces", "sealing"):
+        text = f"from agentos.worker import template\nfrom guest import serve\n{POD_WALLS[wall]}\n"
+        files[f"inside/guest_without_{wall}.py"] = text.encode()
+        files[f"inside/selfcheck_without_{wall}.py"] = text.replace(
+            "guest ", "agentos.worker.selfcheck "
+        ).encode()
+    files["Dockerfile"] = f"FROM {docker_image}\nCOPY inside /opt/agentos\n".encode()
+    name = f"agentos-sandbox-tests:{hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]}"
+    with (tmp_path_factory.getbasetemp().parent / "image.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        engine = DockerEngine()
+        try:
+            if not engine.api.images(name):
+                context = io.BytesIO(write_tar(files))
+                list(engine.api.build(fileobj=context, custom_context=True, tag=name, rm=True, decode=True))
+        finally:
+            engine.close()
+    return name
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCluster]:
+    """With one node, which has the profile that pods name."""
+    with fake_cluster(tmp_path_factory.mktemp("cluster"), {"agentos/box.json": node_profile()}) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def make_pods(
+    tmp_path_factory: pytest.TempPathFactory, cluster: FakeCluster, pod_image: str
+) -> Iterator[Callable[..., Kubernetes]]:
+    """A sandbox of the test's own."""
+
+    def make(home: Path | None = None, entry: str = "guest:serve", **fields: Any) -> Kubernetes:
+        timeout_s = fields.pop("timeout_s", 10.0)
+        settings = KubernetesSettings.model_validate({"image": pod_image} | fields)
+        home = home or tmp_path_factory.mktemp("home")
+        return Kubernetes(home, settings=settings, entry=entry, timeout_s=timeout_s)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(cluster.kubeconfig()))
+        yield make
+
+
+@pytest.fixture(scope="session")
+def pods_sandbox(make_pods: Callable[..., Kubernetes]) -> Iterator[Kubernetes]:
+    """Probed and open."""
+    with make_pods() as made:
+        made.start()
+        yield made
+
+
 @pytest.fixture(
     scope="session",
     params=[
         pytest.param("sandbox", marks=pytest.mark.sandbox, id="bubblewrap"),
         pytest.param("docker_sandbox", marks=pytest.mark.docker, id="docker"),
+        pytest.param("pods_sandbox", marks=pytest.mark.docker, id="kubernetes"),
     ],
 )
-def each_sandbox(request: pytest.FixtureRequest) -> Bubblewrap | Docker:
+def each_sandbox(request: pytest.FixtureRequest) -> Bubblewrap | Docker | Kubernetes:
     """The same programs in every sandbox there is."""
-    made: Bubblewrap | Docker = request.getfixturevalue(request.param)
+    made: Bubblewrap | Docker | Kubernetes = request.getfixturevalue(request.param)
     return made
 
 
 @pytest.fixture
-def box(each_sandbox: Bubblewrap | Docker, small: Limits) -> Iterator[WorkerBox]:
+def box(each_sandbox: Bubblewrap | Docker | Kubernetes, small: Limits) -> Iterator[WorkerBox]:
     with each_sandbox.open(small) as made:
         yield made
 

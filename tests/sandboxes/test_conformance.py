@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.conformance import CHECKS, check
 from agentos.sandboxes.docker.sandbox import Docker
+from agentos.sandboxes.kubernetes.sandbox import ENTRY, Kubernetes
 from agentos.testing import FakeSandbox
 
 
@@ -24,6 +26,14 @@ def test_bubblewrap_conforms(tmp_path: Path, run_uid: int | None) -> None:
 def test_docker_conforms(tmp_path: Path, docker_image: str) -> None:
     with Docker(tmp_path, image=docker_image) as sandbox:
         assert [claim for claim in check(sandbox) if not claim.held] == []
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_kubernetes_conforms(make_pods: Callable[..., Kubernetes]) -> None:
+    """But for what a cluster does not count."""
+    with make_pods(entry=ENTRY) as sandbox:
+        assert [claim for claim in check(sandbox, grouped=not sandbox.lacks) if not claim.held] == []
 
 
 def test_a_sandbox_that_does_nothing_conforms_in_nothing() -> None:

@@ -62,7 +62,7 @@ class ContainerProfile:
             "Cmd": ["/usr/local/bin/python3", "-I", "-S", "-c", self.boot()],
             "Entrypoint": [],
             "User": "0:0" if "user" in self.weak else USER,
-            "Env": [f"{name}={value}" for name, value in self.environment().items()],
+            "Env": [f"{name}={value}" for name, value in environment(self.path()).items()],
             "Hostname": "sandbox",
             "WorkingDir": "/ws",
             "Labels": dict(labels),
@@ -80,20 +80,6 @@ class ContainerProfile:
     def path(self) -> list[str]:
         """Where modules are found inside."""
         return [KERNEL, SITE, *(EXTRA.format(number) for number in range(len(self.extra)))]
-
-    def environment(self) -> dict[str, str]:
-        """All that the worker and its children see of an environment."""
-        return {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "PYTHONPATH": ":".join(self.path()),  # for programs that a job starts; the worker is isolated
-            "PYTHONHASHSEED": "0",  # equal runs iterate over sets alike
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "HOME": "/tmp",  # noqa: S108 - the box's own
-            "LANG": "C.UTF-8",
-            "TZ": "UTC",
-            "MALLOC_ARENA_MAX": "2",  # threads must not reserve address space that counts as memory
-            "LANGSMITH_TRACING": "false",
-        }
 
     def _host(self, kind: ProfileKind, directory: Path) -> dict[str, Any]:
         extras = self.extras
@@ -140,11 +126,26 @@ class ContainerProfile:
         return ["no-new-privileges:true", f"seccomp={json.dumps(seccomp_profile())}"]
 
 
-def seccomp_profile() -> dict[str, Any]:
-    """The profile in the engine's own form."""
+def environment(path: Iterable[str]) -> dict[str, str]:
+    """All that the worker and its children see of an environment."""
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "PYTHONPATH": ":".join(path),  # for programs that a job starts; the worker is isolated
+        "PYTHONHASHSEED": "0",  # equal runs iterate over sets alike
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": "/tmp",  # noqa: S108 - the box's own
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "MALLOC_ARENA_MAX": "2",  # threads must not reserve address space that counts as memory
+        "LANGSMITH_TRACING": "false",
+    }
+
+
+def seccomp_profile(beside: Iterable[str] = ()) -> dict[str, Any]:
+    """The profile in the engine's own form. ``beside``: calls that whoever builds walls inside needs too."""
     calls = call_list()
     rules = [
-        _rule(sorted(calls.names - set(CONDITIONAL))),
+        _rule(sorted((calls.names - set(CONDITIONAL)) | set(beside))),
         _rule(["clone"], [(0, NEW_NAMESPACE, 0)]),
         {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38},  # the C library falls back
     ]

@@ -13,7 +13,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from websockets.asyncio.connection import Connection
@@ -167,13 +167,21 @@ async def messages(connection: Connection, form: TypeAdapter[M], allowance: Allo
 # --- The bytes of a box -------------------------------------------------------------------------
 
 
-async def bytes_out(descriptor: int, connection: Connection) -> None:
+class ByteLink(Protocol):
+    """What carries the bytes: a connection of its own, or one channel of several on it."""
+
+    async def send(self, data: bytes, /) -> None: ...
+
+    def __aiter__(self) -> AsyncIterator[str | bytes]: ...
+
+
+async def bytes_out(descriptor: int, connection: ByteLink) -> None:
     """What comes out of the descriptor, into the connection, to its end."""
     while data := await _read(descriptor):
         await connection.send(data)
 
 
-async def bytes_in(connection: Connection, descriptor: int) -> None:
+async def bytes_in(connection: ByteLink, descriptor: int) -> None:
     """What comes over the connection, into the descriptor, until it is closed; what nobody reads is dropped.
 
     Raises PeerError for what is no bytes.

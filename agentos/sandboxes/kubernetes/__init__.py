@@ -1,0 +1,1 @@
+"""Boxes as pods of a Kubernetes cluster."""
