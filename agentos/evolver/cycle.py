@@ -56,7 +56,6 @@ from agentos.evolver.select.renaming import bound_to_names
 from agentos.evolver.verdict.fresh import FreshWork, fresh_work, wants_fresh
 from agentos.evolver.verdict.judge import counted, judge, judged_trials
 from agentos.evolver.verdict.overfitting import goes_by_names
-from agentos.evolver.verdict.paired_tests import too_few
 from agentos.evolver.verdict.safety import judged_rates
 from agentos.ports import Durable
 
@@ -158,7 +157,7 @@ def _not_failing(trials: Sequence[Trial], results: Mapping[str, set[bool]]) -> s
 def diagnose_and_curate(parts: CycleContext, evolution_id: str, failing: list[str]) -> list[list[str]]:
     """Evidence, guards, hold-out, which of them vary, and which are held back, as ids; [] ends the evolution.
 
-    It ends when nothing here may be edited, or when what an edit of it does could not be told.
+    It ends when nothing here may be edited.
     """
     evolution = parts.evolution(evolution_id)
     evidence = parts.records.get(Evidence, evolution.evidence_id)
@@ -177,9 +176,6 @@ def diagnose_and_curate(parts: CycleContext, evolution_id: str, failing: list[st
     )
     if _differs(_seemed_steady(parts, evolution)):
         sets = replace(sets, varying=tuple(dict.fromkeys((*sets.varying, *sets.evidence))))
-    if reason := _too_few(parts, sets):
-        parts.move(evolution, EvolutionState.HELD, reason, end=True)
-        return []
     return [list(ids) for ids in (sets.evidence, sets.guards, sets.hold_out, sets.varying, sets.held_back)]
 
 
@@ -192,15 +188,6 @@ def _seemed_steady(parts: CycleContext, evolution: Evolution) -> list[Trial]:
     ]
     bound = bound_to_names(made)
     return [trial for trial in made if not (trial.renamed and trial.task_id in bound)]
-
-
-def _too_few(parts: CycleContext, sets: TaskSets) -> str:
-    """Why no candidate for evidence that varies could be judged, "" if one can: before any is paid for."""
-    if not sets.ids(TrialSet.EVIDENCE, varying=True):
-        return ""
-    needed = parts.policy.judge.min_tasks
-    tasks = len(sets.guards) + len(sets.hold_out)
-    return too_few(tasks, needed) if tasks < needed else ""
 
 
 def propose_candidates(parts: CycleContext, evolution_id: str, sets: TaskSets) -> list[str]:

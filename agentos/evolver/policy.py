@@ -293,9 +293,10 @@ class Probation:
     beside: int = 3  # runs on the base for each live run: more add little
 
 
-EDITION = 3  # of the rules that are code; verdicts of an earlier one are computed again by its rules
+EDITION = 4  # of the rules that are code; verdicts of an earlier one are computed again by its rules
 CHECKED = 2  # since this one: work without checks, and the evidence itself, speak for no promotion
 STOOD = 3  # since this one: what failed on the base guards nothing, and pairs tell what goes by names
+ASKED = 4  # since this one: of what varies a person is asked as well where too few tasks guard
 
 
 @dataclass(frozen=True, slots=True)

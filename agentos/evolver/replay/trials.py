@@ -245,13 +245,11 @@ class SequentialReplay:
 
     def step(self, stage: TrialSet, trials: list[Trial]) -> bool | None:
         """As ``goes_on``, but one round at most; None while the sets up to ``stage`` are undecided."""
-        if not self._choose(stage, trials):
-            return False
+        self._choose(stage, trials)
         found = ruling(trials, self._parts.policy, self._tasks)
         which = found.undecided
         if found.decision is Decision.REJECT or (which and found.exhausted):
             return False
-        # Whether there are tasks enough is known when those that do not vary were tried as well.
         order = COMPARED_SETS
         if which is None or order.index(which) > order.index(stage):
             if stage is not TrialSet.EVIDENCE or not names_undecided(trials, self._parts.policy):
@@ -265,8 +263,8 @@ class SequentialReplay:
         """Rounds of the evidence."""
         return self._made[TrialSet.EVIDENCE]
 
-    def _choose(self, stage: TrialSet, trials: list[Trial]) -> bool:
-        """The tasks that are steady enough; False when too few are left. Guards and hold-out together."""
+    def _choose(self, stage: TrialSet, trials: list[Trial]) -> None:
+        """Leave out the tasks that are not steady enough, of guards and hold-out together."""
         chosen = [stage] if stage is TrialSet.EVIDENCE else [TrialSet.GUARD, TrialSet.HOLD_OUT]
         for which in chosen:
             fresh = [task_id for task_id in self._tasks[which] if task_id not in self._sieved]
@@ -276,13 +274,6 @@ class SequentialReplay:
             self._tasks[which] = tuple(task_id for task_id in self._tasks[which] if task_id not in unfit)
             self._alike |= failing_alike(self._parts, self._evolution, made) & unfit
             trials += made
-        if stage is TrialSet.EVIDENCE:
-            return True
-        aside = apart(trials) | self._sieved
-        sets = [self._sets.ids(which, varying=False) for which in COMPARED_SETS]
-        steady = sum(task_id not in aside for task_ids in sets for task_id in task_ids)
-        fitting = len(self._tasks[TrialSet.GUARD]) + len(self._tasks[TrialSet.HOLD_OUT])
-        return steady + fitting >= self._parts.policy.judge.min_tasks
 
     def alike(self) -> list[Trial]:
         """The candidate's trials of hidden tasks that fail on the base as the evidence does."""

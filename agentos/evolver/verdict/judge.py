@@ -46,7 +46,7 @@ from agentos.domain import (
     Verdict,
     digest,
 )
-from agentos.evolver.policy import CHECKED, STOOD, Policy
+from agentos.evolver.policy import ASKED, CHECKED, STOOD, Policy
 from agentos.evolver.verdict.doubts import checked, doubts, worn_out
 from agentos.evolver.verdict.fresh import fresh_work, split, with_fresh
 from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
@@ -179,7 +179,10 @@ def ruling(
         evidence=any(flip.set is TrialSet.EVIDENCE and flip.before is TaskTrials.FAILS for flip in table),
         tasks=sum(flip.after is TaskTrials.PASSES for flip in table if _is_beside(flip, policy)),
     )
-    return rule_on(trials, policy.judge, beside, untried or unpaired(trials, policy.judge))
+    rules = (
+        policy.judge if policy.edition < ASKED else replace(policy.judge, min_tasks=0)
+    )  # a doubt since then
+    return rule_on(trials, rules, beside, untried or unpaired(trials, rules))
 
 
 def _is_beside(flip: Flip, policy: Policy) -> bool:

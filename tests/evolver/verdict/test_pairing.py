@@ -32,7 +32,8 @@ from agentos.domain import (
 from agentos.errors import Unavailable
 from agentos.evolver.cycle import trials_of
 from agentos.evolver.find.triage import retry
-from agentos.evolver.policy import Judge, Policy, ReplayPolicy
+from agentos.evolver.policy import ASKED, Judge, Policy, ReplayPolicy
+from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.paired_tests import SteadySummary
 from agentos.evolver.verdict.pairing import CHOOSING, FIRST, rule_on
@@ -401,25 +402,32 @@ def test_evidence_that_passes_afresh_is_not_reproducible(world: World) -> None:
     assert world.proposer.briefs == []
 
 
-def test_guards_that_fail_by_themselves_serve_not_and_too_few_hold(world: World) -> None:
+def test_guards_that_fail_by_themselves_serve_not_and_what_fails_alike_has_to_be_mended(world: World) -> None:
     world.policy = LENIENT
     world.seed()
     Model(world, lambda points, source: certain(points, source) if points == 50 else 0.0).install()
-    evolution, _ = ended(world)
-    assert evolution.state is EvolutionState.HELD
-    assert "guards and hold-out are fewer than 3 tasks: add 3 more" in evolution.reason
-    assert pairs(world) == {TrialSet.EVIDENCE: 8}
+    evolution, (verdict,) = ended(world)
+    assert evolution.state is EvolutionState.REJECTED
+    assert verdict.kinds == (RefusalKind.OVER_FITTED,)
+    assert pairs(world) == {TrialSet.EVIDENCE: 8, TrialSet.HOLD_OUT: 2}
     stands(world)
 
 
-def test_without_tasks_to_guard_no_candidate_is_paid_for(world: World) -> None:
+def test_without_tasks_to_guard_a_person_is_asked_and_by_the_rules_before_it_was_held(world: World) -> None:
     for points in (50, 50.0):
         world.live(world.task(points, "pass"))  # type: ignore[arg-type]
     Model(world).install()
-    evolution, verdicts = ended(world)
-    assert evolution.state is EvolutionState.HELD
-    assert "add 3 more with checks" in evolution.reason
-    assert (world.proposer.briefs, verdicts) == ([], [])
+    evolution, (verdict,) = ended(world)
+    assert evolution.state is EvolutionState.AWAITING_CONSENT
+    assert verdict.decision is Decision.PROMOTE
+    candidate = world.ledger.get(Candidate, verdict.candidate_id)
+    trials = trials_of(world.parts, candidate)
+    doubted = {found.kind: found.reason for found in doubts(candidate, trials, world.policy)}
+    assert "0 pass with it" in doubted[RefusalKind.FEW_GUARDS]
+    assert "fewer than 3 (min_tasks)" in evolution.reason
+    stands(world)
+    before = judge(candidate, trials, replace(world.policy, edition=ASKED - 1))
+    assert (before.decision, before.kinds) == (Decision.HOLD, (RefusalKind.FEW_TASKS,))
 
 
 @pytest.mark.parametrize(
