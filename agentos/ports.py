@@ -467,6 +467,9 @@ class Proposal:
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
     weight: float = 0.0  # belief in it beside the other edits that were found, up to 1; 0 where there is none
     prior: float = 0.0  # belief in it among all edits of the file before any was tried; 0: it has none
+    beside: tuple[
+        Proposal, ...
+    ] = ()  # more edits that cost no further question: tried whatever the place's share
 
 
 @dataclass(frozen=True, slots=True)

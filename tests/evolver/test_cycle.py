@@ -118,6 +118,17 @@ def test_the_tempting_repair_is_rejected_and_the_right_one_taken(world: World) -
     assert world.source() == RIGHT
 
 
+def test_edits_beside_a_proposal_are_candidates_too_up_to_the_number_of_the_policy(world: World) -> None:
+    world.policy = replace(world.policy, propose=replace(world.policy.propose, max_candidates=2))
+    useless, right, third = propose(USELESS, RIGHT, TEMPTING).proposals
+    world.proposer = ScriptedProposer([replace(useless, beside=(right, third))])
+    world.seed()
+    evolution = world.evolve(world.open())
+    candidates = world.ledger.find(Candidate, evolution_id=evolution.id)
+    assert [item.edit.files[PATH] for item in candidates] == [USELESS, RIGHT], "two in all, by the policy"
+    assert candidates[1].id == evolution.candidate_id
+
+
 def test_only_the_hidden_hold_out_catches_it_and_nothing_moves(world: World) -> None:
     world.proposer = propose(FAULTY.replace("> 50", "> 47"))
     for points in (50, 50.0):

@@ -418,28 +418,25 @@ def test_a_small_model_is_asked_to_choose_at_once_and_to_write_once_the_rules_ar
     assert model.first(prompt_brief()).operator == "model choice (fake)"
     assert len(model.models.requests) == 1
     undecided = Model("none of them", answer("Check it."), context=8192)
-    made = list(undecided.proposer.propose(prompt_brief(max_candidates=2)))
-    rules = rules_for(prompt_brief())
-    assert [(proposal.summary, proposal.operator) for proposal in made[:2]] == [
-        (rule, "model rule (fake)" if rule == rules[0] else "model rule (writer)") for rule in rules
+    ruled, written, *_ = undecided.proposer.propose(prompt_brief(max_candidates=2))
+    assert [(made.summary, made.operator) for made in (ruled, *ruled.beside)] == [
+        (rule, "model rule (fake)") for rule in rules_for(prompt_brief())
     ]
-    assert made[2].operator == "model (fake)"
+    assert written.operator == "model (fake)"
     assert "Answer with its number" in undecided.told[0]
     assert "Answer with its number" not in undecided.told[1]
     assert undecided.models.requests[1]["max_tokens"] <= 512
     assert list(Model("1", context=8192).proposer.propose(replace(prompt_brief(), layer=Layer.MEMORY))) == []
 
 
-def test_after_a_choice_the_other_rules_are_tried_too_without_a_question_or_a_deadline() -> None:
+def test_the_rules_that_were_not_chosen_stand_beside_the_choice_and_are_no_further_question() -> None:
     model = Model("2", context=8192)
-    given = prompt_brief(budget_s=0.0)
-    rules = rules_for(given)
-    assert len(rules) == 2
-    made = list(model.proposer.propose(given))
-    assert [proposal.summary for proposal in made] == [rules[1], rules[0]]
+    made = model.first(prompt_brief())
+    first, second = rules_for(prompt_brief())
+    assert made.summary == second
+    assert [(other.summary, other.operator) for other in made.beside] == [(first, "model rule (fake)")]
+    assert made.beside[0].files == {PROMPT: f"{RULES}\n{first}\n"}
     assert len(model.models.requests) == 1
-    assert [proposal.operator for proposal in made] == ["model choice (fake)", "model rule (writer)"]
-    assert all(proposal.files for proposal in made)
 
 
 def test_a_rule_never_holds_what_a_check_expects() -> None:

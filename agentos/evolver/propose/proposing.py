@@ -78,19 +78,20 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
             calibration=in_words(tracks, site.layer),
         )
         here: list[str] = []
-        for proposer, proposal in _proposals(parts, brief, here, silent, meter):
-            rank += 1
-            reason = _refusal(parts, evolution, brief, proposal, rank, proposer)
-            candidate = stored.get(rank) or _store(
-                parts, evolution, evidence, site.layer, (rank, proposer, proposal, reason)
-            )
-            refused += bool(candidate.screened)
-            if not candidate.screened:
-                accepted.append(candidate.id)
-                here.append(candidate.id)
-            if len(here) == brief.max_candidates or refused == REFUSED_MAX:
+        for proposer, found in _proposals(parts, brief, here, silent, meter):
+            for proposal in (found, *found.beside)[: most - len(accepted)]:
+                rank += 1
+                reason = _refusal(parts, evolution, brief, proposal, rank, proposer)
+                candidate = stored.get(rank) or _store(
+                    parts, evolution, evidence, site.layer, (rank, proposer, proposal, reason)
+                )
+                refused += bool(candidate.screened)
+                if not candidate.screened:
+                    accepted.append(candidate.id)
+                    here.append(candidate.id)
+            if len(here) >= brief.max_candidates or refused >= REFUSED_MAX:
                 break
-        if len(accepted) >= most or refused == REFUSED_MAX:
+        if len(accepted) >= most or refused >= REFUSED_MAX:
             break
     parts.records.put(replace(parts.evolution(evolution.id), asked=meter.asked))
     return accepted

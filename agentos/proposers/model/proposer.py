@@ -77,17 +77,15 @@ class ModelProposer:
         in_layer = 0
         names = self._snapshots.names(brief.base)
         for _ in range(brief.max_candidates + 1):
-            sitting = _Sitting(self._adviser, brief, self._form, names)
-            proposal = sitting.rule_left(own)  # costs no time, so that no deadline ends it
-            if proposal is None and own and time.monotonic() > deadline:
+            if own and time.monotonic() > deadline:
                 return
             try:
-                proposal = proposal or sitting.proposal(own)
+                proposal = _Sitting(self._adviser, brief, self._form, names).proposal(own)
             except Declined:  # it would say so again, and each time costs
                 return
             if proposal.files in known:
                 proposal = replace(proposal, files={}, unusable="no edit: it proposed this one already")
-            own.append(proposal.summary)
+            own += [proposal.summary, *(other.summary for other in proposal.beside)]
             known += [proposal.files] if proposal.files else []
             yield proposal
             in_layer = 0 if proposal.files else in_layer + 1
@@ -135,7 +133,8 @@ class _Sitting:
             if chosen := self._chosen(own):
                 return chosen
             if len(rules := self._left(own)) > 1:
-                return self._of_rule(rules[0], "rule", "the model chose none")
+                first, *others = (self._of_rule(rule, "rule", "the model chose none") for rule in rules)
+                return replace(first, beside=tuple(others))
         return self.edit(own)
 
     def edit(self, own: list[str]) -> Proposal:
@@ -173,13 +172,6 @@ class _Sitting:
                 faults[-1], answer, texts()["propose"]["repair_object" if asked.one_object else "repair"]
             )
 
-    def rule_left(self, own: list[str]) -> Proposal | None:
-        """The kernel's next rule once one of them was proposed: trials tell better than a further question."""
-        left = self._left(own)
-        if not left or len(left) == len(self._left([])):
-            return None
-        return self._of_rule(left[0], "rule", "another one was tried first")
-
     def _left(self, own: Sequence[str]) -> list[str]:
         """What may be chosen from beside what was proposed; nothing where a line more is no edit."""
         if self.brief.layer not in CHOOSING or not self.brief.path:
@@ -205,7 +197,12 @@ class _Sitting:
         number = chosen_number(said, len(rules))
         if not number:
             return None
-        return self._of_rule(rules[number - 1], "choice", "the model chose it among others")
+        chosen = rules.pop(number - 1)
+        # Which rule helps is measured: a small model's choice is little more than an order.
+        others = (self._of_rule(rule, "rule", "the model chose another one") for rule in rules)
+        return replace(
+            self._of_rule(chosen, "choice", "the model chose it among others"), beside=tuple(others)
+        )
 
     def _of_rule(self, rule: str, how: str, why: str) -> Proposal:
         return Proposal(
