@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from agentos.domain import ResourceId, Snapshot, Version
+from agentos.domain import Refusal, ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable
 from agentos.programs import is_script
 from agentos.registry.git import external_commits, reading, versions
@@ -147,7 +147,7 @@ class Registry:
 
     # --- ports.Evolvable ------------------------------------------------------------------
 
-    def may_evolve(self, resource: ResourceId) -> str:
+    def why_fixed(self, resource: ResourceId) -> Refusal | None:
         """See ports.Evolvable."""
         from agentos.registry import promotion
 
