@@ -28,6 +28,7 @@ from agentos.domain import (
     Outcome,
     Parent,
     Recording,
+    Refusal,
     Reply,
     ResourceId,
     Result,
@@ -96,8 +97,8 @@ class CandidateStore(Protocol):
 class Evolvable(Protocol):
     """What may be touched, and what a version number stands for."""
 
-    def may_evolve(self, resource: ResourceId) -> str:
-        """ "" when an evolution may touch it, else the reason why not (pinned, evolvable = false)."""
+    def why_fixed(self, resource: ResourceId) -> Refusal | None:
+        """Why no evolution may touch it (PINNED, NOT_EVOLVABLE, NO_RESOURCE), None when one may."""
 
     def versions(self, resource: ResourceId) -> Sequence[Version]:
         """Newest first."""

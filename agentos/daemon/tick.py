@@ -23,11 +23,11 @@ from agentos.daemon.engine import Engine
 from agentos.daemon.evolutions import WAITING_MAX, start_due
 from agentos.daemon.intake.folders import Folders
 from agentos.daemon.people.channels import channels_of
-from agentos.daemon.people.feedback import in_a_box
 from agentos.daemon.people.feedback import settle as settle_feedback
 from agentos.daemon.people.notifications import Notifier
 from agentos.daemon.run.delegation import let_go
 from agentos.daemon.run.delivery import Deliverer
+from agentos.daemon.run.execution import graded_by
 from agentos.daemon.run.tasks import MAX_ATTEMPTS
 from agentos.daemon.scheduling.schedules import spawn_due
 from agentos.daemon.scheduling.watching import FolderWatcher
@@ -364,7 +364,7 @@ class Tick:
     def _mine(self) -> None:
         """Sightings of all that finished; evidence and evolutions of what is ripe; the watch of promotions."""
         parts = self._service.parts
-        settle_feedback(parts, self._ledger, in_a_box(self._service.sandbox))
+        settle_feedback(parts, self._ledger, graded_by(self._service.sandbox))
         mine(parts)
         self._service.served.supervisor.refit()
         if self._service.settings.evolve == "auto":

@@ -13,6 +13,10 @@ class RefusalKind(StrEnum):
     UNUSABLE = "unusable"  # its proposer says so
     SURFACE = "surface"  # another file, or more of it, than an evolution may edit
     PINNED = "pinned"  # a resource that no evolution touches
+    NOT_EVOLVABLE = "not_evolvable"  # it says so itself
+    NO_RESOURCE = "no_resource"  # there is none of this name
+    FORM = "form"  # a memory in one that only its harness knows
+    UNEDITED = "unedited"  # no proposer edits its layer, or it is not known which
     TEXT = "text"  # a secret, what no reader sees, or no text of its kind
     CONTRACT = "contract"  # it breaks that of a tool or of a harness
     EXPECTED = "expected"  # it holds an answer that a check expects

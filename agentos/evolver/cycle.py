@@ -21,6 +21,7 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Refusal,
+    RefusalKind,
     Result,
     SafetyRate,
     Trial,
@@ -165,9 +166,8 @@ def diagnose_and_curate(parts: CycleContext, evolution_id: str, failing: list[st
     diagnosis = diagnose(parts, shown_part(evidence, hidden), evolution.base)
     evolution = replace(evolution, diagnosis=diagnosis, held_back=hidden)
     parts.records.put(evolution)
-    reason = _untouchable(parts, evolution)
-    if reason:
-        parts.move(evolution, EvolutionState.CANNOT_FIX, reason, end=True)
+    if fixed := _untouchable(parts, evolution):
+        parts.move(evolution, EvolutionState.CANNOT_FIX, fixed.reason, end=True)
         return []
     sets = choose_sets(
         parts,
@@ -440,15 +440,16 @@ def promote_if_consented(parts: CycleContext, evolution_id: str) -> str:
     return promote(parts, evolution).state.value
 
 
-def _untouchable(parts: CycleContext, evolution: Evolution) -> str:
-    """Why no proposer may or can work on the diagnosed resource, "" when one can."""
+def _untouchable(parts: CycleContext, evolution: Evolution) -> Refusal | None:
+    """Why no proposer may or can work on the diagnosed resource, None when one can."""
     diagnosis = evolution.diagnosis
     if diagnosis is None:
-        return "it was not diagnosed"
+        return Refusal(RefusalKind.UNEDITED, "it was not diagnosed")
     if not any(parts.proposers.get(site.layer) for site in diagnosis.sites):
-        return (
+        told = (
             f"the fault lies in the {diagnosis.layer.value} layer, which no proposer edits: {diagnosis.why}"
         )
+        return Refusal(RefusalKind.UNEDITED, told)
     if workable(parts, diagnosis):
-        return ""
+        return None
     return next(filter(None, (why_fixed(parts, site) for site in diagnosis.sites)))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pygit2
 
-from agentos.domain import Kind, ResourceId, Snapshot, Version
+from agentos.domain import Kind, Refusal, RefusalKind, ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid, NotFound
 from agentos.registry import wheels
 from agentos.registry.git import reading, versions
@@ -104,15 +104,18 @@ def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: 
         return advance(repository, main, commit.tree_id, changed, said)
 
 
-def why_fixed(repository: Repository, main: Snapshot, resource: ResourceId) -> str:
-    """See ports.Evolvable.may_evolve."""
+def why_fixed(repository: Repository, main: Snapshot, resource: ResourceId) -> Refusal | None:
+    """See ports.Evolvable."""
     files = reading.files(repository, main.tree, str(resource))
     if not files:
-        return f"{resource} does not exist"
+        return Refusal(RefusalKind.NO_RESOURCE, f"{resource} does not exist")
     pinned = reading.pins(repository, main).get(str(resource))
     if pinned is not None:
-        return f"{resource} is pinned" + (f": {pinned}" if pinned else "")
-    return "" if read(resource, files).evolvable else f"{resource} says evolvable = false"
+        told = f"{resource} is pinned" + (f": {pinned}" if pinned else "")
+        return Refusal(RefusalKind.PINNED, told)
+    if read(resource, files).evolvable:
+        return None
+    return Refusal(RefusalKind.NOT_EVOLVABLE, f"{resource} says evolvable = false")
 
 
 def contents(repository: Repository, resource: ResourceId) -> Iterator[tuple[Version, Mapping[str, bytes]]]:
@@ -132,8 +135,8 @@ def _faults_of(repository: Repository, base: str, tree: pygit2.Oid) -> list[str]
 
 def _may_touch(repository: Repository, main: Snapshot, candidate: Snapshot, resource: ResourceId) -> None:
     there = reading.files(repository, main.tree, str(resource))
-    if there and (reason := why_fixed(repository, main, resource)):
-        raise Conflict(f"No evolution may touch it: {reason}")
+    if there and (fixed := why_fixed(repository, main, resource)):
+        raise Conflict(f"No evolution may touch it: {fixed.reason}")
     if str(resource) in reading.pins(repository, main):
         raise Conflict(f"No evolution may touch it: {resource} is pinned")
     if fault := _change_fault(repository, main.tree, candidate.tree, resource):

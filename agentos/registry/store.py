@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from agentos.domain import ResourceId, Snapshot, Version
+from agentos.domain import Refusal, ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid, Unavailable
 from agentos.programs import is_script
 from agentos.registry.git import external_commits, reading, versions
@@ -148,11 +148,11 @@ class Registry:
 
     # --- ports.Evolvable ------------------------------------------------------------------
 
-    def may_evolve(self, resource: ResourceId) -> str:
+    def why_fixed(self, resource: ResourceId) -> Refusal | None:
         """See ports.Evolvable."""
         return self._fixed(self.stable(), resource)
 
-    def _why_fixed(self, main: Snapshot, resource: ResourceId) -> str:
+    def _why_fixed(self, main: Snapshot, resource: ResourceId) -> Refusal | None:
         from agentos.registry import promotion
 
         return promotion.why_fixed(self.repository, main, resource)

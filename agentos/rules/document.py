@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
-from agentos.domain import Json, Kind, digest
+from agentos.domain import Json, Kind, Refusal, RefusalKind, digest
 from agentos.errors import Invalid, Unavailable
 from agentos.rules.predicate import Predicate, PredicateFault, compiled
 
@@ -245,20 +245,21 @@ def _examples(value: object, faults: list[str]) -> tuple[_Examples, _Examples]:
 # letter by letter, or becomes ``(old) || (more)``. Everything else about a rule that is there may only grow stronger.
 
 
-def weakened(old: Mapping[str, str], new: Mapping[str, str | None]) -> str:
-    """Why the edit from ``old`` to ``new`` (registry path -> text, None: gone) is refused, "" when it weakens nothing."""
+def weakened(old: Mapping[str, str], new: Mapping[str, str | None]) -> Refusal | None:
+    """Why the edit from ``old`` to ``new`` (registry path -> text, None: gone) is refused, None when it weakens nothing."""
     for path, text in new.items():
         if not is_rule_file(path):
             continue
         try:
             after = read_rule(path, text.encode()) if text is not None else None
         except (Invalid, Unavailable) as error:
-            return f"{path}: a rule that cannot be read holds nothing: {error}"
+            return Refusal(RefusalKind.RULE, f"{path}: a rule that cannot be read holds nothing: {error}")
         if path in old and (why := _weaker(path, old[path], after)):
-            return f"{path}: an evolution may not weaken a rule: {why}"
+            return Refusal(RefusalKind.RULE, f"{path}: an evolution may not weaken a rule: {why}")
         if path not in old and after is not None and after.enforce is Enforcement.REPLACE:
-            return f"{path}: a rule that writes arguments is for people to add"
-    return ""
+            told = f"{path}: a rule that writes arguments is for people to add"
+            return Refusal(RefusalKind.RULE, told)
+    return None
 
 
 def _weaker(path: str, old: str, after: RunRule | None) -> str:

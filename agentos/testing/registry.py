@@ -16,6 +16,8 @@ from agentos.domain import (
     Json,
     Limits,
     Outcome,
+    Refusal,
+    RefusalKind,
     ResourceId,
     Result,
     Snapshot,
@@ -108,8 +110,8 @@ class FakeRegistry:
                 return done.snapshot
             raise Conflict("the registry moved on since the candidate was judged; judge it again")
         for resource in _touched(self._known(base).files, proposed.files):
-            if self.files(base, str(resource)) and (why := self.may_evolve(resource)):
-                raise Conflict(f"No evolution may touch it: {why}")
+            if self.files(base, str(resource)) and (why := self.why_fixed(resource)):
+                raise Conflict(f"No evolution may touch it: {why.reason}")
         self._main = self._commit(base, proposed.files, evolution, "evolution", message)
         return self._main
 
@@ -133,11 +135,11 @@ class FakeRegistry:
 
     # --- Evolvable ----------------------------------------------------------------------------
 
-    def may_evolve(self, resource: ResourceId) -> str:
-        """ "" when an evolution may touch it, else the reason why not."""
+    def why_fixed(self, resource: ResourceId) -> Refusal | None:
+        """Why no evolution may touch it, None when one may."""
         if not self.files(self._main, str(resource)):
-            return f"{resource} does not exist"
-        return f"{resource} is pinned" if resource in self.pinned else ""
+            return Refusal(RefusalKind.NO_RESOURCE, f"{resource} does not exist")
+        return Refusal(RefusalKind.PINNED, f"{resource} is pinned") if resource in self.pinned else None
 
     def versions(self, resource: ResourceId) -> Sequence[Version]:
         """Newest first; numbers are ``1.<n>.0``."""

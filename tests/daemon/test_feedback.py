@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agentos.daemon.offline import offline_context
-from agentos.daemon.people.feedback import FeedbackDetails, in_a_box, settle, speak
-from agentos.daemon.run.execution import BoxExecutor
+from agentos.daemon.people.feedback import FeedbackDetails, settle, speak
+from agentos.daemon.run.execution import BoxExecutor, graded_by
 from agentos.daemon.upkeep.auditing import verify_home
 from agentos.domain import (
     Call,
@@ -114,7 +114,7 @@ def settled(home: Home, sandbox: Bubblewrap) -> Callable[[], list[Evolution]]:
     def look() -> list[Evolution]:
         with offline_context(home) as parts:
             assert isinstance(parts.records, Ledger)
-            settle(parts, parts.records, in_a_box(sandbox))
+            settle(parts, parts.records, graded_by(sandbox))
             mine(parts)
             return triage(parts)
 

@@ -314,7 +314,7 @@ def test_a_server_becomes_a_skill_and_a_changed_one_a_new_version(home: Home, sa
     assert (state.changed, state.gone) == ([], [])
     assert not add_server(home, sandbox, new, "ada").changed
     assert add_server(home, sandbox, replace(new, environment={"CHANGED": "1"}), "ada").changed
-    assert not registry.may_evolve(added.skill)  # its lock may go back, and nothing else change
+    assert registry.why_fixed(added.skill) is None  # its lock may go back, and nothing else change
     with pytest.raises(NotFound, match="There is no MCP server 'test-kit'"):
         look_at(home, sandbox, "test-kit")
     with pytest.raises(UserError, match="is no MCP server; give another name"):

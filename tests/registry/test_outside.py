@@ -323,7 +323,7 @@ def test_a_corrupt_object_is_named_and_the_rest_goes_on(registry: Registry) -> N
     again.commit({TEXT: b"Still works.\n"}, "Edit", "edit")
     again.commit({PATH: FIXED}, "Replace the broken file", "edit")
     assert text(again, PATH) == FIXED
-    assert again.may_evolve(ADD) == ""
+    assert again.why_fixed(ADD) is None
 
 
 def test_missing_tags_are_written_again_as_they_were(registry: Registry) -> None:

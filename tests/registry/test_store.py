@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.domain import Snapshot
+from agentos.domain import Refusal, RefusalKind, Snapshot
 from agentos.errors import AgentOSError, Conflict, Invalid, NotFound, Unavailable, UserError
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
@@ -136,11 +136,11 @@ def test_a_promotion_after_main_moved_is_refused(registry: Registry) -> None:
 
 def test_no_evolution_touches_a_pinned_resource(registry: Registry) -> None:
     registry.pin(ADD, "it is right")
-    assert registry.may_evolve(ADD) == "tool/add-up is pinned: it is right"
+    assert registry.why_fixed(ADD) == Refusal(RefusalKind.PINNED, "tool/add-up is pinned: it is right")
     with pytest.raises(Conflict, match="pinned"):
         promote(registry)
     registry.unpin(ADD)
-    assert registry.may_evolve(ADD) == ""
+    assert registry.why_fixed(ADD) is None
     promote(registry, evolution="evo-2")
 
 
@@ -286,7 +286,9 @@ def test_undoing_a_first_version_retires_and_undoing_that_brings_back(registry: 
     newest = registry.versions(ADD)[0]
     assert (newest.number, newest.digest) == ("1.0.1", "")
     assert registry.files(registry.stable(), "tool/add-up") == {}
-    assert "does not exist" in registry.may_evolve(ADD)
+    fixed = registry.why_fixed(ADD)
+    assert fixed is not None
+    assert fixed.kind is RefusalKind.NO_RESOURCE
     registry.revert(registry.plan_undo(ADD, "1.0.1"), "wanted after all")
     assert registry.stable().tree == before.tree
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentos.domain import Tier, tier_of
+from agentos.domain import Refusal, RefusalKind, Tier, tier_of
 from agentos.rules.document import weakened
 
 PATH = "rule/mine/resource.toml"
@@ -22,6 +22,10 @@ LINES = {
 def document(**changes: str | None) -> str:
     lines = {**LINES, **changes}
     return "".join(f"{key} = {value}\n" for key, value in lines.items() if value is not None)
+
+
+def refused(found: Refusal | None) -> bool:
+    return found is not None and found.kind is RefusalKind.RULE and ": " in found.reason
 
 
 @pytest.mark.parametrize("path", [PATH, SKILL])
@@ -47,12 +51,12 @@ def document(**changes: str | None) -> str:
     ],
 )
 def test_no_way_to_weaken_one(path: str, changes: dict[str, str | None]) -> None:
-    assert weakened({path: document()}, {path: document(**changes)})
+    assert refused(weakened({path: document()}, {path: document(**changes)}))
 
 
 def test_it_cannot_be_deleted_or_emptied() -> None:
-    assert weakened({PATH: document()}, {PATH: None})
-    assert weakened({PATH: document()}, {PATH: ""})
+    assert refused(weakened({PATH: document()}, {PATH: None}))
+    assert refused(weakened({PATH: document()}, {PATH: ""}))
 
 
 @pytest.mark.parametrize(
@@ -66,13 +70,13 @@ def test_it_cannot_be_deleted_or_emptied() -> None:
     ],
 )
 def test_it_may_be_made_stricter(changes: dict[str, str]) -> None:
-    assert weakened({PATH: document()}, {PATH: document(**changes)}) == ""
+    assert weakened({PATH: document()}, {PATH: document(**changes)}) is None
 
 
 def test_a_new_rule_is_welcome_unless_it_writes_arguments() -> None:
-    assert weakened({}, {PATH: document()}) == ""
+    assert weakened({}, {PATH: document()}) is None
     writes = document(enforce='"replace"', advice=None, replace="{ a = 1 }")
-    assert weakened({}, {PATH: writes})
+    assert refused(weakened({}, {PATH: writes}))
 
 
 def test_an_edit_of_rules_is_of_the_highest_tier() -> None:

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from agentos.domain import Kind, ResourceId, Snapshot
+from agentos.domain import Kind, Refusal, RefusalKind, ResourceId, Snapshot
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable
 from agentos.registry.store import Registry
 from agentos.testing import FakeRegistry
+
+
+def kind_of(found: Refusal | None) -> RefusalKind | None:
+    return found.kind if found else None
+
 
 TOOL = '''"""Add."""
 
@@ -128,10 +133,10 @@ def test_a_stale_verdict_promotes_nothing(store: Store, edit: Callable[[str, str
 
 
 def test_a_pinned_resource_is_not_touched(store: Store) -> None:
-    assert store.may_evolve(ADD) == ""
+    assert store.why_fixed(ADD) is None
     pin(store, ADD)
-    assert "is pinned" in store.may_evolve(ADD)
-    assert "does not exist" in store.may_evolve(ResourceId(Kind.TOOL, "none"))
+    assert kind_of(store.why_fixed(ADD)) is RefusalKind.PINNED
+    assert kind_of(store.why_fixed(ResourceId(Kind.TOOL, "none"))) is RefusalKind.NO_RESOURCE
     with pytest.raises(Conflict, match="is pinned"):
         promoted(store)
 

@@ -85,7 +85,7 @@ def show(target: Target, as_json: AsJson = False) -> None:
         print_text(f"{'has' if resource.kind is Kind.MEMORY else 'reads memories of'} form {form}")
     print_text(
         f"{version.origin} on {version.created_at:%Y-%m-%d %H:%M} UTC: {version.reason}\n"
-        f"{fixed or 'may evolve'}\ncommit {version.commit}, content {version.digest}",
+        f"{fixed.reason if fixed else 'may evolve'}\ncommit {version.commit}, content {version.digest}",
         "dim",
     )
     for path, content in sorted(files.items()):

@@ -11,7 +11,6 @@ from pathlib import Path
 import structlog
 
 from agentos.daemon.offline import offline_context
-from agentos.daemon.run.execution import grade
 from agentos.domain import IMPORT, Check, CheckResult, Feedback, Json, Rating, Run, Task, new_id
 from agentos.errors import UserError
 from agentos.evolver.dependencies import Dependencies
@@ -20,7 +19,6 @@ from agentos.evolver.find.mining import flag, flag_regraded, inspect
 from agentos.evolver.promote.consent import person
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.ports import Sandbox
 from agentos.sources import read_bounded
 from agentos.taskfile import MAX_BYTES, checks_of
 
@@ -139,12 +137,3 @@ def _hold(parts: Dependencies, ledger: Ledger, grader: Grader, word: Feedback) -
     ledger.add_past(task, regraded, steps, event="run.regraded")
     if word.rating is Rating.BAD:
         flag_regraded(parts, ledger.run(regraded.id), word.at)
-
-
-def in_a_box(sandbox: Sandbox) -> Grader:
-    """Grades as runs are graded: in a box of its own."""
-
-    def graded(task: Task, answer: Json, files: Mapping[str, bytes]) -> Sequence[CheckResult]:
-        return grade(sandbox, task.checks, answer, files, task.limits.workspace_mb).checks
-
-    return graded

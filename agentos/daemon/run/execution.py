@@ -311,6 +311,17 @@ class Grade:
         return passed / len(self.checks) if self.checks else 1.0
 
 
+def graded_by(
+    sandbox: Sandbox,
+) -> Callable[[Task, Json, Mapping[str, bytes]], Sequence[CheckResult]]:
+    """Holds an answer against the checks of its task, in a box of its own."""
+
+    def graded(task: Task, answer: Json, files: Mapping[str, bytes]) -> Sequence[CheckResult]:
+        return grade(sandbox, task.checks, answer, files, task.limits.workspace_mb).checks
+
+    return graded
+
+
 def grade(
     sandbox: Sandbox, checks: Sequence[Check], answer: Json, files: Mapping[str, bytes], workspace_mb: int
 ) -> Grade:

@@ -171,7 +171,7 @@ def resource_whole(registry: Registry, resource: ResourceId, number: str | None)
         "settings": found.resource.settings if found.resource else None,
         "tools": found.resource.tools if found.resource else [],
         "may_evolve": not fixed,
-        "why_not": fixed,
+        "why_not": fixed.reason if fixed else "",
         "faults": found.faults,
         "warnings": found.warnings,
         "files": {path: content.decode(errors="replace") for path, content in files.items()},

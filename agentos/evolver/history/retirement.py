@@ -43,7 +43,7 @@ def _is_unused(parts: RetirementContext, skill: ResourceId) -> bool:
     since = parts.now() - timedelta(days=parts.policy.mine.unused_days)
     if not versions or not all(version.origin in _OURS for version in versions):
         return False
-    if versions[0].created_at > since or parts.evolvable.may_evolve(skill):
+    if versions[0].created_at > since or parts.evolvable.why_fixed(skill):
         return False
     runs = parts.journal.recent_runs(str(skill), parts.policy.look_back.retired)
     lately = [run for run in runs if (run.finished_at or run.started_at) > since]

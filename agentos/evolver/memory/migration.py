@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentos.domain import Check, Json, Kind, Migration, ResourceId, Snapshot
+from agentos.domain import Check, Json, Kind, Migration, Refusal, RefusalKind, ResourceId, Snapshot
 from agentos.evolver.guards.static.text_lint import fault_of_text
 from agentos.evolver.memory import MigrationContext
 from agentos.evolver.memory.lessons import lessons_in
@@ -76,17 +76,18 @@ def form_faults(snapshots: Snapshots, snapshot: Snapshot) -> list[str]:
     return disagreements(documents)
 
 
-def unwritten(parts: MigrationContext, snapshot: Snapshot, resource: ResourceId) -> str:
-    """Why nothing here writes this memory, "" when it may be written (or is none)."""
+def unwritten(parts: MigrationContext, snapshot: Snapshot, resource: ResourceId) -> Refusal | None:
+    """Why nothing here writes this memory, None when it may be written (or is none)."""
     path = document_of(resource)
     if resource.kind is not Kind.MEMORY:
-        return ""
+        return None
     form = form_in(parts.snapshots.files(snapshot, path).get(path, b""))
     if form == FIRST:
-        return ""
-    return (
+        return None
+    return Refusal(
+        RefusalKind.FORM,
         f"{resource} has form {form}: only the harness that reads it knows that form, and lessons are written "
-        f"in form {FIRST}; a person may edit it"
+        f"in form {FIRST}; a person may edit it",
     )
 
 
@@ -149,8 +150,8 @@ def _brought(
     in_use = step.harness in {reader.harness for reader in readers(agents)}
     names = [name for name in known if name.kind is Kind.MEMORY and in_use]
     for name in names:
-        if why := parts.evolvable.may_evolve(name):
-            raise _Refused(f"it needs {name} in form {step.new}: {why}")
+        if fixed := parts.evolvable.why_fixed(name):
+            raise _Refused(f"it needs {name} in form {step.new}: {fixed.reason}")
     resources = {name: dict(parts.snapshots.files(base, str(name))) for name in names}
     old = {name: resources[name].get(_text_of(name), b"").decode("utf-8", "replace") for name in names}
     new = _migrated(parts, base, files, step, old)
@@ -161,7 +162,7 @@ def _brought(
         document = resources[name].get(document_of(name), b"").decode("utf-8", "replace")
         own = {_text_of(name): new[name], document_of(name): _with_form(name, document, step.new)}
         if fault := _fault(parts, name, (old[name], new[name]), {**resources[name], **_encoded(own)}, checks):
-            raise _Refused(f"{step.program} makes {name} what may not be: {fault}")
+            raise _Refused(f"{step.program} makes {name} what may not be: {fault.reason}")
         made |= own
     return Migration(str(step.harness), step.old, step.new, made)
 
@@ -209,14 +210,15 @@ def _fault(
     texts: tuple[str, str],
     files: Mapping[str, bytes],
     checks: Sequence[Check],
-) -> str:
-    """What is wrong with a memory's new text, as with any edit of a text; "" when nothing is."""
+) -> Refusal | None:
+    """What is wrong with a memory's new text, as with any edit of a text; None when nothing is."""
     old, new = texts
     if old.strip() and not new.strip():
-        return "nothing is left of it"
+        return Refusal(RefusalKind.TEXT, "nothing is left of it")
     if fault := fault_of_text(_text_of(memory), old, new, checks, parts.policy.surface):
-        return fault.reason
-    return "; ".join(examine(memory, files).faults)
+        return fault
+    faults = examine(memory, files).faults
+    return Refusal(RefusalKind.TEXT, "; ".join(faults)) if faults else None
 
 
 def _with_form(memory: ResourceId, document: str, form: int) -> str:

@@ -263,8 +263,7 @@ def _weakened(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
         for snapshot in stands_on(candidate)
     )
     paths = sorted(before.keys() | after.keys())
-    why = weakened(before, {path: after.get(path) for path in paths if before.get(path) != after.get(path)})
-    return Refusal(RefusalKind.RULE, why) if why else None
+    return weakened(before, {path: after.get(path) for path in paths if before.get(path) != after.get(path)})
 
 
 def _is_done(parts: PromotionContext, candidate: Candidate) -> bool:

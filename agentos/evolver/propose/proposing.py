@@ -146,10 +146,10 @@ def workable(parts: ProposalContext, diagnosis: Diagnosis) -> list[EditTarget]:
     ]
 
 
-def why_fixed(parts: ProposalContext, site: EditTarget) -> str:
-    """Why the site's resource may not be touched, "" when it may."""
+def why_fixed(parts: ProposalContext, site: EditTarget) -> Refusal | None:
+    """Why the site's resource may not be touched, None when it may."""
     resource = parse_id(site.resource)
-    return parts.evolvable.may_evolve(resource) or unwritten(parts, parts.snapshots.stable(), resource)
+    return parts.evolvable.why_fixed(resource) or unwritten(parts, parts.snapshots.stable(), resource)
 
 
 def _refusal(
@@ -186,8 +186,8 @@ def _pinned(parts: ProposalContext, evolution: Evolution, proposal: Proposal) ->
     touched = {"/".join(path.split("/")[:2]) for path in proposal.files}
     there = {str(name) for name in parts.snapshots.names(evolution.base)}
     for resource in sorted(touched & there):
-        if reason := parts.evolvable.may_evolve(parse_id(resource)):
-            return Refusal(RefusalKind.PINNED, reason)
+        if fixed := parts.evolvable.why_fixed(parse_id(resource)):
+            return fixed
     return None
 
 

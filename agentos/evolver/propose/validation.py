@@ -102,8 +102,8 @@ def screen(
     if len(new) > surface.max_files:
         told = f"it touches {len(new)} files, at most {surface.max_files} are allowed"
         return Refusal(RefusalKind.SURFACE, told)
-    if why := weakened(old, dict(new)):
-        return Refusal(RefusalKind.RULE, why)
+    if weaker := weakened(old, dict(new)):
+        return weaker
     for path, text in new.items():
         before = old.get(path)
         reason = _path_fault(path, surface, searched=searched) or _size_fault(before, text, surface)

@@ -298,7 +298,7 @@ def _ended(parts: ChangeContext, evolution: Evolution) -> Evolution | None:
     sides = LiveArms(parts, evolution)
     now = sides.content(parts.snapshots.stable())
     if now == sides.own:
-        pinned = [name for name in sides.touched if parts.evolvable.may_evolve(parse_id(name))]
+        pinned = [name for name in sides.touched if parts.evolvable.why_fixed(parse_id(name))]
         if not pinned or evolution.state is not EvolutionState.PROBATION:
             return None
         why = f"a person pinned {pinned[0]}: it is watched no longer ({_so_far(sides)})"

@@ -200,6 +200,7 @@ def breach_of(world: Service, candidate: Candidate) -> str:
     return refused.reason
 
 
+@pytest.mark.slow
 def test_names_of_an_earlier_suite_help_no_harness_through_the_next(world: Service) -> None:
     known = suite(ResourceId(Kind.HARNESS, "default"), random.Random(7), NOW)
     names = {clause.task.call.tool for clause in known.clauses if clause.task.call}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentos.domain import Candidate, Check, EditTarget, Layer, Migration
+from agentos.domain import Candidate, Check, EditTarget, Layer, Migration, RefusalKind
 from agentos.evolver.cycle import diagnose_and_curate, propose_candidates, reproduce
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.memory import MigrationResult
@@ -196,12 +196,15 @@ def test_nothing_here_writes_lessons_in_a_form_that_only_a_harness_knows(
     parts: Dependencies, world: World
 ) -> None:
     site = EditTarget(Layer.MEMORY, "memory/notes", NOTES)
-    assert why_fixed(parts, site) == ""
+    assert why_fixed(parts, site) is None
     world.registry.edit({READER: RAISED, **_documents(2)})
-    assert "memory/notes has form 2" in why_fixed(parts, site)
+    fixed = why_fixed(parts, site)
+    assert fixed is not None
+    assert fixed.kind is RefusalKind.FORM
+    assert fixed.reason.startswith("memory/notes has form 2")
     made = bring_over(parts, parts.snapshots.stable(), {NOTES: "- Mine.\n"}, CHECKS)
     assert "lessons are written in form 1" in made.fault
-    assert why_fixed(parts, EditTarget(Layer.HARNESS, "harness/default", PROGRAM)) == ""
+    assert why_fixed(parts, EditTarget(Layer.HARNESS, "harness/default", PROGRAM)) is None
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,7 @@ class BusyBenches:
         self._inner.close()
 
 
+@pytest.mark.slow
 def test_a_source_that_had_its_turn_late_did_not_hang(case, brief) -> None:  # type: ignore[no-untyped-def]
     """The limit of a case comes from what the original computes, not from how long it waited."""
     source = "def probe(x):\n    sum(range(1_000_000))\n    return x - 1\n"

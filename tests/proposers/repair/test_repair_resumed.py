@@ -197,6 +197,7 @@ def test_what_passed_is_tried_again_and_proposed_again(wrong: Brief, tmp_path: P
     assert len(tried) < 100, "what failed is skipped"
 
 
+@pytest.mark.slow
 def test_what_one_was_not_sure_of_is_tried_again_but_last(
     case: Callable[..., Case], brief: Callable[..., Brief], tmp_path: Path
 ) -> None:
