@@ -13,6 +13,7 @@ import itertools
 import os
 import sys
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -170,6 +171,7 @@ def main(
 
 def run() -> None:
     """The console script: never shows a traceback, always ends with a documented exit code."""
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show is replaced
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
@@ -200,6 +202,19 @@ def run() -> None:
         _leave(3)
 
 
+def _open_streams() -> None:
+    """Stand in for what was closed by whoever called: else the next file that is opened, a database, is the output."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        with suppress(OSError):  # closed, so that this opens the lowest that is free
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+            setattr(sys, name, open(descriptor, "w" if descriptor else "r", encoding="utf-8"))  # noqa: SIM115
+
+
 def _is_text(argument: str) -> bool:
     return argument.isascii() or not any("\ud800" <= character <= "\udfff" for character in argument)
 
@@ -210,7 +225,7 @@ def _say(sentence: str) -> None:
     # a sentence may begin with a file's name or an id, which are given as they are
     word = sentence.split(" ", 1)[0]
     text = sentence[:1].upper() + sentence[1:] if word.isalpha() else sentence
-    print(clean(text if text.endswith((".", "?", "!")) else text + "."), file=sys.stderr)
+    print(clean(text if text.endswith((".", "?", "!", "…")) else text + "."), file=sys.stderr)
 
 
 def _leave(code: int) -> None:

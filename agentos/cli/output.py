@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Beside those that JSON escapes itself: control characters, overrides of direction, halves of characters.
 _OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_NOTES = 5
 _NARROWEST = 8  # columns that still say something of a word
 _READABLE = 60  # and of a sentence
 
@@ -178,6 +179,14 @@ def tell_progress(sentence: str) -> None:
     """What takes a while, to whoever sits at a terminal and waits; nothing elsewhere."""
     if sys.stderr.isatty():
         print(sentence, file=sys.stderr, flush=True)
+
+
+def tell_notes(sentences: Sequence[str]) -> None:
+    """What whoever typed the command should know, on standard error: the first of them, and how many more."""
+    for sentence in sentences[:_NOTES]:
+        print(clean(f"Note: {sentence}"), file=sys.stderr)
+    if len(sentences) > _NOTES:
+        print(f"And {len(sentences) - _NOTES} more such notes.", file=sys.stderr)
 
 
 def tell_outdated(home: Home) -> None:

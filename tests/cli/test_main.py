@@ -235,3 +235,14 @@ def test_a_shell_completes_nouns_and_verbs(
 def test_completion_can_be_shown(agentos: Agentos, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     assert "_agentos_completion" in agentos("--show-completion", "bash").stdout
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", ["status", "task list --json", "registry list", "task show nobody"])
+def test_streams_that_were_closed_are_stood_in_for(home: Home, closed: str, command: str) -> None:
+    words = f"{sys.executable} -m agentos {command} {closed}"
+    env = os.environ | {"AGENTOS_HOME": str(home.root)}
+    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, env=env)
+    assert done.returncode == (1 if "nobody" in command else 0), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(home.logs.glob("bug-*"))

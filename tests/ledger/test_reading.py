@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sqlite3
@@ -35,6 +36,7 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.ledger.reading import Reader
+from agentos.ledger.rows.schema import FULL, unavailable
 from agentos.ledger.store import Ledger
 from tests.ledger.conftest import IN_FILE
 
@@ -237,3 +239,18 @@ def test_a_ledger_has_a_name_of_its_own(ledger: Ledger) -> None:
     name = ledger.name()
     ledger.note("event", "subject", {})
     assert ledger.name() == name != ""
+
+
+@pytest.mark.parametrize(
+    ("error", "is_full"),
+    [
+        (OSError(errno.EROFS, "Read-only file system", "/mnt/the disk is full/audit.head"), False),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/home/a/audit.head"), True),
+        (sqlite3.OperationalError("database or disk is full"), True),
+        (sqlite3.OperationalError("attempt to write a readonly database"), False),
+    ],
+)
+def test_a_disk_is_called_full_by_what_the_system_says_and_not_by_its_path(
+    error: Exception, is_full: bool
+) -> None:
+    assert (FULL in str(unavailable(Path("/mnt/full/ledger.db"), error))) is is_full

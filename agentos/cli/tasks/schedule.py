@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import confirm, print_json, print_table, print_text, short_text
+from agentos.cli.output import confirm, print_json, print_table, print_text, short_text, tell_notes
 from agentos.daemon.intake.filing import SCHEDULED, find_schedule, remove_schedule
 from agentos.daemon.views.json_views import (
     SCHEDULE_RUNS,
@@ -46,6 +46,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Schedule the tasks of a file; options stand for what the file does not say, or says otherwise."""
+    from agentos.daemon.intake.filing import doubts
     from agentos.daemon.setup import add_tasks
     from agentos.taskfile import MAX_BYTES, drafts_of, read_drafts
 
@@ -59,7 +60,8 @@ def add(
         drafts = read_drafts(Path(file), given)
     if once := [draft.name for draft in drafts if draft.schedule is None and not _watches(draft)]:
         raise UserError(f"Nothing says when '{once[0]}' is to run: add --cron '0 7 * * *' or --watch FOLDER.")
-    tasks = add_tasks(Home.find(), drafts)
+    tasks = add_tasks(home := Home.find(), drafts)
+    tell_notes(doubts(home, drafts))
     if as_json:
         print_json([schedule_facts(Reader(Home.find().ledger), task) for task in tasks])
         return

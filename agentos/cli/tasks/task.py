@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import clean, print_json, print_table, print_text, short_text, time_text
+from agentos.cli.output import clean, print_json, print_table, print_text, short_text, tell_notes, time_text
 from agentos.cli.tasks.deliveries import tell_delivery
 from agentos.cli.tasks.model_waits import ModelWaits
 from agentos.cli.tasks.questions import ask_here, tell
@@ -37,7 +37,6 @@ File = Annotated[str, typer.Argument(metavar="FILE|-", help="A YAML or JSON task
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 _POLL_S = 0.05
-_TOLD = 5  # notes on what was added
 _COLOUR = {"passed": "green", "failed": "red", "timeout": "red", "budget": "red", "infra": "yellow"}
 _ENDED = (TaskState.DONE, TaskState.CANCELLED)
 
@@ -219,11 +218,7 @@ def _add(home: Home, file: str) -> list[Task]:
     from agentos.daemon.setup import add_tasks
 
     tasks = add_tasks(home, drafts := _drafts(file))
-    told = doubts(home, drafts)
-    for doubt in told[:_TOLD]:
-        print(clean(f"Note: {doubt}"), file=sys.stderr)
-    if len(told) > _TOLD:
-        print(f"And {len(told) - _TOLD} more such notes.", file=sys.stderr)
+    tell_notes(doubts(home, drafts))
     return tasks
 
 

@@ -14,8 +14,10 @@ from agentos.errors import Unavailable, UserError
 
 HEAD = "0013"  # revision of the newest migration; a test compares them
 
+FULL = "the disk is full; free some space, nothing was half-written"
 _CAUSES = {
-    "full": "the disk is full; free some space, nothing was half-written",
+    "disk is full": FULL,
+    "no space left": FULL,
     "lock timeout": "another process held it too long; try again",
     "locked": "another process held it too long; try again",
     "readonly": "it is read-only; check the owner and the mode of the folder",
@@ -87,7 +89,9 @@ def refuse_newer(path: Path, version: str) -> None:
 
 
 def unavailable(path: Path, error: BaseException) -> Unavailable:
-    """What SQLite says, as a sentence."""
+    """What SQLite or the system says, as a sentence."""
     text = str(error)
-    cause = next((cause for key, cause in _CAUSES.items() if key in text.lower()), text)
+    # a path may hold any word
+    said = (error.strerror if isinstance(error, OSError) and error.strerror else text).lower()
+    cause = next((cause for key, cause in _CAUSES.items() if key in said), text)
     return Unavailable(f"the ledger {getattr(error, 'where', path)} cannot be used: {cause} ({text})")
