@@ -226,12 +226,13 @@ def remove(place: Path, until: float | None = None) -> bool:
 
 
 def labelled(prefix: str) -> Iterator[Path]:
-    """Every group directory on this machine whose name starts so, wherever it was made."""
-    for place, _, _ in _mounts(Path("/")):
+    """Every group directory on this machine whose name starts so, wherever it was made, but for within such groups."""
+    for place, _, kind in _mounts(Path("/")):
+        if kind != "cgroup2" and not set(kind.split(",")) & set(_WANTED):
+            continue  # none is ever made there
         for directory, names, _ in os.walk(place):
-            mine = [name for name in names if name.startswith(PREFIX + prefix)]
-            yield from (Path(directory) / name for name in mine)
-            names[:] = [name for name in names if name not in mine]
+            yield from (Path(directory) / name for name in names if name.startswith(PREFIX + prefix))
+            names[:] = [name for name in names if not name.startswith(PREFIX)]
 
 
 def of(pid: int, root: Path = Path("/")) -> tuple[Path, ...]:

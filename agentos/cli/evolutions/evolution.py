@@ -13,7 +13,7 @@ import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
-from agentos.daemon.views.json_views import evolution_summary, evolution_whole
+from agentos.daemon.views.json_views import edit_of, evolution_summary, evolution_whole
 from agentos.domain import Evolution, EvolutionState
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
@@ -74,10 +74,9 @@ def list_(
         return
     from agentos.cli.evolutions.state import state_text
 
-    rows = []
-    for item in found:
-        told = evolution_summary(reader, item)
-        rows.append((item.id, state_text(item), told["resource"], told["edit"] or item.reason))
+    rows = [
+        (item.id, state_text(item), item.resource, edit_of(reader, item) or item.reason) for item in found
+    ]
     print_table(
         ("evolution", "state", "resource", "edit, or why there is none"),
         rows,

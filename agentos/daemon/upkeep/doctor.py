@@ -216,20 +216,24 @@ def _settings(home: Home) -> Iterator[DoctorFinding]:
     ]
     if not _daemon_read(home):
         # pydantic, which takes longer to import than all that is looked at here
-        from agentos.daemon.offline import policy_of, probes_of
         from agentos.settings import load_settings
 
-        documents = [
-            lambda: load_settings(home.settings),
-            lambda: policy_of(home),
-            lambda: probes_of(home),
-            *documents,
-        ]
+        documents = [lambda: load_settings(home.settings), *_own_documents(home), *documents]
     for read in documents:
         try:
             read()
         except AgentOSError as error:  # with a sentence for each fault of the document
             yield DoctorFinding(str(error))
+
+
+def _own_documents(home: Home) -> Iterator[Callable[[], object]]:
+    """What reads a policy and probes that are the home's own: those that were shipped are as they were tested."""
+    if not any((home.root / name).exists() for name in ("policy.toml", "safety_probes.toml")):
+        return
+    from agentos.daemon.offline import policy_of, probes_of
+
+    yield lambda: policy_of(home)
+    yield lambda: probes_of(home)
 
 
 def _daemon_read(home: Home) -> bool:

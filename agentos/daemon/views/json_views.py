@@ -102,11 +102,12 @@ def run_signals(
 
 def evolution_summary(reader: Reader, evolution: Evolution) -> dict[str, Any]:
     """The evolution with the resource and the edit that it came to."""
-    edit = ""
-    if evolution.candidate_id:
-        edit = reader.get(Candidate, evolution.candidate_id).edit.summary
-    resource = evolution.diagnosis.resource if evolution.diagnosis else ""
-    return {**asdict(evolution), "resource": resource, "edit": edit}
+    return {**asdict(evolution), "resource": evolution.resource, "edit": edit_of(reader, evolution)}
+
+
+def edit_of(reader: Reader, evolution: Evolution) -> str:
+    """What the edit that it came to does, "" where it came to none."""
+    return reader.get(Candidate, evolution.candidate_id).edit.summary if evolution.candidate_id else ""
 
 
 def evolution_whole(story: EvolutionRecords) -> dict[str, Any]:

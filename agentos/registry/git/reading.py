@@ -33,6 +33,15 @@ def files(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dict[s
     }
 
 
+def holds(repository: Repository, root: str | pygit2.Oid, content: Mapping[str, bytes]) -> bool:
+    """Whether the regular files of a tree are these and no others; by their hashes, without reading them."""
+    tree = repository.tree(root)
+    ids = {path: entry.id for path, entry in repository.walk(tree.id, "") if entry.filemode in _FILE_MODES}
+    return ids.keys() == content.keys() and all(
+        pygit2.hash(data) == ids[path] for path, data in content.items()
+    )
+
+
 def readable(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dict[str, bytes]:
     """As ``files``, but a file whose object is missing or corrupt is there with no content."""
     found = repository.entry(root, prefix)

@@ -214,6 +214,8 @@ def _difference(registry: Registry, root: str, folder: Path, taken: str) -> Fold
     content = read(folder)
     if not digest or not content.files:
         return None  # retired, or the disk is away
+    if taken == digest and reading.holds(registry.repository, digest, content.files):
+        return None
     ours = _files(registry, digest, content.files)
     base = ours if taken == digest else _files(registry, taken, content.files)
     if ours == content.files:
