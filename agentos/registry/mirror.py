@@ -12,18 +12,22 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import pygit2
+
 from agentos.errors import Conflict, Unavailable, UserError
 from agentos.registry.check import Report, check
+from agentos.registry.git import versions
 from agentos.registry.git.external_commits import announce, note
 from agentos.registry.git.repository import MAIN, Repository, environment
+from agentos.registry.promotion import CANDIDATES
 
 _TERM = "refs/agentos/term/"
-_THEIRS = "refs/mirror/main"
+_THEIRS, _THEIR_CANDIDATES = "refs/mirror/main", "refs/mirror/candidates/"
 _FORWARD = (MAIN, "refs/tags/*")
 _AS_IT_IS = ("refs/heads/last-good", "refs/candidates/*", "refs/agentos/shipped", "refs/agentos/latest/*")
 _SECONDS = 120.0
@@ -63,9 +67,13 @@ class Mirror:
         said = self._repository.run("for-each-ref", "--format=%(objectname) %(refname)", *_globs())
         return said.stdout
 
+    def main(self) -> str:
+        """The newest version of the registry itself."""
+        return str(self._repository.resolve(MAIN) or "")
+
     def push(self) -> MirrorState:
         """Bring the mirror up to date; blocks for minutes at most. Never raises for what is wrong there."""
-        main = str(self._repository.resolve(MAIN) or "")
+        main = self.main()
         present = {line.partition(" ")[2] for line in self.fingerprint().splitlines()}
         wanted = [item for item in _AS_IT_IS if item.endswith("*") or item in present]
         specs = [f"{item}:{item}" for item in _FORWARD] + [f"+{item}:{item}" for item in wanted]
@@ -96,30 +104,64 @@ class Mirror:
             raise Unavailable(f"the mirror {self._url} cannot be written: {why}")
         self._led = True
 
-    def take_in(self) -> bool:
+    def take_in(self, known: Collection[str] | None = None) -> bool:
         """Bring the registry up to the mirror; whether it was behind. An empty mirror has nothing.
 
-        Raises Unavailable, and Conflict where each has what the other one lacks.
+        Whoever can write there could move ``main`` on: with ``known`` it is followed to the newest of these commits, and no tag,
+        number or name is taken from it. Raises Unavailable, and Conflict where each has what the other one lacks.
         """
         if not self._git_text("ls-remote", self._url, MAIN).strip():
             return False
-        self._fetch(f"+{MAIN}:{_THEIRS}", "refs/tags/*:refs/tags/*")
-        if not self._is_behind():
+        self._fetch(f"+{MAIN}:{_THEIRS}", *(["refs/tags/*:refs/tags/*"] if known is None else []))
+        if not self._is_behind(self._target(known)):
             return False
-        # only now: what a mirror that is itself behind says of candidates is older than what is here
-        self._fetch(*(f"+{item}:{item}" for item in _AS_IT_IS if item.endswith("*")))
+        if known is None:
+            # only now: what a mirror that is itself behind says of candidates is older than what is here
+            self._fetch(*(f"+{item}:{item}" for item in _AS_IT_IS if item.endswith("*")))
+        else:
+            self._fetch(
+                f"+{CANDIDATES}*:{_THEIR_CANDIDATES}*"
+            )  # so that commits that the ledger names are there
         with self._repository.lock():
-            ours, theirs = self._repository.resolve(MAIN), self._repository.resolve(_THEIRS)
-            if theirs is None or not self._is_behind():
+            ours, theirs = self._repository.resolve(MAIN), self._target(known)
+            if theirs is None or not self._is_behind(theirs):
                 return False
             announce(self._repository, theirs)
             self._repository.move(MAIN, theirs, expected=ours)
             note(self._repository, theirs)
+            if known is not None:
+                self._record(ours, theirs)
         return True
 
-    def _is_behind(self) -> bool:
-        """Whether the mirror, as it was fetched, has versions that the registry lacks. Raises Conflict."""
-        ours, theirs = self._repository.resolve(MAIN), self._repository.resolve(_THEIRS)
+    def beyond(self) -> str:
+        """The mirror's newest version, as it was fetched, where the registry does not have it."""
+        theirs, ours = self._repository.resolve(_THEIRS), self._repository.resolve(MAIN)
+        if theirs is None or theirs == ours or (ours and self._is_ancestor(str(theirs), str(ours))):
+            return ""
+        return str(theirs)
+
+    def _target(self, known: Collection[str] | None) -> pygit2.Oid | None:
+        """How far the mirror is followed, as it was fetched."""
+        theirs = self._repository.resolve(_THEIRS)
+        if known is None or theirs is None:
+            return theirs
+        there = self._repository.run("rev-list", "--first-parent", _THEIRS).stdout.split()
+        found = next((commit for commit in there if commit in known), None)
+        return pygit2.Oid(hex=found) if found else None
+
+    def _record(self, ours: pygit2.Oid | None, theirs: pygit2.Oid) -> None:
+        """Versions follow from the commits; and a candidate that was here is the one that was here. Needs the lock."""
+        since = [f"^{ours}"] if ours else []
+        line = self._repository.run("rev-list", "--reverse", "--first-parent", str(theirs), *since)
+        for commit in line.stdout.split():
+            versions.record(self._repository, self._repository.commit(commit))
+        for name, target in self._repository.below(_THEIR_CANDIDATES).items():
+            if self._repository.resolve(CANDIDATES + name) is None:
+                self._repository.move(CANDIDATES + name, target, expected=None)
+
+    def _is_behind(self, theirs: pygit2.Oid | None) -> bool:
+        """Whether the registry lacks that version of the mirror. Raises Conflict."""
+        ours = self._repository.resolve(MAIN)
         if theirs is None or ours == theirs or (ours and self._is_ancestor(str(theirs), str(ours))):
             return False
         if ours and not self._is_ancestor(str(ours), str(theirs)):

@@ -4,7 +4,7 @@
 set -eu
 umask 077
 cd "$(dirname "$0")"
-if docker compose version >/dev/null 2>&1; then compose="docker compose"; else compose="docker-compose"; fi
+compose=${COMPOSE:-docker compose}
 mkdir -p secrets
 [ -s secrets/database ] || openssl rand -hex 24 >secrets/database
 echo "postgres:5432:agentos:agentos:$(cat secrets/database)" >secrets/pgpass

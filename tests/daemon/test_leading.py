@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +16,7 @@ import pytest
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.process import REPLACED
 from agentos.daemon.upkeep.auditing import verify_home
+from agentos.daemon.upkeep.mirroring import MirrorKeeper, follow
 from agentos.daemon.upkeep.moving import move_home
 from agentos.daemon.upkeep.status import daemon_status
 from agentos.domain import Result, Share, TaskState
@@ -22,6 +24,7 @@ from agentos.home import Home
 from agentos.ledger.postgres.leadership import Leadership, control
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from agentos.registry.mirror import Mirror
 from agentos.registry.store import Registry
 from tests.daemon.conftest import Daemon, _make_task, until
 from tests.postgres import PostgresServer
@@ -236,3 +239,21 @@ def test_the_fence_refuses_every_other_term_of_ledger_and_engine(postgres_addres
                 with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
                     raw.execute(statement.encode())
             assert raw.execute("SELECT n FROM dbos.some").fetchall() == [(1,)]
+
+
+def test_nobody_leads_on_what_somebody_else_wrote_to_the_mirror(
+    home: Home, ledger: Ledger, tmp_path: Path
+) -> None:
+    url = bare(tmp_path / "mirror.git")
+    behind, thief = Home(tmp_path / "behind"), Home(tmp_path / "thief")
+    shutil.copytree(home.root, behind.root)
+    made = commit(home, "more-kit")  # a person's change, on which nothing has run
+    MirrorKeeper(ledger, Mirror(home.registry, url), url, lambda why: None).look()
+    shutil.copytree(home.root, thief.root)
+    forged = commit(thief, "evil-kit")
+    assert Mirror(thief.registry, url).push().main == forged
+    behind.ledger.unlink()
+    with closing(sqlite3.connect(home.ledger)) as whole:
+        whole.execute("VACUUM INTO ?", (str(behind.ledger),))
+    follow(behind, url, 0)
+    assert main(behind) == made

@@ -136,6 +136,42 @@ def test_a_mirror_that_is_behind_takes_nothing_back(place: Path, url: str) -> No
     assert str(repository.resolve(candidates)) == second
 
 
+def test_whoever_writes_the_mirror_brings_in_nothing_that_is_not_known(
+    place: Path, url: str, tmp_path: Path
+) -> None:
+    Mirror(place, url).push()
+    behind = tmp_path / "behind.git"
+    shutil.copytree(place, behind)
+    known = {add(Registry(place), "plus")}
+    newest = add(Registry(place), "minus")
+    repository = Repository(place)
+    known.add(newest)
+    Mirror(place, url).push()
+    # the thief goes on from there with a version, a tag and a pointer to it
+    thief = tmp_path / "thief.git"
+    shutil.copytree(place, thief)
+    forged = add(Registry(thief), "evil")
+    stolen = Repository(thief)
+    stolen.git.references.create("refs/tags/skill/plus@9.0.0", forged)
+    stolen.git.references.create("refs/agentos/latest/skill/plus", forged, force=True)
+    assert Mirror(thief, url).push().why == ""
+    mirror = Mirror(behind, url)
+    assert mirror.take_in(known)
+    there = Repository(behind)
+    assert str(there.resolve(MAIN)) == newest
+    assert mirror.beyond() == forged
+    assert not mirror.take_in(known)
+    assert Registry(behind).check().faults == ()
+    for name in ("plus", "minus"):
+        ref = f"refs/agentos/latest/skill/{name}"
+        assert there.resolve(ref) == repository.resolve(ref)
+    assert there.resolve("refs/tags/skill/plus@9.0.0") is None
+    assert there.resolve("refs/tags/skill/evil@1.0.0") is None
+    assert not Mirror(behind, url).take_in(set())
+    assert Mirror(behind, url).take_in({forged})  # a person's yes, or a version that the ledger knows of
+    assert str(there.resolve(MAIN)) == forged
+
+
 def test_what_git_started_ends_with_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its helper for https keeps the pipes: a mirror that only listens would be waited for until that has enough."""
     monkeypatch.setattr("agentos.registry.mirror._SECONDS", 1.0)

@@ -28,6 +28,7 @@ from agentos.ports import Placement
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.choice import Choice
 from agentos.sandboxes.conformance import CHECKS, check
+from agentos.sandboxes.remote import fleet
 from agentos.sandboxes.remote.box import Admission
 from agentos.sandboxes.remote.fleet import Door, Fleet
 from agentos.sandboxes.remote.places import HostSandbox, WorkerPlaces, unwanted
@@ -681,6 +682,29 @@ def test_whoever_knocks_and_says_nothing_is_let_go(secured: Control) -> None:
     with socket.create_connection(("127.0.0.1", secured.port)) as silent:
         silent.settimeout(_SOON_S)
         assert silent.recv(1) == b""
+
+
+def test_connections_count_before_their_handshake_and_no_longer_than_they_last(
+    secured: Control, fake: FakeSandbox, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "_CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(fleet, "_HELLO_S", 60.0)
+
+    def knock() -> socket.socket:
+        return secured.stack.enter_context(socket.create_connection(("127.0.0.1", secured.port), _SOON_S))
+
+    silent = [knock() for _ in range(4)]
+    turned_away = knock()
+    assert turned_away.recv(1) == b""
+    for each in silent:
+        each.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            each.recv(1)
+        each.close()
+    secured.join(fake, authorities=str(pair[0]))
+    with secured.sandbox().open(LIMITS) as box:
+        box.channel.send({"n": 1}, (), deadline=time.monotonic() + _SOON_S)
+        assert box.channel.receive(deadline=time.monotonic() + _SOON_S).head == {"n": 1}
 
 
 # --- A worker's own side ------------------------------------------------------------------------

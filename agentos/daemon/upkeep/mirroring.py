@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+
+import structlog
 
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
@@ -17,8 +20,11 @@ from agentos.ledger.store import Ledger
 from agentos.registry.mirror import Mirror, MirrorState
 
 MIRROR = "registry.mirror"  # memo in the ledger: what ``MirrorKeeper`` noted last
+GIVEN = "registry.mirror.given"  # and the version of main that it was about to push
 _LONGEST_S = 60.0  # between two tries
 _NEWEST = 200  # evolutions that are looked at
+
+log = structlog.get_logger("agentos.mirror")
 
 
 class MirrorKeeper:
@@ -38,6 +44,7 @@ class MirrorKeeper:
         fingerprint = self._mirror.fingerprint()
         if fingerprint == self._pushed:
             return
+        self._ledger.set_kv(GIVEN, self._mirror.main())
         state = self._mirror.push()
         if state.why:
             state = MirrorState(self._said.main if self._said else "", state.why)
@@ -60,13 +67,17 @@ def follow(home: Home, url: str, term: int) -> None:
     Raises UserError where it is not: then the mirror lacks what was promoted last, and another registry has it.
     """
     mirror = Mirror(home.registry, url, term)
-    away = ""
+    away, seen = "", _seen(home)
     try:
-        mirror.take_in()
+        mirror.take_in({commit for _, commit in seen} | _given(home))
     except Unavailable as error:
         away = f" ({error})"
+    if beyond := mirror.beyond():
+        log.error(
+            "the mirror has versions that the ledger does not know of: they are left there", newest=beyond
+        )
     there = mirror.commits()
-    for what, commit in _seen(home):
+    for what, commit in seen:
         if commit not in there:
             raise UserError(
                 f"the registry {home.registry} and its mirror {url} lack {commit[:12]}, {what}{away}: start the control "
@@ -74,6 +85,13 @@ def follow(home: Home, url: str, term: int) -> None:
             )
     with suppress(Unavailable):  # then the first push does, or says why not
         mirror.lead()
+
+
+def _given(home: Home) -> set[str]:
+    """What of main was given to the mirror, as the ledger says: people's changes, too."""
+    with LedgerSnapshot(home.ledger) as reader:
+        found = reader.rows(f"SELECT value FROM memo WHERE key = '{GIVEN}'")  # noqa: S608 - a constant
+    return {str(json.loads(value)) for (value,) in found}
 
 
 def _seen(home: Home) -> list[tuple[str, str]]:

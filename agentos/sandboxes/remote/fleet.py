@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 import threading
 import time
@@ -67,20 +68,43 @@ class Door:
 
 
 class _Counted(ServerConnection):
-    """One of so many connections at a time. ``admission``: whom its token let in."""
+    """``admission``: whom its token let in."""
 
-    now = 0
     admission: Admission | None = None
 
-    def connection_made(self, transport: Any) -> None:
-        _Counted.now += 1
-        super().connection_made(transport)
-        if _Counted.now > _CONNECTIONS_MAX:
-            transport.abort()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        _Counted.now -= 1
-        super().connection_lost(exc)
+class _Knocking(socket.socket):
+    """A connection, from before any handshake until it is closed."""
+
+    counted_by: _Threshold | None = None
+
+    def _real_close(self) -> None:
+        if self.counted_by is not None:
+            self.counted_by.now -= 1
+            self.counted_by = None
+        super()._real_close()  # type: ignore[misc]
+
+
+class _Threshold(socket.socket):
+    """The socket that listens: it takes in so many connections at a time, also such that say nothing yet."""
+
+    now = 0
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        found, address = super().accept()
+        if self.now >= _CONNECTIONS_MAX:
+            found.close()
+            raise ConnectionAbortedError("too many connections")  # the loop goes on to listen
+        self.now += 1
+        knocking = _Knocking(fileno=found.detach())
+        knocking.counted_by = self
+        return knocking, address
+
+
+def _listening(address: str, port: int) -> socket.socket:
+    family = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+    with socket.create_server((address, port), family=family) as made:
+        return _Threshold(fileno=made.detach())
 
 
 @dataclass
@@ -164,7 +188,7 @@ class Fleet:
             context.minimum_version = ssl.TLSVersion.TLSv1_2
             context.load_cert_chain(self._door.certificate, self._door.key)
         async with serve(
-            self._handle, self._door.address, self._door.port, ssl=context, compression=None, server_header=None,
+            self._handle, sock=_listening(self._door.address, self._door.port), ssl=context, compression=None, server_header=None,
             process_request=self._examine, create_connection=_Counted, max_size=protocol.CHUNK, max_queue=8,
             open_timeout=_HELLO_S, close_timeout=1.0, ping_interval=None, logger=_library,
             ssl_handshake_timeout=_HELLO_S if context else None,  # whoever knocks and says nothing
