@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import hmac
-import json
 import math
 import os
 import secrets
@@ -19,7 +18,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -49,7 +47,7 @@ from agentos.sandboxes.kubernetes.cluster import (
     reason_of,
     unscheduled,
 )
-from agentos.sandboxes.owner import PODS, Owner
+from agentos.sandboxes.owner import Owner
 from agentos.settings import KubernetesSettings
 from agentos.wire import FrameError, WireClosed, WireLate
 
@@ -294,14 +292,13 @@ class PodBox:
 class Pods:
     """The pods of one home: made, looked at, ended. Thread-safe."""
 
-    def __init__(self, cluster: Cluster, settings: KubernetesSettings, home: Path, start_s: float) -> None:
+    def __init__(self, cluster: Cluster, settings: KubernetesSettings, owner: Owner, start_s: float) -> None:
         self.cluster = cluster
         self.start_s = start_s
         self.settings = settings
         self.extras = box_limits()
         self.image = ""  # by content, as the first pod had it
-        self._home_id = home_id(home)
-        self._owner = Owner.here(home)
+        self._owner = owner
         self._here: set[str] = set()
         self._lock = threading.Lock()
         self._closed = False
@@ -310,8 +307,8 @@ class Pods:
         """A box that is locked in and waits for its job. Raises ClusterFault."""
         began = time.monotonic()
         token = secrets.token_hex(16)
-        name = f"agentos-{self._home_id[:12]}-{token}"
-        labels = {HOME_LABEL: self._home_id, OWNER_LABEL: str(self._owner), BOX_LABEL: token}
+        name = f"agentos-{self._owner.home}-{token}"
+        labels = {HOME_LABEL: self._owner.home, OWNER_LABEL: str(self._owner), BOX_LABEL: token}
         metadata = {"name": name, "labels": labels, "annotations": {RUN_NOTE: kind.run[:200]}}
         spec = describe(kind, self.settings, self.extras)
         with self._lock:
@@ -433,18 +430,3 @@ def _worker_digest() -> str:
     for name, content in sorted(image_host.worker().items()):
         total.update(f"{name}\0".encode() + content)
     return total.hexdigest()
-
-
-def home_id(home: Path) -> str:
-    """Random, since homes of several machines share a cluster, and may lie at equal paths. Raises Unavailable."""
-    path = home / PODS
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError), path.open("x") as file:
-            file.write(json.dumps(secrets.token_hex(16)))
-    try:
-        return str(json.loads(path.read_text()))
-    except (OSError, ValueError) as error:
-        raise Unavailable(
-            f"{path} cannot be read ({error}): remove it, and the pods that kubectl still lists"
-        ) from None

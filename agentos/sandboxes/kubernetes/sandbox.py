@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -14,8 +17,8 @@ from agentos.sandboxes.docker.profile import (
     OWNER_LABEL,
 )
 from agentos.sandboxes.kubernetes.cluster import Cluster, ClusterFault, find_access
-from agentos.sandboxes.kubernetes.pod import RUN_NOTE, START_S, PodBox, PodKind, Pods, home_id
-from agentos.sandboxes.owner import Leftover, Owner
+from agentos.sandboxes.kubernetes.pod import RUN_NOTE, START_S, PodBox, PodKind, Pods
+from agentos.sandboxes.owner import PODS, Leftover, Owner
 from agentos.sandboxes.probe import Guarantee, probe, refusal
 from agentos.settings import KubernetesSettings, load_settings
 
@@ -107,7 +110,9 @@ class Kubernetes:
                 raise Unavailable("the sandbox is closed")
             if self._pods is None:
                 settings = self._settings or load_settings(self._home / "agentos.toml").kubernetes
-                self._pods = Pods(reached(settings, self._timeout_s), settings, self._home, self._start_s)
+                self._pods = Pods(
+                    reached(settings, self._timeout_s), settings, _owner(self._home), self._start_s
+                )
             return self._pods
 
 
@@ -155,7 +160,7 @@ def reap(found: Iterable[Leftover]) -> list[Leftover]:
 
 def _orphans(cluster: Cluster, home: Path) -> list[Leftover]:
     found = []
-    for pod in cluster.pods(f"{HOME_LABEL}={home_id(home)}"):
+    for pod in cluster.pods(f"{HOME_LABEL}={_owner(home).home}"):
         metadata = pod["metadata"]
         label = (metadata.get("labels") or {}).get(OWNER_LABEL, "")
         owner = Owner.parse(label)
@@ -173,3 +178,21 @@ def _removed(cluster: Cluster, found: Iterable[Leftover]) -> list[Leftover]:
         except ClusterFault:
             left.append(leftover)
     return left
+
+
+def _owner(home: Path) -> Owner:
+    """This process, under a random name of the home: homes of several machines share a cluster, and may lie at equal
+    paths. Raises Unavailable.
+    """
+    path = home / PODS
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), path.open("x") as file:
+            file.write(secrets.token_hex(6))
+    try:
+        found = replace(Owner.here(home), home=path.read_text().strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unavailable(f"{path} cannot be read: {error}") from None
+    if Owner.parse(str(found)) is None:
+        raise Unavailable(f"{path} is no name of a home: remove it, and the pods that kubectl still lists")
+    return found
