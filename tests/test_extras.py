@@ -53,6 +53,7 @@ def test_what_is_imported_is_declared() -> None:
         "docker",
         "embeddings",
         "keyring",
+        "kubernetes",
         "mcp",
         "postgres",
         "rules",
@@ -71,7 +72,8 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def hide(name: str) -> None:
         monkeypatch.setitem(sys.modules, name, None)
-        for module in [it for it in sys.modules if it.startswith("agentos.sandboxes.docker.")]:
+        lazy = ("agentos.sandboxes.docker.", "agentos.sandboxes.kubernetes.")
+        for module in [it for it in sys.modules if it.startswith(lazy)]:
             monkeypatch.delitem(sys.modules, module)
 
     return hide
@@ -96,6 +98,24 @@ def test_without_the_extra_only_who_wants_the_container_sandbox_is_refused(
     without("docker")
     choice = Choice(tmp_path, None, "docker")
     with pytest.raises(Unavailable, match=r"agentos-daemon\[docker\]"):
+        choice.start()
+    choice.close()
+
+
+def test_without_the_extra_only_who_wants_pods_is_refused(
+    tmp_path: Path, without: Callable[[str], None]
+) -> None:
+    without("httpx")
+    choice = Choice(tmp_path, None, "kubernetes")
+    with pytest.raises(Unavailable, match=r"agentos-daemon\[kubernetes\]"):
+        choice.start()
+    choice.close()
+
+
+def test_pods_need_no_container_engine(tmp_path: Path, without: Callable[[str], None]) -> None:
+    without("docker")
+    choice = Choice(tmp_path, None, "kubernetes")
+    with pytest.raises(Unavailable, match=r"\[kubernetes\] of agentos.toml"):  # it has no image yet
         choice.start()
     choice.close()
 

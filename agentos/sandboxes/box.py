@@ -6,6 +6,7 @@ has to be taken away after it (``Group``).
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import select
@@ -22,6 +23,7 @@ from agentos.sandboxes import cgroups
 from agentos.wire import Channel
 
 _GONE_S = 10.0
+CHUNK = 128 << 10  # bytes of a channel that are carried at a time
 _ANSWER_BLOBS = 1  # the archive of what a run leaves
 _OPEN: set[WorkerBox] = set()  # of this process
 
@@ -156,3 +158,48 @@ def _used_by(pid: int) -> cgroups.GroupUsage:
     ticks = sum(int(fields[number]) for number in range(11, 15))
     peak = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")), 0)
     return cgroups.GroupUsage(ticks / os.sysconf("SC_CLK_TCK"), peak << 10)
+
+
+# --- The ends of a box's pipes in an event loop, for who carries its bytes on --------------------
+
+
+async def read_some(descriptor: int) -> bytes:
+    """What there is, at most ``CHUNK``; b"" at the end, and when whoever had the other end is gone."""
+    while True:
+        try:
+            return os.read(descriptor, CHUNK)
+        except BlockingIOError:
+            await _ready(descriptor, writing=False)
+        except OSError:
+            return b""
+
+
+async def write_all(descriptor: int, data: bytes) -> bool:
+    """Whether somebody still has the other end."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:
+            await _ready(descriptor, writing=True)
+        except OSError:
+            return False
+    return True
+
+
+async def _ready(descriptor: int, *, writing: bool) -> None:
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    watch, forget = (
+        (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
+    )
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    watch(descriptor, tell)
+    try:
+        await ready
+    finally:
+        forget(descriptor)

@@ -66,13 +66,13 @@ SANDBOXES: Mapping[str, Callable[[Path, int | None], StartableSandbox]] = {
     "bubblewrap": Bubblewrap,
     "docker": _docker,
 }
-_NAMED = {**SANDBOXES, "kubernetes": _kubernetes}
+_NAMED: Mapping[str, Callable[[Path, int | None], StartableSandbox]] = {"kubernetes": _kubernetes}
 
 
 def made(name: str, home: Path, run_uid: int | None) -> StartableSandbox:
     """The sandbox of that name, not yet started. Raises Unavailable."""
-    if name in _NAMED:
-        return _NAMED[name](home, run_uid)
+    if ships := SANDBOXES.get(name) or _NAMED.get(name):
+        return ships(home, run_uid)
     try:
         return InstalledSandbox(registry.named("sandboxes", name), home, run_uid)
     except UserError as error:

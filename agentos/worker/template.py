@@ -121,6 +121,7 @@ def leave_the_pod(request: dict[str, Any]) -> None:
     """
     _unshare(_FRESH & ~_NEW_PID)
     _hide_groups()
+    _silence()  # the descriptors that it has are of the pod's own view
     _seal()
     _mount_places(request)
     for place in _HIDDEN:
@@ -246,11 +247,17 @@ def _limit(request: dict[str, Any]) -> None:
     os.umask(0o022)
 
 
-def keep(fds: list[int]) -> list[int]:
-    """Nothing but these stays open: they become 3, 4, … in this order, and nothing that is started gets them."""
+def _silence() -> None:
+    """Standard input, output and error are nowhere."""
     null = os.open("/dev/null", os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
+    os.close(null)
+
+
+def keep(fds: list[int]) -> list[int]:
+    """Nothing but these stays open: they become 3, 4, … in this order, and nothing that is started gets them."""
+    _silence()
     aside = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ASIDE) for descriptor in fds]
     kept = [os.dup2(descriptor, 3 + number, inheritable=False) for number, descriptor in enumerate(aside)]
     os.closerange(3 + len(kept), 1 << 20)

@@ -20,8 +20,9 @@ from agentos.sandboxes.box import WorkerBox
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import build_from_host
+from agentos.sandboxes.docker.profile import pod_profile
 from agentos.sandboxes.docker.sandbox import Docker
-from agentos.sandboxes.kubernetes.sandbox import Kubernetes, node_profile
+from agentos.sandboxes.kubernetes.sandbox import Kubernetes
 from agentos.sandboxes.plainfiles import write_tar
 from agentos.settings import KubernetesSettings
 from tests.sandboxes.fake_cluster import FakeCluster, fake_cluster
@@ -39,7 +40,7 @@ WALLS = {
 # The same of a pod, which is a container with a network and the node's mounts before the worker sees to it.
 POD_WALLS = {
     "seccomp": WALLS["seccomp"],
-    "namespaces": "template.leave_the_pod = lambda request: None",
+    "network": "template._FRESH &= ~0x40000000; template._loopback = lambda: None",
     "sealing": "template._seal = lambda: None",
 }
 
@@ -169,7 +170,7 @@ def docker_sandbox(make_docker: Callable[..., Docker]) -> Iterator[Docker]:
 def pod_image(tmp_path_factory: pytest.TempPathFactory, docker_image: str, inside: Path) -> str:
     """The image with the programs of the tests beside the worker, and with guests that lack a wall."""
     files = {f"inside/{path.name}": path.read_bytes() for path in inside.glob("*.py")}
-    for wall in ("seccomp", "namespaces", "sealing"):
+    for wall in POD_WALLS:
         text = f"from agentos.worker import template\nfrom guest import serve\n{POD_WALLS[wall]}\n"
         files[f"inside/guest_without_{wall}.py"] = text.encode()
         files[f"inside/selfcheck_without_{wall}.py"] = text.replace(
@@ -192,7 +193,7 @@ def pod_image(tmp_path_factory: pytest.TempPathFactory, docker_image: str, insid
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCluster]:
     """With one node, which has the profile that pods name."""
-    with fake_cluster(tmp_path_factory.mktemp("cluster"), {"agentos/box.json": node_profile()}) as made:
+    with fake_cluster(tmp_path_factory.mktemp("cluster"), {"agentos/box.json": pod_profile()}) as made:
         yield made
 
 
@@ -203,10 +204,10 @@ def make_pods(
     """A sandbox of the test's own."""
 
     def make(home: Path | None = None, entry: str = "guest:serve", **fields: Any) -> Kubernetes:
-        timeout_s = fields.pop("timeout_s", 10.0)
+        patience = {name: fields.pop(name) for name in ("timeout_s", "start_s") if name in fields}
         settings = KubernetesSettings.model_validate({"image": pod_image} | fields)
         home = home or tmp_path_factory.mktemp("home")
-        return Kubernetes(home, settings=settings, entry=entry, timeout_s=timeout_s)
+        return Kubernetes(home, settings=settings, entry=entry, **patience)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBECONFIG", str(cluster.kubeconfig()))
@@ -237,7 +238,10 @@ def each_sandbox(request: pytest.FixtureRequest) -> Bubblewrap | Docker | Kubern
 
 @pytest.fixture
 def box(each_sandbox: Bubblewrap | Docker | Kubernetes, small: Limits) -> Iterator[WorkerBox]:
-    with each_sandbox.open(small) as made:
+    light = isinstance(
+        each_sandbox, Kubernetes
+    )  # which keeps none ready: imports that no test needs would be waited for
+    with each_sandbox.open(small, light=light) as made:
         yield made
 
 

@@ -53,7 +53,6 @@ class Faults:
     refuse_attach: int = 0
     only: str = ""  # the method that these are for; any
     pod_status: dict[str, Any] | None = None  # what every pod says of itself
-    asked: list[str] = field(default_factory=list)  # METHOD path, as they came
 
 
 class Pod:
@@ -77,6 +76,7 @@ class FakeCluster:
         self.id = secrets.token_hex(6)
         self.faults = Faults()
         self.pods: dict[str, Pod] = {}
+        self.used: set[tuple[str, str]] = set()  # resource and verb, as a Role names them
         self.attached: list[asyncio.Task[Any]] = []
         self.engine = DockerEngine()
         self._lock = threading.Lock()
@@ -139,7 +139,8 @@ class FakeCluster:
 
     async def _faulty(self, request: Request) -> Response | None:
         faults = self.faults
-        faults.asked.append(f"{request.method} {request.url.path}")
+        verb = {"POST": "create", "DELETE": "delete"}.get(request.method, "get")
+        self.used.add(("pods", "list" if verb == "get" and not request.path_params else verb))
         if faults.only not in ("", request.method):
             return None
         if faults.silent_s:
@@ -206,6 +207,7 @@ class FakeCluster:
 
     async def _attach(self, socket: WebSocket) -> None:
         pod = self.pods.get(socket.path_params["name"])
+        self.used.add(("pods/attach", "get"))
         offered = socket.scope.get("subprotocols", [])
         if self.faults.refuse_attach or pod is None or not pod.container:
             code = self.faults.refuse_attach or 404
@@ -241,7 +243,7 @@ class FakeCluster:
             pod.waiting = None
         except docker.errors.ImageNotFound as error:
             pod.waiting = {"reason": "ErrImagePull", "message": str(error.explanation)}
-        except (docker.errors.APIError, KeyError, AssertionError) as error:
+        except (docker.errors.DockerException, OSError, KeyError, AssertionError) as error:
             pod.waiting = {"reason": "CreateContainerError", "message": str(error)}
         if pod.container and pod.deleted:
             self.end(pod, 0)
@@ -254,7 +256,7 @@ class FakeCluster:
 
     def end(self, pod: Pod, grace_s: float) -> None:
         """As a kubelet does: a word, its time, and then the end; the object goes last."""
-        with contextlib.suppress(docker.errors.APIError):
+        with contextlib.suppress(docker.errors.DockerException, OSError):
             if pod.container:
                 self._stop(pod, grace_s)
                 self.engine.api.remove_container(pod.container, force=True, v=True)
@@ -266,7 +268,7 @@ class FakeCluster:
         """The container ends, and the object stays to say why."""
         if pod.name in self.pods:
             pod.status = {"phase": "Failed", "reason": reason, "message": message}
-            with contextlib.suppress(docker.errors.APIError):
+            with contextlib.suppress(docker.errors.DockerException, OSError):
                 self._stop(pod, 0)
 
     def _stop(self, pod: Pod, grace_s: float) -> None:

@@ -17,6 +17,7 @@ from agentos.errors import Unavailable
 from agentos.sandboxes.box import WorkerBox
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.docker.sandbox import Docker
+from agentos.sandboxes.kubernetes.sandbox import Kubernetes
 
 Run = Callable[..., Any]
 
@@ -52,7 +53,7 @@ BLIND = [
 @pytest.fixture(scope="module")
 def target(each_sandbox: Bubblewrap | Docker, small: Limits) -> Iterator[WorkerBox]:
     """One box for all attacks that leave it as it was."""
-    with each_sandbox.open(small) as made:
+    with each_sandbox.open(small, light=isinstance(each_sandbox, Kubernetes)) as made:
         yield made
 
 

@@ -17,6 +17,7 @@ from agentos.home import Home
 
 if TYPE_CHECKING:
     from agentos.sandboxes.probe import Guarantee
+    from agentos.settings import Settings
 
 app = noun("What holds tasks on this machine.")
 
@@ -61,6 +62,7 @@ def list_(as_json: Json = False) -> None:
         rows.append(("docker", built, f"engine {version['Version']} at {engine.address}"))
     except Unavailable as error:
         rows.append(("docker", "missing", str(error)))
+    rows.append(_cluster(settings))
     if as_json:
         keys = ("sandbox", "state", "detail")
         print_json(
@@ -78,6 +80,25 @@ def list_(as_json: Json = False) -> None:
     if found:
         mine = [(it.name, it.way, f"{it.size >> 20} MB", "yes" if it.current else "old") for it in found]
         print_table(("image", "from", "size", "current"), mine, empty="")
+
+
+def _cluster(settings: Settings) -> tuple[str, str, str]:
+    """What is set up for pods; the cluster is not asked."""
+    try:
+        from agentos.sandboxes.kubernetes.sandbox import reached
+
+        with closing(reached(settings.kubernetes)) as cluster:
+            return "kubernetes", "set up", f"namespace {cluster.namespace} at {cluster.url}"
+    except Unavailable as error:
+        return "kubernetes", "missing", str(error)
+
+
+@app.command()
+def profile() -> None:
+    """Print the seccomp profile that the nodes of a cluster need for pods (docs/use/kubernetes.md)."""
+    from agentos.sandboxes.docker.profile import pod_profile
+
+    print_json(pod_profile())
 
 
 @app.command()
@@ -109,7 +130,9 @@ def build(
 def check(
     sandbox: Annotated[
         str | None,
-        typer.Argument(help="bubblewrap, docker or a plug-in's.  [default: what the settings may use]"),
+        typer.Argument(
+            help="bubblewrap, docker, kubernetes or a plug-in's.  [default: what the settings may use]"
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Only what the daemon tries before its first job.")

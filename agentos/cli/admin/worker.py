@@ -37,7 +37,7 @@ def join(
         list[str] | None, typer.Option(help="What it is good for, such as zone=a; repeatable.")
     ] = None,
     ca: Annotated[Path | None, typer.Option(help="A PEM file of authorities to trust as well.")] = None,
-    sandbox: Annotated[str, typer.Option(help="auto, bubblewrap or docker.")] = "auto",
+    sandbox: Annotated[str, typer.Option(help="auto, bubblewrap, docker or kubernetes.")] = "auto",
     state: Annotated[Path | None, typer.Option(help="Where it notes what a kill could leave.")] = None,
 ) -> None:
     """With --join: be a worker, in the foreground, until Ctrl-C.

@@ -135,7 +135,7 @@ def _sandbox(home: Home) -> Iterator[DoctorFinding]:
         settings = load_settings(home.settings)
     except UserError:  # told by `_settings`
         return
-    if settings.sandbox != "docker" and _bwrap_works():
+    if settings.sandbox in ("auto", "bubblewrap") and _bwrap_works():
         return
     from agentos.sandboxes.choice import Choice
 

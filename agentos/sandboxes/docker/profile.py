@@ -163,6 +163,14 @@ def seccomp_profile(beside: Iterable[str] = ()) -> dict[str, Any]:
     }
 
 
+def pod_profile() -> dict[str, Any]:
+    """That of a container, and the calls that the worker builds a pod's inner walls with.
+
+    The worker's own filter, under which a job runs, has neither of the two.
+    """
+    return seccomp_profile(beside=("mount", "unshare"))
+
+
 def all_but(points: Iterable[int], bits: int = 32) -> Iterator[tuple[int, int]]:
     """Masks and values such that a number matches one exactly if it is none of ``points``.
 

@@ -6,24 +6,33 @@ Whatever goes wrong between here and a running pod is a ``ClusterFault`` of a ki
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import os
+import ssl
+import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Literal
 
+import yaml
+
 from agentos.errors import Unavailable, UserError, missing_extra
-from agentos.sandboxes.kubernetes.access import Access
+from agentos.sandboxes.box import read_some, write_all
 
 try:
     import httpx
     from websockets.asyncio.client import ClientConnection, connect
-    from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
+    from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
     from websockets.typing import Subprotocol
 
-    from agentos.sandboxes.remote.protocol import PeerError, bytes_in, bytes_out
 except ModuleNotFoundError:
     raise Unavailable(missing_extra("kubernetes", "The sandbox in pods")) from None
 
@@ -43,10 +52,13 @@ Kind = Literal[
     "deleted",  # by somebody else
     "stays",  # it was to end, and did not
 ]
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_PLUGIN_S = 30.0
+_EARLY = timedelta(seconds=60)  # before it ends a token is asked for anew
 _TRIES, _PAUSE_S, _PAUSE_MAX_S = 4, 0.25, 3.0
 _PASSING = {429, 500, 502, 503, 504}
 _PROTOCOLS = [Subprotocol("v5.channel.k8s.io"), Subprotocol("v4.channel.k8s.io")]
-_STDIN, _STDOUT, _STDERR, _STATUS, _CLOSE = 0, 1, 2, 3, 255  # the first byte of each message
+_STDIN, _STDOUT, _STDERR, _STATUS = range(4)  # the first byte of each message
 _CHUNK = 32 << 10  # of standard input in one message
 _TOLD = 2000  # last bytes of standard error that are kept
 
@@ -64,6 +76,7 @@ class Cluster:
     """One namespace of one cluster. Thread-safe; constructing connects to nothing."""
 
     def __init__(self, access: Access, timeout_s: float = 10.0) -> None:
+        self.url, self.namespace = access.url, access.namespace
         self._access = access
         self._timeout_s = timeout_s
         self._http = httpx.Client(
@@ -152,6 +165,8 @@ class Cluster:
         self, method: str, path: str, body: dict[str, Any] | None = None, **query: str
     ) -> tuple[int, dict[str, Any]]:
         """Status and answer. What passes is waited for a few times; each call may be made twice."""
+        if self._http.is_closed:  # a box's clock may outlive its sandbox
+            raise ClusterFault("away", "the sandbox is closed")
         pause = _PAUSE_S
         for left in reversed(range(_TRIES)):
             try:
@@ -200,6 +215,46 @@ def _well(status: int, answer: dict[str, Any]) -> dict[str, Any]:
     raise ClusterFault("server" if status >= 500 else "refused", told)
 
 
+# --- What a pod says of itself --------------------------------------------------------------------
+
+
+def container_status(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Of its one container; empty before there is one."""
+    found = (pod.get("status") or {}).get("containerStatuses") or [{}]
+    return dict(found[0])
+
+
+def disruption(pod: Mapping[str, Any] | None) -> str:
+    """Why the cluster ended it, as the condition for disruptions has it."""
+    conditions = ((pod or {}).get("status") or {}).get("conditions") or []
+    found = [it for it in conditions if it.get("type") == "DisruptionTarget" and it.get("status") == "True"]
+    return reason_of(found[0]) if found else ""
+
+
+def pod_fault(pod: Mapping[str, Any]) -> ClusterFault | None:
+    """Whether the pod, rather than its container, failed. It keeps a reason only then."""
+    status = pod.get("status") or {}
+    if why := disruption(pod):
+        return ClusterFault("evicted", why)
+    if status.get("phase") != "Failed" or not status.get("reason"):
+        return None
+    kind: Kind = "deadline" if status["reason"] == "DeadlineExceeded" else "evicted"
+    return ClusterFault(kind, reason_of(status))
+
+
+def unscheduled(pod: Mapping[str, Any]) -> str:
+    """Why no node takes it, "" where one does."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    found = [it for it in conditions if it.get("type") == "PodScheduled" and it.get("status") == "False"]
+    return reason_of(found[0]) if found else ""
+
+
+def reason_of(state: Mapping[str, Any]) -> str:
+    """Its reason and message."""
+    code = f" (exit code {state['exitCode']})" if "exitCode" in state else ""
+    return f"{state.get('reason', '')}{code}: {state.get('message', '')}".strip(": ")
+
+
 # --- A container's standard input and output ----------------------------------------------------
 
 
@@ -230,47 +285,40 @@ class Attached:
             self._loop.call_soon_threadsafe(end)
 
     async def _carry(self, connection: ClientConnection) -> None:
-        stdio = _Stdio(connection)
-        out = asyncio.create_task(bytes_out(self._reads, stdio))
+        out = asyncio.create_task(self._out(connection))
         whole = False
         try:
-            await bytes_in(stdio, self._writes)
-            whole = stdio.status.get("status") is not None
-        except PeerError:
+            async for data in connection:
+                if not isinstance(data, bytes) or not data:
+                    break  # no message of the protocol
+                whole = whole or _is_end(data)
+                if data[0] == _STDOUT:
+                    await write_all(self._writes, data[1:])
+                elif data[0] == _STDERR:
+                    self.told = (self.told + data[1:])[-_TOLD:]
+        except ConnectionClosed:
             pass
         finally:
             out.cancel()
-            with suppress(asyncio.CancelledError, Exception):
+            with suppress(asyncio.CancelledError, ConnectionClosed):
                 await out
-            self.told = stdio.told
             self._ended(whole)
             connection.transport.abort()
             self.over.set_result(None)
 
+    async def _out(self, connection: ClientConnection) -> None:
+        """What the kernel sends, until it closes its end."""
+        while data := await read_some(self._reads):
+            for start in range(0, len(data), _CHUNK):
+                await connection.send(bytes([_STDIN]) + data[start : start + _CHUNK])
 
-class _Stdio:
-    """The channels of the API's protocol as the one stream that ``bytes_in`` and ``bytes_out`` carry."""
 
-    def __init__(self, connection: ClientConnection) -> None:
-        self._connection = connection
-        self.told = b""
-        self.status: dict[str, Any] = {}
-
-    async def send(self, data: bytes) -> None:
-        for start in range(0, len(data), _CHUNK):
-            await self._connection.send(bytes([_STDIN]) + data[start : start + _CHUNK])
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for data in self._connection:
-            if not isinstance(data, bytes) or not data:
-                raise PeerError("no message of the channel protocol")
-            if data[0] == _STDOUT and data[1:]:
-                yield data[1:]
-            elif data[0] == _STDERR:
-                self.told = (self.told + data[1:])[-_TOLD:]
-            elif data[0] == _STATUS and data[1:]:
-                with suppress(ValueError):
-                    self.status = dict(json.loads(data[1:]))
+def _is_end(data: bytes) -> bool:
+    """Whether the other end says that it sent all there was."""
+    try:
+        return data[0] == _STATUS and json.loads(data[1:])["status"] == "Success"
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 async def _end_all() -> None:
@@ -278,3 +326,129 @@ async def _end_all() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# --- Who asks, read as kubectl reads it: a token, a token's file, a certificate, or a program that prints a token
+# (client.authentication.k8s.io/v1)
+
+
+@dataclass(slots=True)
+class Access:
+    """``url`` and ``namespace`` of the cluster, and what proves who asks. Thread-safe."""
+
+    url: str
+    namespace: str
+    trust: ssl.SSLContext | None
+    token: str = ""
+    token_file: Path | None = None
+    plugin: Mapping[str, Any] | None = None
+    _until: datetime | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def headers(self) -> dict[str, str]:
+        """With a token that stands now. Raises UserError where the program that makes them does not."""
+        if self.token_file is not None:  # the kubelet writes a new one each hour
+            return _bearer(self.token_file.read_text().strip())
+        with self._lock:
+            if self.plugin is not None and (self._until is None or datetime.now(UTC) > self._until):
+                self.token, self._until = _asked(self.plugin, self.url)
+            return _bearer(self.token)
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def find_access(context: str, namespace: str) -> Access:
+    """That context of the kubeconfig, "" for the current one. Raises UserError."""
+    if not context and (_ACCOUNT / "token").exists():
+        host, port = (
+            os.environ.get("KUBERNETES_SERVICE_HOST", ""),
+            os.environ.get("KUBERNETES_SERVICE_PORT", "443"),
+        )
+        if host:
+            trust = ssl.create_default_context(cafile=str(_ACCOUNT / "ca.crt"))
+            return Access(f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}", namespace, trust,
+                          token_file=_ACCOUNT / "token")  # fmt: skip
+    path = Path(os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config").expanduser()
+    try:
+        return _of(yaml.safe_load(path.read_text()), context, namespace, path.parent)
+    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        raise UserError(
+            f"The cluster is not known ({path}: {why}): name a kubeconfig in the variable KUBECONFIG, and its "
+            "context in the table [kubernetes] of agentos.toml."
+        ) from None
+
+
+def _of(config: Mapping[str, Any], context: str, namespace: str, folder: Path) -> Access:
+    chosen = _named(config, "contexts", context or config.get("current-context", ""))["context"]
+    cluster = _named(config, "clusters", chosen["cluster"])["cluster"]
+    user = _named(config, "users", chosen["user"]).get("user") or {}
+    token_file = folder / user["tokenFile"] if "tokenFile" in user else None
+    url = str(cluster["server"]).rstrip("/")
+    return Access(
+        url,
+        namespace,
+        _trust(cluster, user, folder) if url.startswith("https") else None,
+        str(user.get("token", "")),
+        token_file,
+        user.get("exec"),
+    )
+
+
+def _named(config: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:
+    for one in config.get(kind) or ():
+        if one["name"] == name:
+            found: Mapping[str, Any] = one
+            return found
+    raise ValueError(f"there is no {name!r} among its {kind}")
+
+
+def _trust(cluster: Mapping[str, Any], user: Mapping[str, Any], folder: Path) -> ssl.SSLContext:
+    """Its own authority where one is named. A cluster that nobody vouches for is refused."""
+    if cluster.get("insecure-skip-tls-verify"):
+        raise ValueError("insecure-skip-tls-verify: name the authority of the cluster instead")
+    authority = _content(cluster, "certificate-authority", folder)
+    trust = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    certificate, key = (_content(user, f"client-{kind}", folder) for kind in ("certificate", "key"))
+    if certificate and key:
+        with tempfile.NamedTemporaryFile(
+            prefix="agentos-", suffix=".pem"
+        ) as file:  # mode 0600; ssl reads files only
+            file.write(certificate + b"\n" + key)
+            file.flush()
+            trust.load_cert_chain(file.name)
+    return trust
+
+
+def _content(table: Mapping[str, Any], name: str, folder: Path) -> bytes:
+    if f"{name}-data" in table:
+        return base64.b64decode(table[f"{name}-data"])
+    return (folder / table[name]).read_bytes() if name in table else b""
+
+
+def _asked(plugin: Mapping[str, Any], url: str) -> tuple[str, datetime | None]:
+    """What the program of the kubeconfig prints: a token, and when to ask anew."""
+    version = str(plugin["apiVersion"])
+    asked = {
+        "apiVersion": version,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False, "cluster": {"server": url}},
+    }
+    variables = {one["name"]: one["value"] for one in plugin.get("env") or ()}
+    try:
+        done = subprocess.run(
+            [plugin["command"], *(plugin.get("args") or ())],
+            env=os.environ | variables | {"KUBERNETES_EXEC_INFO": json.dumps(asked)},
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=_PLUGIN_S, check=True,
+        )  # fmt: skip
+        status = json.loads(done.stdout)["status"]
+        token = str(status["token"])
+        ends = status.get("expirationTimestamp")
+        return token, datetime.fromisoformat(ends) - _EARLY if ends else datetime.max.replace(tzinfo=UTC)
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
+        told = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
+        raise UserError(
+            f"The kubeconfig's program {plugin['command']!r} gave no token ({told or f'{type(error).__name__}: {error}'})."
+        ) from None

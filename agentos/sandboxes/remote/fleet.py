@@ -27,6 +27,7 @@ from websockets.http11 import Request, Response
 from agentos import __version__
 from agentos.domain import Limits
 from agentos.errors import HomeBusy, HostAway
+from agentos.sandboxes.box import CHUNK
 from agentos.sandboxes.remote import protocol
 from agentos.sandboxes.remote.box import Admission, RemoteBox, WorkerLink, WorkerState, sent, take
 from agentos.sandboxes.remote.protocol import (
@@ -189,7 +190,7 @@ class Fleet:
             context.load_cert_chain(self._door.certificate, self._door.key)
         async with serve(
             self._handle, sock=_listening(self._door.address, self._door.port), ssl=context, compression=None, server_header=None,
-            process_request=self._examine, create_connection=_Counted, max_size=protocol.CHUNK, max_queue=8,
+            process_request=self._examine, create_connection=_Counted, max_size=CHUNK, max_queue=8,
             open_timeout=_HELLO_S, close_timeout=1.0, ping_interval=None, logger=_library,
             ssl_handshake_timeout=_HELLO_S if context else None,  # whoever knocks and says nothing
         ) as server:  # fmt: skip

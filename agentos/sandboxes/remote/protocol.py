@@ -9,15 +9,15 @@ Neither end trusts the other. A message is small, of a known form, and there are
 
 from __future__ import annotations
 
-import asyncio
-import os
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal, Protocol, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
+
+from agentos.sandboxes.box import read_some, write_all
 
 M = TypeVar("M")
 
@@ -25,7 +25,6 @@ VERSION = 1  # of this page; another one is refused
 JOIN, BOX = f"/workers/{VERSION}", f"/boxes/{VERSION}"
 KEY_HEADER = "X-Agentos-Box"
 MESSAGE_MAX = 16 << 10  # bytes of a JSON message
-CHUNK = 128 << 10  # bytes of a channel in one frame
 BEAT_S = 2.0  # between two words of either end
 MESSAGES_MAX = 200  # of one end, a second, and for each box of the worker:
 MESSAGES_OF_A_BOX = 4  # to open and to end it is two, and all may begin or end at once
@@ -167,21 +166,13 @@ async def messages(connection: Connection, form: TypeAdapter[M], allowance: Allo
 # --- The bytes of a box -------------------------------------------------------------------------
 
 
-class ByteLink(Protocol):
-    """What carries the bytes: a connection of its own, or one channel of several on it."""
-
-    async def send(self, data: bytes, /) -> None: ...
-
-    def __aiter__(self) -> AsyncIterator[str | bytes]: ...
-
-
-async def bytes_out(descriptor: int, connection: ByteLink) -> None:
+async def bytes_out(descriptor: int, connection: Connection) -> None:
     """What comes out of the descriptor, into the connection, to its end."""
-    while data := await _read(descriptor):
+    while data := await read_some(descriptor):
         await connection.send(data)
 
 
-async def bytes_in(connection: ByteLink, descriptor: int) -> None:
+async def bytes_in(connection: Connection, descriptor: int) -> None:
     """What comes over the connection, into the descriptor, until it is closed; what nobody reads is dropped.
 
     Raises PeerError for what is no bytes.
@@ -191,48 +182,6 @@ async def bytes_in(connection: ByteLink, descriptor: int) -> None:
         async for data in connection:
             if not isinstance(data, bytes):
                 raise PeerError("a message where bytes were expected")
-            gone = gone or not await _write(descriptor, data)
+            gone = gone or not await write_all(descriptor, data)
     except ConnectionClosed:
         return
-
-
-async def _read(descriptor: int) -> bytes:
-    """b"" at the end, and when whoever had the other end is gone."""
-    while True:
-        try:
-            return os.read(descriptor, CHUNK)
-        except BlockingIOError:
-            await _ready(descriptor, writing=False)
-        except OSError:
-            return b""
-
-
-async def _write(descriptor: int, data: bytes) -> bool:
-    """Whether somebody still has the other end."""
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(descriptor, view) :]
-        except BlockingIOError:
-            await _ready(descriptor, writing=True)
-        except OSError:
-            return False
-    return True
-
-
-async def _ready(descriptor: int, *, writing: bool) -> None:
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    watch, forget = (
-        (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
-    )
-
-    def tell() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
-    watch(descriptor, tell)
-    try:
-        await ready
-    finally:
-        forget(descriptor)

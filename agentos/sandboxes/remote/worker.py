@@ -31,12 +31,12 @@ from agentos import __version__
 from agentos.domain import Limits
 from agentos.errors import AgentOSError, Unavailable, UserError
 from agentos.ports import Box, Sandbox
+from agentos.sandboxes.box import CHUNK
 from agentos.sandboxes.choice import Choice
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.sandboxes.remote.protocol import (
     BEAT_S,
     BOX,
-    CHUNK,
     FROM_CONTROL,
     JOIN,
     KEY_HEADER,
