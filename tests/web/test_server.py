@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
+import pytest
 
 from agentos.home import Home
 from agentos.web.context import LOOPBACK
@@ -43,6 +44,7 @@ def once(link: str) -> str:
     return link.partition("once=")[2]
 
 
+@pytest.mark.slow
 def test_it_serves_until_ctrl_c_and_writes_no_token_anywhere(home: Home) -> None:
     with page(home) as (process, link):
         base = link.partition("/enter")[0]
@@ -77,6 +79,7 @@ def test_a_note_of_a_page_that_was_killed_is_not_believed(home: Home) -> None:
         assert fresh != link
 
 
+@pytest.mark.slow
 def test_what_keeps_it_from_starting_is_said(home: Home) -> None:
     with page(home) as (_, link):
         port = link.split(":")[2].partition("/")[0]

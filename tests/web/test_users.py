@@ -399,6 +399,7 @@ def test_what_is_not_safe_to_serve_is_refused_with_what_to_type(
     assert (reach.hosts, reach.origins) == ({"agents.example.org"}, {SERVER})
 
 
+@pytest.mark.slow
 def test_as_a_command_it_serves_by_tls_alone(home: Any, pair: tuple[Path, Path]) -> None:
     text = tokens.add(home, "ada", (TokenScope.LOOK,), 1, datetime.now(UTC))[1]
     command = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis.checks import not_a_server_error
@@ -33,6 +34,7 @@ THERE = {
 }
 
 
+@pytest.mark.slow
 def test_no_request_that_can_be_made_up_breaks_it(served: Served, token: str) -> None:
     schema = schemathesis.openapi.from_url(f"{served.address}/api/v1/openapi.json")
     there = {**THERE, "evolutions": {"id": served.evolution.id}}
