@@ -276,12 +276,14 @@ def load_settings(path: Path) -> Settings:
     """
     text = ""
     try:
-        table = tomllib.loads(text := path.read_text(encoding="utf-8"))
+        table = tomllib.loads(text := path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         table = {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(str(path), [f"it cannot be read: {error}"]) from None
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise Invalid(str(path), [f"it cannot be read: {error.strerror}"]) from None
+    except UnicodeDecodeError as error:
+        raise Invalid(str(path), [f"it is not UTF-8 text (byte {error.start})"]) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Invalid(str(path), [f"it is not TOML: {error}"]) from None
     try:
         return Settings.model_validate(_with_variables(table))

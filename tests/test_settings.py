@@ -108,6 +108,17 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
         load_settings(tmp_path)
 
 
+def test_what_an_editor_on_windows_writes_is_read_and_what_is_no_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "agentos.toml"
+    path.write_bytes(b"\xef\xbb\xbfparallel = 3\n")
+    assert load_settings(path).parallel == 3
+    for content in (b"a = '\xff'", b"a = " + b"[" * 5_000):
+        path.write_bytes(content)
+        with pytest.raises(Invalid) as caught:
+            load_settings(path)
+        assert len(caught.value.faults) == 1
+
+
 def test_every_fault_is_told_not_only_the_first(tmp_path: Path) -> None:
     with pytest.raises(Invalid) as caught:
         load_settings(write(tmp_path, "parallel = 0\nhold_out = 7\nnope = 1\n"))

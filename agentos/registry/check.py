@@ -33,12 +33,17 @@ _NEWEST = 100  # versions that the newest commits made, as far as `check_newest`
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``faults`` need a person; ``warnings`` do not. ``repaired`` counts version tags written again."""
+    """``faults`` need a person; ``warnings`` do not. ``repaired`` counts version tags written again.
+
+    ``assumed`` is what was taken for what a resource does not say as it should, such as a skill made elsewhere: it
+    works, and nothing is wrong with the registry.
+    """
 
     resources: int
     faults: tuple[str, ...]
     warnings: tuple[str, ...]
     repaired: int
+    assumed: tuple[str, ...] = ()
 
 
 def check(repository: Repository) -> Report:
@@ -49,16 +54,17 @@ def check(repository: Repository) -> Report:
         return Report(0, (str(error), *_fsck(repository)), (), 0)
     faults, warnings = _main(repository, main)
     repaired = _versions(repository, versions.line(repository), faults)
+    assumed: list[str] = []
     count = 0
     try:
         for resource, tree in reading.resources(repository, main.tree):
             count += 1
-            _resource(repository, main, resource, str(tree), (faults, warnings))
+            _resource(repository, main, resource, str(tree), (faults, assumed))
         faults += reference_faults(repository, main.tree) + form_faults(repository, main.tree)
     except AgentOSError as error:
         faults.append(str(error))
     faults += [fault for fault in _fsck(repository) if fault not in faults]
-    return Report(count, tuple(faults), tuple(warnings), repaired)
+    return Report(count, tuple(faults), tuple(warnings), repaired, tuple(assumed))
 
 
 def check_newest(repository: Repository) -> Report:

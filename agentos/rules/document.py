@@ -105,11 +105,29 @@ def read_rule(path: str, content: bytes) -> RunRule:
 
 
 def _from_yaml(path: str, text: str) -> object:
-    """Raises Invalid."""
+    """Raises Invalid, also for aliases, which may go in circles, and for keys that are given twice."""
     import yaml  # 25 ms, and most rules are TOML
 
+    class Strict(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+                raise yaml.constructor.ConstructorError(None, None, "aliases are not allowed", mark)
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if key.value in seen:
+                    said = f"the key '{key.value}' is given twice"
+                    raise yaml.constructor.ConstructorError(None, None, said, key.start_mark)
+                seen.add(str(key.value))
+            return super().construct_mapping(node, deep)
+
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Strict)  # noqa: S506 - it is a SafeLoader
+    except RecursionError:
+        raise Invalid(path, ["it is not YAML that can be read: it is nested too deeply"]) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""

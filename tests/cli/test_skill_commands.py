@@ -8,12 +8,14 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentos.home import Home
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
+from agentos.resources import FILE_MAX
 
 Ran = subprocess.CompletedProcess[str]
 SKILL = "---\nname: {name}\ndescription: Rolls: dice.\nallowed-tools: Bash(python:*)\n---\n\n# Dice\n"
@@ -127,3 +129,19 @@ def until_listed(agentos: Callable[..., Ran], name: str) -> None:
     }:
         assert time.monotonic() < deadline
         time.sleep(0.2)
+
+
+def test_what_was_assumed_of_a_skill_is_nothing_that_is_wrong(agentos: Any, home: Home) -> None:
+    page = b"No front matter, as it is found on the net.\n"
+    Registry(home.registry).commit({"skill/found/SKILL.md": page}, "A skill from elsewhere", "edit")
+    report = Registry(home.registry).check()
+    assert (report.faults, report.warnings) == ((), ())
+    assert [line for line in report.assumed if "skill/found" in line]
+    assert "skill/found" in agentos("registry", "check").stdout
+    assert json.loads(agentos("doctor", "--full", "--json").stdout)["findings"] == []
+
+
+def test_a_page_that_is_too_large_is_called_so(agentos: Any, tmp_path: Path) -> None:
+    (tmp_path / "big").mkdir()
+    (tmp_path / "big" / "SKILL.md").write_bytes(b"x" * (FILE_MAX + 1))
+    assert str(FILE_MAX + 1) in agentos("skill", "add", str(tmp_path / "big"), code=1).stderr

@@ -91,6 +91,12 @@ def test_settings_that_are_not_in_force_are_told(home: Home, beats: HeartbeatFil
     assert not daemon_status(home).stale_settings, "models are read whenever they change"
     (home.root / "policy.toml").write_text("[wait]\nmodels_s = 1.0\n")
     assert daemon_status(home).stale_settings
+    assert not daemon_status(home).settings_fault
+    for path in (home.settings, home.root / "policy.toml"):
+        before = path.read_text()
+        path.write_text("x = [[[")
+        assert str(path) in daemon_status(home).settings_fault, "who follows the hint has no daemon then"
+        path.write_text(before)
 
 
 def test_a_heartbeat_that_is_no_heartbeat_is_none(tmp_path: Path) -> None:

@@ -105,3 +105,20 @@ def test_which_files_are_rules() -> None:
     assert is_rule_file("skill/a/rules/b.yaml")
     for path in ("skill/a/rules/b.py", "skill/a/rules/c/b.toml", "tool/a/rules/b.toml", "rule/a/notes.md"):
         assert not is_rule_file(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "description: &a [*a]\non: before_call\n",
+        "description: d\non: before_call\non: after_call\n",
+        "a: &a [x]\nb: [*a, *a]\n",
+        "a: " + "[" * 5_000,
+        "a: {x: 1, x: 2}\n",
+        "a: !!python/object/apply:os.system ['true']\n",
+    ],
+)
+def test_yaml_in_circles_twice_named_or_too_deep_is_one_fault(text: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        read_rule("skill/a/rules/r.yaml", text.encode())
+    assert len(caught.value.faults) == 1

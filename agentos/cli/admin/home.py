@@ -152,6 +152,7 @@ def status_facts(status: DaemonStatus) -> dict[str, Any]:
         "waiting": status.waiting,
         "overdue": status.overdue,
         "stale_settings": status.stale_settings,
+        "settings_fault": status.settings_fault,
         "leads": status.leads,
     }
 
@@ -175,7 +176,9 @@ def tell_status(home: Home, status: DaemonStatus) -> None:
     files = "" if status.files_free is None else f", {status.files_free:,} files"
     room = f"room        {status.disk_free_mb:,} MB of disk{files}"
     print_text(room + (f", {beat.descriptors} of {beat.descriptors_max} descriptors used" if beat else ""))
-    if status.stale_settings:
+    if status.settings_fault:
+        print_text(f"settings    no daemon would start with them: {status.settings_fault}", "red")
+    elif status.stale_settings:
         again = "`agentos daemon stop`, then `agentos daemon start`"
         print_text(
             f"settings    agentos.toml or policy.toml changed since the daemon started, and is not in force: {again}",

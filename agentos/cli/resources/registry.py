@@ -312,7 +312,7 @@ def check(
     if as_json:
         print_json(report)
     else:
-        for warning in report.warnings:
+        for warning in (*report.warnings, *report.assumed):
             print_text(warning, "yellow")
         for fault in report.faults:
             print_text(fault, "red")

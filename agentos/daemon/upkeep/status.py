@@ -45,6 +45,7 @@ class DaemonStatus:
     waiting: tuple[WaitingTask, ...] = ()
     overdue: tuple[str, ...] = ()  # a sentence for each box that should have been gone
     stale_settings: bool = False  # a file that is read at the start alone has changed since
+    settings_fault: str = ""  # of such a file: no daemon would start with it
     leads: str = ""  # where control processes share a database: which one leads, and which ones stand by
 
 
@@ -64,8 +65,24 @@ def daemon_status(home: Home) -> DaemonStatus:
     overdue = info.overdue if info is not None and info.alive else ()
     leads = _leads(home)
     return DaemonStatus(
-        state, code, why, info, beat, free >> 20, files, given_up, waiting, overdue, stale, leads
+        *(state, code, why, info, beat, free >> 20, files, given_up, waiting, overdue, stale),
+        settings_fault=_settings_fault(home) if stale else "",
+        leads=leads,
     )
+
+
+def _settings_fault(home: Home) -> str:
+    from agentos.evolver.policy import load_policy
+    from agentos.settings import load_settings
+
+    own = home.root / "policy.toml"
+    try:
+        load_settings(home.settings)
+        if own.exists():
+            load_policy(own)
+    except AgentOSError as error:
+        return str(error)
+    return ""
 
 
 def _leads(home: Home) -> str:

@@ -392,7 +392,8 @@ def examine_folder(name: str, path: Path) -> Examination:
     content = folders.read(path)
     files = {f"skill/{name}/{file}": data for file, data in _with_main_file(content).items()}
     found = examine(ResourceId(Kind.SKILL, name), files)
-    return Examination(found.resource, (*content.faults, *found.faults), found.warnings)
+    why = content.left_out if found.faults else ()  # what is missing may be what was too large
+    return Examination(found.resource, (*content.faults, *found.faults, *why), found.warnings)
 
 
 def _with_main_file(content: folders.FolderContent) -> dict[str, bytes]:
