@@ -470,6 +470,20 @@ def test_big_values_lie_in_blobs(
     assert ledger.blobs.expand(ledger.run("run-1").answer) == big
 
 
+def test_a_read_beside_a_writer_waits_for_nobody_and_sees_what_was_committed(ledger: Ledger) -> None:
+    ledger.set_kv("place", "before")
+    with ledger._writing() as connection:
+        connection.execute("UPDATE memo SET value = ? WHERE key = 'place'", ('"half"',))
+        assert ledger.get_kv("place") == "before"
+    assert ledger.get_kv("place") == "half"
+    found: list[object] = []
+    with ledger._lock:
+        thread = threading.Thread(target=lambda: found.append(ledger.get_kv("place")))
+        thread.start()
+        thread.join(30)
+    assert found == ["half"]
+
+
 def test_memos(ledger: Ledger) -> None:
     assert ledger.get_kv("daemon") is None
     assert ledger.get_kv("daemon", {}) == {}
