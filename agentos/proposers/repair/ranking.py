@@ -278,8 +278,9 @@ def _is_dropped(one: ast.AST, other: ast.AST) -> bool:
     """Whether the other is what is left of the one: an argument, an operand, a body with a statement less."""
     if isinstance(one, ast.Call | ast.BinOp | ast.BoolOp):
         left = ast.dump(other)
-        parts = [one.func.value] if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) else []
-        if any(ast.dump(part) == left for part in (*parts, *ast.iter_child_nodes(one))):
+        if any(
+            ast.dump(part) == left for part in ast.walk(one) if part is not one and isinstance(part, ast.expr)
+        ):
             return True
     if type(one) is not type(other):
         return False

@@ -156,6 +156,7 @@ def test_a_condition_that_became_its_opposite_is_told(old: str, new: str, turned
         ("a and b and c", "a and c", True), ("a and b", "a", True), ("max(a + b, c)", "max(a, c)", True),
         ("abs(a)", "abs(b)", False), ("a + b", "a - b", False), ("a", "abs(a)", False), ("a + b", "c", False),
         ("f(a)", "g(a)", False), ("f(a, b)", "f(a)", False), ("abs(a) + b", "a + c", False),
+        ("a[0].isdigit()", "a", True), ("len(a.split(b))", "a", True), ("a[0].isdigit()", "c", False), ("a[0]", "a", False),
     ],
 )  # fmt: skip
 def test_a_computation_that_is_left_out_is_told(old: str, new: str, dropped: bool) -> None:
