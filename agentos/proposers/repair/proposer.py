@@ -24,13 +24,22 @@ from agentos.proposers.repair.ranking import (
     TEXT_MAX,
     SearchFindings,
     both_edits,
+    first_edits,
     hypotheses,
     proposal_of,
     raised,
 )
 from agentos.proposers.repair.reading.failures import given_names, read_failures
 from agentos.proposers.repair.reading.foresight import can_be_watched, foresight_of
-from agentos.proposers.repair.search import HOPELESS, Search, SearchBudget, SearchPlan, TriedBefore, timed_out
+from agentos.proposers.repair.search import (
+    HOPELESS,
+    Nearness,
+    Search,
+    SearchBudget,
+    SearchPlan,
+    TriedBefore,
+    timed_out,
+)
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program, TextFile
 
@@ -40,12 +49,13 @@ LEAST_TIMEOUT_S = 0.03
 PATIENCE = 40.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
 FULL = 0.75  # of the CPU time is for edits that pass everything, where some of it would do as well
 PARTIAL = 0.9  # and at this share of it a second edit is looked for, on top of the best of those
+MOVED = 0.8  # or already at this, where an edit moves the failure
 LOOKED_AT = 2  # calls that fail, and as many that work: their values are looked at before anything is tried
 TRIALS = 1  # one more where what a trial decides becomes another: what was tried by the last is tried again
 TEXTS = 0.3  # of the CPU time is for texts beside the code, which have hundreds of edits and not thousands
 OF_TEXTS = 2  # edits of each of them that are proposed
 STARTED_S = 0.5  # for one call of a program, at least: it is a process of its own
-FIRSTS = 2  # of them that are tried as the first of two edits
+FIRSTS = 2  # of edits that pass some of the evidence that are tried as the first of two
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +121,8 @@ class RepairProposer:
         found = self._search(brief, effort)
         if found is None:
             return None
-        if found.partial:
-            yield from self._second_edits(brief, found, effort)
+        if firsts := found.proposals[:FIRSTS] if found.partial else found.moved:
+            yield from self._second_edits(brief, firsts, found.effort.cpu_s, effort)
         # What an edit of a text mends as well is ambiguous, whatever the code's edit is worth by itself.
         doubted = [replace(p, prior=min(TEXT_MAX, p.prior)) for p in found.proposals]
         yield from doubted if beside else found.proposals
@@ -164,15 +174,17 @@ class RepairProposer:
 
             return repairs(ground, order, self._benches, effort)
 
-    def _second_edits(self, brief: Brief, found: Repairs, effort: Effort) -> Iterator[Proposal]:
-        """What passes everything after one more edit of what passes some of it."""
-        left_s = (effort.cpu_s - found.effort.cpu_s) / FIRSTS
+    def _second_edits(
+        self, brief: Brief, firsts: Sequence[Proposal], used_s: float, effort: Effort
+    ) -> Iterator[Proposal]:
+        """What passes everything after one more edit of what passes some of it, or moves the failure."""
         known = set()
-        for first in found.proposals[:FIRSTS]:
-            source = first.files[brief.path]
+        for left, first in zip(range(len(firsts), 0, -1), firsts, strict=True):
+            source, left_s = first.files[brief.path], (effort.cpu_s - used_s) / left
             then = self._search(
                 replace(brief, source=source, max_candidates=1), replace(effort, cpu_s=left_s, partial=False)
             )
+            used_s += then.effort.cpu_s if then else 0.0
             for second in then.proposals if then else ():
                 if second.files[brief.path] not in known:  # the same two in the other order
                     known.add(second.files[brief.path])
@@ -252,6 +264,7 @@ class Repairs:
     proposals: Sequence[Proposal]
     effort: SearchEffort
     partial: bool = False  # they pass some of the evidence only
+    moved: Sequence[Proposal] = ()  # where there is none: what passes nothing and moves the failure
 
 
 def ground_of(brief: Brief, program: Program | TextFile, probed: Baseline) -> SuspectFile | None:
@@ -357,14 +370,18 @@ def repairs(
             hopeless=effort.hopeless,
             veto=partial_of(_defuses, brief),
             past=stack.enter_context(_tried_before(brief, plan, effort, partial=False)),
+            nearness=Nearness(given, plan.old) if some else None,
         )
+        full = search
         proposals, search = _proposals(brief, search, order, opened, about, effort)
+        movers = [*full.moved, *search.moved] if some and not proposals else []
+        moved = first_edits(brief, full, movers, probed.tried.raised, opened[0], about)
     used, tried, before = search.meter.used_s, search.tried, search.before
     partial = search.partial and not any(
         len(each.predicted_fixes) == len(ground.evidence) for each in proposals
     )
     known = max(before + tried, sum(ground.made))  # guards are made one by one, when their turn comes
-    return Repairs(proposals, SearchEffort(tried, known, used, search.exhausted, before), partial)
+    return Repairs(proposals, SearchEffort(tried, known, used, search.exhausted, before), partial, moved)
 
 
 def _tried_before(brief: Brief, plan: SearchPlan, effort: Effort, *, partial: bool) -> TriedBefore:
@@ -421,7 +438,7 @@ def _proposals(
     found = search.run(order(search.meter), benches)
     if not found and effort.partial and len(search.plan.evidence) > 1:
         with _tried_before(brief, search.plan, effort, partial=True) as past:
-            more = replace(search.meter, cpu_s=PARTIAL * effort.cpu_s)
+            more = replace(search.meter, cpu_s=(MOVED if full.moved else PARTIAL) * effort.cpu_s)
             search = replace(search, partial=True, meter=more, past=past)
             found = search.run(order(search.meter), benches)
     if not found:

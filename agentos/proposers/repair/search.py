@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import partial as partial_of
 from hashlib import blake2b
 from io import TextIOWrapper
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from agentos.domain import Json
 from agentos.evolver.propose.input_variation import same
-from agentos.ports import Bench, BenchResult
+from agentos.ports import Bench, BenchResult, Case
 from agentos.proposers.repair.prior import RankedEdit
 from agentos.proposers.repair.source import Program, TextFile
 
@@ -26,6 +27,9 @@ from agentos.proposers.repair.source import Program, TextFile
 HOPELESS = 0.02
 # After so many endless loops by one operator at one place, the rest of its edits there wait.
 HANGS = 2
+GAIN_MIN, MOVED_MAX = 0.25, 40  # of the way to the right answer, and how many such edits are kept
+RAISES = 0.3  # for an exception in the place of another one
+TEXT_SHOWN = 400  # characters of a text that is compared sign by sign
 AFTERWARDS_S = 1.5  # of CPU time at least go into looking for something likelier
 KEPT_FILES = 64  # of searches whose tries are known, the newest; some 200 KB each
 KEPT_BYTES = 8 << 20  # a longer file is none of ours
@@ -169,6 +173,82 @@ class Plausible:
         return all(self.passed)
 
 
+@dataclass(frozen=True, slots=True)
+class Mover:
+    """An edit that passes nothing, after which a failing case fails otherwise: nearer to what is asked for, or later."""
+
+    ranked: RankedEdit
+    source: str
+    case: int
+    gain: float  # of the way to the right answer, up to 1
+
+    @property
+    def worth(self) -> float:
+        """By what the likeliest are chosen: what ends in an answer before what raises elsewhere."""
+        return self.ranked.probability * (self.gain if self.gain > RAISES else 0.01 * self.gain)
+
+
+class Nearness:
+    """How much nearer an answer is than the original's. What is asked for decides the order of trials and nothing else."""
+
+    def __init__(self, cases: Sequence[Case], old: Sequence[Json]) -> None:
+        self._wanted = [_wanted(case) for case in cases]
+        self._old = old
+
+    def gain(self, case: int, output: Json) -> float:
+        """Up to 1; 0 where it is no nearer, or nobody can tell."""
+        before = self._old[case]
+        if timed_out(output) or _died(output) or same(before, output):
+            return 0.0
+        if _is_raised(output):
+            return RAISES if _is_raised(before) else 0.0
+        if _is_raised(before):  # the failure has moved from an exception to an answer
+            return 0.5 if self._wanted[case] is None else 1.0 - 0.5 * self._far(case, output)
+        if self._wanted[case] is None:
+            return 0.0
+        far = self._far(case, before)
+        return max(0.0, far - self._far(case, output)) / (far or 1.0)
+
+    def _far(self, case: int, output: Json) -> float:
+        path, value = self._wanted[case] or ("", None)
+        for key in filter(None, path.split(".")):
+            try:
+                output = output[int(key)] if isinstance(output, list) else output[key]
+            except (KeyError, IndexError, TypeError, ValueError):
+                return 1.0
+        one, other = _leaves(value), _leaves(output)
+        keys = one.keys() | other.keys()
+        return sum(_apart(one.get(key), other.get(key)) for key in keys) / max(1, len(keys))
+
+
+def _wanted(case: Case) -> tuple[str, Json] | None:
+    for check in case.checks:
+        if check.kind == "equals" and "value" in check.spec:
+            return str(check.spec.get("path") or ""), check.spec["value"]
+    return None
+
+
+def _is_raised(output: Json) -> bool:
+    return isinstance(output, Mapping) and "error" in output
+
+
+def _leaves(value: Json) -> dict[tuple[str, ...], Json]:
+    """By where they stand."""
+    if isinstance(value, Mapping):
+        parts = [(str(key), inner) for key, inner in value.items()]
+    elif isinstance(value, list):
+        parts = [(str(number), inner) for number, inner in enumerate(value)]
+    else:
+        return {(): value}
+    return {(key, *rest): leaf for key, inner in parts for rest, leaf in _leaves(inner).items()}
+
+
+def _apart(one: Json, other: Json) -> float:
+    if isinstance(one, str) and isinstance(other, str) and len(one) < TEXT_SHOWN > len(other):
+        return 1.0 - SequenceMatcher(None, one, other).ratio()
+    return 0.0 if same(one, other) else 1.0
+
+
 # An edit, the program after it, and what tells that apart.
 _Waiting = tuple[RankedEdit, str, tuple[int, str]]
 
@@ -185,10 +265,12 @@ class Search:
     veto: Callable[[str], bool] = lambda source: False  # what must not be proposed, whatever passes with it
     partial: bool = False  # look for what passes some of the evidence instead of all
     past: TriedBefore = field(default_factory=partial_of(TriedBefore, None))
+    nearness: Nearness | None = None  # where edits that only move the failure are noted
     tried: int = 0
     before: int = 0  # left out because they have failed before
     exhausted: bool = False  # it ended because nothing was left to try
     found: list[Plausible] = field(default_factory=list, init=False)
+    moved: list[Mover] = field(default_factory=list, init=False)  # the likeliest
     _kills: dict[int, int] = field(default_factory=dict, init=False)
     _seen: set[int] = field(default_factory=set, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -279,7 +361,9 @@ class Search:
         first = killers if self.partial else killers[:1]
         tried = run(source, cases=first)
         if not (any if self.partial else all)(tried.passed):
-            self._killed(first[tried.passed.index(False)], made, bench)
+            failed = tried.passed.index(False)
+            self._killed(first[failed], made, bench)
+            self._note_moved(ranked, source, first[failed], tried.outputs[failed])
             return None
         if self.veto(source):
             return None
@@ -294,6 +378,14 @@ class Search:
                     return None
         outputs = run(source, cases=self.plan.generated).outputs
         return Plausible(ranked, source, tuple(passed[case] for case in self.plan.evidence), outputs)
+
+    def _note_moved(self, ranked: RankedEdit, source: str, case: int, output: Json) -> None:
+        if self.nearness is None or (gain := self.nearness.gain(case, output)) < GAIN_MIN:
+            return
+        with self._lock:
+            self.moved.append(Mover(ranked, source, case, gain))
+            if len(self.moved) > 2 * MOVED_MAX:
+                self.moved = sorted(self.moved, key=lambda each: -each.worth)[:MOVED_MAX]
 
     def _killed(self, case: int, made: tuple[int, str], bench: MeteredBench) -> None:
         with self._lock:

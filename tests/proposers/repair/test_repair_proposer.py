@@ -11,7 +11,7 @@ from agentos.ports import BenchResult, Proposal
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.proposer import PROBE_TIMEOUT_S
 from agentos.proposers.repair.ranking import PAIR_MAX, both_edits
-from agentos.proposers.repair.search import MeteredBench, SearchBudget
+from agentos.proposers.repair.search import MeteredBench, Nearness, SearchBudget
 
 TOOL = '''"""Adds up one column of a CSV file."""
 
@@ -137,6 +137,49 @@ def test_two_slips_that_break_tasks_of_their_own_are_mended_together_once_and_fo
     assert 0 < pair.prior < Policy().replay.prior_min, "no pair is promoted without a person"
     assert all(len(other.predicted_fixes) == 1 for other in others), "the two in the other order are the same"
     assert all(bench._server.ended for bench in benches.opened)
+
+
+ONE_BEHIND_THE_OTHER = """def probe(rows):
+    total = 0
+    for row in rows:
+        total += row["price"] * row["count"]
+    if total < 0:
+        return "refund"
+    return total * 100
+"""
+
+
+@pytest.mark.slow
+def test_a_slip_that_hides_behind_an_exception_is_mended_with_it_for_a_person(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    """No single edit passes a task: the first one only moves the failure on."""
+    cases = [
+        case("t1", 10.71, rows=[{"cost": 153, "count": 7}]),
+        case("t2", 4.43, rows=[{"cost": 34, "count": 11}, {"cost": 23, "count": 3}]),
+    ]
+    found = proposals(benches, brief(ONE_BEHIND_THE_OTHER, cases, budget_s=20.0))
+    assert found
+    for pair in found:
+        assert set(pair.predicted_fixes) == {"t1", "t2"}
+        assert 0 < pair.prior < Policy().replay.prior_min, "no pair is promoted without a person"
+        assert "cost" in pair.files["tool/probe/tool.py"]
+        assert "price" not in pair.files["tool/probe/tool.py"]
+
+
+def test_how_far_an_answer_is_off_is_told_by_its_parts_and_an_exception_is_farther(case) -> None:  # type: ignore[no-untyped-def]
+    cases = [case("t1", {"a": 1, "b": [2, 3]}), case("t2", "tuesday"), case("t3", 5), case("t4")]
+    raised = {"error": "KeyError", "message": "'a'"}
+    near = Nearness(cases, ({"a": 0, "b": [0, 3]}, "tuesdy", raised, raised))
+    assert near.gain(0, {"a": 1, "b": [0, 3]}) == pytest.approx(0.5)
+    assert near.gain(0, {"a": 0, "b": [2, 3]}) == pytest.approx(0.5)
+    assert near.gain(0, {"a": 0, "b": [0, 0]}) == 0
+    assert near.gain(0, {"a": 0, "b": [0, 3]}) == 0
+    assert near.gain(0, raised) == 0
+    assert near.gain(1, "tuesday") > near.gain(1, "tusdy") == 0
+    assert near.gain(2, 4) == 0.5
+    assert near.gain(2, {"error": "ValueError", "message": "x"}) == 0.3
+    assert near.gain(2, raised) == 0
+    assert near.gain(2, {"error": "timeout", "message": ""}) == 0
+    assert near.gain(3, "anything") == 0.5
 
 
 def test_nothing_fails_so_nothing_is_proposed(benches, case, brief) -> None:  # type: ignore[no-untyped-def]

@@ -1,4 +1,5 @@
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,11 +156,41 @@ def test_a_condition_that_became_its_opposite_is_told(old: str, new: str, turned
         ("a and b and c", "a and c", True), ("a and b", "a", True), ("max(a + b, c)", "max(a, c)", True),
         ("abs(a)", "abs(b)", False), ("a + b", "a - b", False), ("a", "abs(a)", False), ("a + b", "c", False),
         ("f(a)", "g(a)", False), ("f(a, b)", "f(a)", False), ("abs(a) + b", "a + c", False),
+        ("a[0].isdigit()", "a", True), ("len(a.split(b))", "a", True), ("a[0].isdigit()", "c", False), ("a[0]", "a", False),
     ],
 )  # fmt: skip
 def test_a_computation_that_is_left_out_is_told(old: str, new: str, dropped: bool) -> None:
     one, other = (f"def f(a, b, c):\n    return {value}\n" for value in (old, new))
     assert drops_a_computation(one, other) is dropped
+
+
+def test_what_leaves_a_computation_out_or_turns_a_condition_comes_behind_what_is_as_likely() -> None:
+    def made(old: str, new: str, probability: float, outputs: tuple[int, ...]) -> Plausible:
+        return Plausible(
+            RankedEdit(edit(old, new), "", probability), SOURCE.replace(old, new), (True,), outputs
+        )
+
+    dropped, turned = made("b + 1", "b", 0.4, (1, 2)), made("<", ">=", 0.4, (3, 4))
+    other = made("1", "2", 0.2, (5, 6))
+    found = hypotheses(Program(SOURCE), (0, 0), [dropped, turned, other])
+    assert found[0].best is other
+    assert found[0].share == pytest.approx(0.2 / (0.2 + 2 * 0.08))
+    alike = hypotheses(Program(SOURCE), (), [replace(each, outputs=()) for each in (dropped, turned, other)])
+    assert [each.best.source for each in alike] == [other.source], "of one behaviour, too"
+    likely = hypotheses(
+        Program(SOURCE), (0, 0), [made("b + 1", "b", 0.9, (1, 2)), made("1", "2", 0.1, (5, 6))]
+    )
+    assert likely[0].best.source == dropped.source, "it is behind, and not out of reach"
+
+
+def test_where_no_input_tells_how_much_changes_all_is_taken_to() -> None:
+    failing = {"error": "KeyError", "message": "x"}
+    left_out = Plausible(RankedEdit(edit("b + 1", "b"), "", 0.1), SOURCE, (True,), (1, 1))
+    for old, changed in (((failing, failing), 1.0), ((1, failing), 0.0), ((2, 1), 0.5)):
+        (found,) = hypotheses(Program(SOURCE), old, [left_out])
+        assert found.changed == changed
+    (found,) = hypotheses(Program(SOURCE), (), [replace(left_out, outputs=())])
+    assert found.changed == 1.0
 
 
 @pytest.mark.parametrize(

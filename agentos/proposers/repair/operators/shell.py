@@ -71,7 +71,7 @@ def _of_quoted(code: str, start: int, end: int, given: Ingredients) -> Iterator[
     if re.search(r"\b(?:grep|sed|awk)\b", code[:start]) and not re.search(r"-[Ft]\s*$", code[:start]):
         for made in patterns(body, given):
             if sign not in made:
-                yield start + 1, end - 1, made, "pattern", 0.3
+                yield start + 1, end - 1, made, "pattern", 0.1 if len(made) < len(body) else 0.3
 
 
 def _comparisons(code: str, bare: Callable[[int], bool]) -> Iterator[_Change]:
