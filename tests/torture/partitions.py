@@ -72,7 +72,7 @@ _POLICY = "[mine]\nsettle_s = 0.3\nmax_wait_s = 3.0\n[propose]\nbudget_s = 5.0\n
 
 
 def run(*words: str | Path) -> None:
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(words, check=True, capture_output=True)
 
 
 class Net:
@@ -218,15 +218,45 @@ class Spread(Cluster):
     postgres: Postgres | None = None
     s3: subprocess.Popen[bytes] | None = None
     gone: set[str] = field(default_factory=set)  # workers that are cut off for ever
+    ends: Counter[int] = field(default_factory=Counter)  # of the daemon by itself, by exit code
+    keeping: Any = field(default_factory=threading.Lock)
+    kept: bool = True
 
     def start_daemon(self) -> None:
-        log = (self.place / "daemon.log").open("ab")
-        words = ["-P", "-m", "agentos", "daemon", "run", "--quiet"]
-        self.daemon: Any = subprocess.Popen(
-            [*self.net.into("control"), sys.executable, *words], env=self._environment, stderr=log
-        )
-        log.close()
+        self._launch()
+        threading.Thread(target=self._keep, daemon=True).start()
         comes(self._ready, "the daemon is ready", 180)
+
+    def kill_daemon(self) -> None:
+        with self.keeping:
+            assert self.daemon is not None
+            self.daemon.kill()
+            self.daemon.wait(60)
+            self._launch()
+
+    def stop_daemon(self) -> int:
+        """Its exit code after SIGTERM."""
+        with self.keeping:
+            self.kept = False
+        assert self.daemon is not None
+        self.daemon.send_signal(signal.SIGTERM)
+        return self.daemon.wait(180)
+
+    def _launch(self) -> None:
+        words = ["-P", "-m", "agentos", "daemon", "run", "--quiet"]
+        with (self.place / "daemon.log").open("ab") as log:
+            self.daemon: Any = subprocess.Popen(
+                [*self.net.into("control"), sys.executable, *words], env=self._environment, stderr=log
+            )
+
+    def _keep(self) -> None:
+        """As a service manager: what ends is started again, also where there is no database to start on."""
+        while self.kept:
+            with self.keeping:
+                if self.kept and self.daemon.poll() is not None:
+                    self.ends[self.daemon.returncode] += 1
+                    self._launch()
+            time.sleep(1)
 
     def start_worker(self, name: str, boxes: int = 4, *labels: str) -> None:
         if name not in self.texts:
@@ -262,6 +292,7 @@ class Spread(Cluster):
         )
 
     def close(self) -> None:
+        self.kept = False
         for process in [*self.workers.values(), *([self.daemon] if self.daemon else [])]:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGCONT)
@@ -342,19 +373,20 @@ class Storm:
     dice: random.Random
     struck: Counter[str] = field(default_factory=Counter)
     added: dict[str, int] = field(default_factory=dict)
-    exams: int = 0
+    exams: int = _EXAMS_MAX
+    shown: int = 0
     healing: list[threading.Thread] = field(default_factory=list)
 
-    def play(self, faults: int, ledger: Ledger) -> None:
-        made = self.made
+    def play(self, faults: int, minutes: float, ledger: Ledger) -> None:
+        until = time.monotonic() + 60 * minutes
         kinds = ["cut", "cut", "cut long", "link down", "worker killed", "worker stopped", "disk full"]
         kinds += ["control killed", "PostgreSQL killed", "S3 killed", "workers cut from each other"]
         for fault in range(faults):
-            if made.daemon is None or made.daemon.poll() is not None:
-                raise RuntimeError(f"the daemon ended with {made.daemon and made.daemon.returncode}")
+            if time.monotonic() > until:
+                break
             self.work(fault, faults, ledger)
             time.sleep(self.dice.uniform(0.0, 1.0))  # the moment, not a wait
-            what = "cut for ever" if fault == faults * 2 // 3 else self.dice.choice(kinds)
+            what = "cut for ever" if fault == 2 * faults // 3 else self.dice.choice(kinds)
             said = self.strike(what)
             self.struck[said] += 1
             print(f"{fault + 1}/{faults} {said}", file=sys.stderr, flush=True)
@@ -373,9 +405,9 @@ class Storm:
             )
             self.added[task.id] = number
             more.append(task)
-        if self.exams < _EXAMS_MAX and fault >= self.exams * faults // (_EXAMS_MAX + 1):
+        if self.shown < self.exams and fault >= self.shown * faults // (self.exams + 1):
             more += [self._exam(points, needed) for points, needed in PAIRS]
-            self.exams += 1
+            self.shown += 1
         ledger.add_tasks([(task, Share.OPEN, TaskState.QUEUED) for task in more])
 
     def _exam(self, points: int, needed: int) -> Any:
@@ -385,8 +417,8 @@ class Storm:
 
         task = task_of(self.made, points, "double")
         right = Check("equals", {"value": "pass" if points >= needed else "fail", "path": "grade"})
-        call = Call(f"exam-{self.exams}/exam{self.exams}", {"points": points, "needed": needed})
-        return replace(task, name=f"exam {self.exams} {points}/{needed}", call=call, checks=(right,))
+        call = Call(f"exam-{self.shown}/exam{self.shown}", {"points": points, "needed": needed})
+        return replace(task, name=f"exam {self.shown} {points}/{needed}", call=call, checks=(right,))
 
     def strike(self, what: str) -> str:
         """One fault; what it was, in words that are counted."""
@@ -441,11 +473,9 @@ class Storm:
         made, pause_s = self.made, self.dice.choice([0.0, 5.0])
         assert made.postgres is not None
         assert made.s3 is not None
-        assert made.daemon is not None
         if what == "control killed":
-            made.daemon.kill()
-            made.daemon.wait(60)
-            made.start_daemon()
+            made.kill_daemon()
+            time.sleep(pause_s)
         elif what == "PostgreSQL killed":
             made.postgres.kill()
             time.sleep(pause_s)  # for how long it is away
@@ -466,9 +496,9 @@ class Storm:
         return not open_tasks and not any(reader.find(Evolution, state=state) for state in RUNNING_STATES)
 
 
-def torture(made: Spread, faults: int, seed: int) -> tuple[Done, Counter[str]]:
+def torture(made: Spread, faults: int, minutes: float, seed: int, exams: int) -> tuple[Done, Counter[str]]:
     """The storm and what it came to, with the ends of evolutions."""
-    storm, began = Storm(made, random.Random(seed)), time.monotonic()
+    storm, began = Storm(made, random.Random(seed), exams=exams), time.monotonic()
     with ExitStack() as mounted:
         for name in WORKERS:
             mounted.enter_context(_small_disk(made.state(name)))
@@ -477,7 +507,7 @@ def torture(made: Spread, faults: int, seed: int) -> tuple[Done, Counter[str]]:
             made.start_worker(name)
         comes(lambda: made.there() == set(WORKERS), "all workers are joined", 180)
         with closing(Ledger(made.home.ledger)) as ledger:
-            storm.play(faults, ledger)
+            storm.play(faults, minutes, ledger)
         back = set(WORKERS) - made.gone
         comes(lambda: back <= made.there(), "the workers are back", 240)
         with closing(Reader(made.home.ledger)) as reader:
@@ -490,9 +520,8 @@ def torture(made: Spread, faults: int, seed: int) -> tuple[Done, Counter[str]]:
             made.told = Counter(told)
             done = _counted(made, reader, storm.added, storm.struck, began)
             ends = Counter(item.state.value for item in reader.find(Evolution))
-        made.daemon.terminate()  # type: ignore[union-attr]
-        if made.daemon.wait(120):  # type: ignore[union-attr]
-            done.wrong.append(f"the daemon ended with {made.daemon.returncode}")  # type: ignore[union-attr]
+        if code := made.stop_daemon():
+            done.wrong.append(f"the daemon ended with {code}")
         scene = Scene(made.home, posts=made.told)
         done.wrong += [f"{name}: {why}" for name in _LOOKED_AT for why in INVARIANTS[name](scene)]
     return done, ends
@@ -548,6 +577,8 @@ def _be_s3(kept: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=20)
+    parser.add_argument("--exams", type=int, default=_EXAMS_MAX, help="evolutions that are given cause for")
+    parser.add_argument("--minutes", type=float, default=60.0, help="after which no fault follows")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--s3", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--outside", help=argparse.SUPPRESS)
@@ -561,9 +592,9 @@ def main() -> None:
     whole = False
     try:
         with spread(place) as made:
-            done, ends = torture(made, given.faults, given.seed)
+            done, ends = torture(made, given.faults, given.minutes, given.seed, min(given.exams, _EXAMS_MAX))
         whole = not (done.wrong or done.told_twice)
-        print(json.dumps(done.__dict__ | {"evolutions": ends}, indent=2))
+        print(json.dumps(done.__dict__ | {"evolutions": ends, "daemon_ended_by_itself": made.ends}, indent=2))
     finally:
         if whole:
             shutil.rmtree(place, ignore_errors=True)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,3 +65,18 @@ def test_faults_of_workers_and_of_what_is_between_lose_no_task_and_do_none_twice
         done = torture(made, KILLS, seed=3)
     assert (done.wrong, done.told_twice) == ([], 0)
     assert done.faults.total() == KILLS
+
+
+@pytest.mark.sandbox
+@pytest.mark.postgres
+@pytest.mark.slow
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not all(map(shutil.which, ("ip", "nft", "nsenter", "setpriv", "psql"))),
+    reason="makes network namespaces: needs root, ip, nft, nsenter, setpriv and psql",
+)
+def test_cuts_of_the_network_between_hosts_lose_nothing() -> None:
+    words = ["-m", "tests.torture.partitions", "--faults", str(KILLS), "--exams", "0"]
+    root = Path(__file__).parents[2]  # a process of its own: it moves into a namespace for good
+    done = subprocess.run([sys.executable, *words], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sum(json.loads(done.stdout)["faults"].values()) == KILLS
