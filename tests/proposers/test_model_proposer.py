@@ -425,6 +425,18 @@ def test_a_small_model_is_asked_to_choose_at_once_and_to_write_only_where_it_doe
     assert list(Model("1", context=8192).proposer.propose(replace(prompt_brief(), layer=Layer.MEMORY))) == []
 
 
+def test_after_a_choice_the_other_rules_are_tried_too_without_a_question_or_a_deadline() -> None:
+    model = Model("2", context=8192)
+    given = prompt_brief(budget_s=0.0)
+    rules = rules_for(given)
+    assert len(rules) == 2
+    made = list(model.proposer.propose(given))
+    assert [proposal.summary for proposal in made] == [rules[1], rules[0]]
+    assert len(model.models.requests) == 1
+    assert [proposal.operator for proposal in made] == ["model choice (fake)", "model rule (writer)"]
+    assert all(proposal.files for proposal in made)
+
+
 def test_a_rule_never_holds_what_a_check_expects() -> None:
     secret = "ZQX-20441"
     task = replace(

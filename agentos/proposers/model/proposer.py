@@ -77,10 +77,12 @@ class ModelProposer:
         in_layer = 0
         names = self._snapshots.names(brief.base)
         for _ in range(brief.max_candidates + 1):
-            if own and time.monotonic() > deadline:
+            sitting = _Sitting(self._adviser, brief, self._form, names)
+            proposal = sitting.rule_left(own)  # costs no time, so that no deadline ends it
+            if proposal is None and own and time.monotonic() > deadline:
                 return
             try:
-                proposal = _Sitting(self._adviser, brief, self._form, names).proposal(own)
+                proposal = proposal or sitting.proposal(own)
             except Declined:  # it would say so again, and each time costs
                 return
             if proposal.files in known:
@@ -166,14 +168,26 @@ class _Sitting:
                 faults[-1], answer, texts()["propose"]["repair_object" if asked.one_object else "repair"]
             )
 
+    def rule_left(self, own: list[str]) -> Proposal | None:
+        """The kernel's next rule once the model chose one of them: trials tell better than a further question."""
+        rules = self._rules()
+        left = [rule for rule in rules if rule not in own]
+        if not left or len(left) == len(rules):
+            return None
+        return self._of_rule(left[0], "rule", "the model chose another one first")
+
+    def _rules(self) -> list[str]:
+        """What may be chosen from; empty where a line more is no edit."""
+        return rules_for(self.brief) if self.brief.layer in CHOOSING and self.brief.path else []
+
     def _chosen_late(self, own: list[str]) -> Proposal | None:
         """The same once it has shown that it writes none; a small model was asked before."""
         return None if self.adviser.small else self._chosen(own)
 
     def _chosen(self, own: list[str]) -> Proposal | None:
         """One of the kernel's rules, by the model's choice; None where there is none to choose, or no choice."""
-        rules = [rule for rule in rules_for(self.brief) if rule not in own]
-        if self.brief.layer not in CHOOSING or not self.brief.path or len(rules) < 2:
+        rules = [rule for rule in self._rules() if rule not in own]
+        if len(rules) < 2:
             return None
         told = told_of(self.brief, NARROW)
         try:
@@ -185,14 +199,16 @@ class _Sitting:
         number = chosen_number(said, len(rules))
         if not number:
             return None
-        rule = rules[number - 1]
+        return self._of_rule(rules[number - 1], "choice", "the model chose it among others")
+
+    def _of_rule(self, rule: str, how: str, why: str) -> Proposal:
         return Proposal(
             cause="the answers are not in the form that is asked for, or a step was left out",
             summary=rule,
-            operator=f"{NAME} choice ({self._model()})",
+            operator=f"{NAME} {how} ({self._model()})",
             files={self.brief.path: with_rule(self.brief, rule)},
-            why_this_layer="a rule of one line that the kernel made; the model chose it among others",
-            predicted_fixes=tuple(told.labels.values()),
+            why_this_layer=f"a rule of one line that the kernel made; {why}",
+            predicted_fixes=tuple(told_of(self.brief, NARROW).labels.values()),
             tasks_at_risk=(),
             model=self._model(),
         )
