@@ -169,7 +169,7 @@ def test_where_no_claim_can_be_kept_a_home_still_gets_a_uid(tmp_path: Path) -> N
         ("parallel = 0", "but it should be at least 1"),
         ("hold_out = 1.0", "but it should be at most 0.9"),
         ("hold_out = inf", "but it should be"),
-        ('sandbox = "none"', "but it should be one of 'auto', 'bubblewrap' or 'docker'"),
+        ('sandbox = "none"', "but it should be one of 'auto', 'bubblewrap', 'docker' or 'kubernetes'"),
         ("skills = 3", "but it should be a list"),
         ('egress = ["https://api.example.org"]', "should be a host without http://"),
         ('otlp = "somewhere"', "but it should be of the form"),

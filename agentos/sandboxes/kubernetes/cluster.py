@@ -119,9 +119,9 @@ class Cluster:
     def attach(
         self, name: str, container: str, reads: int, writes: int, ended: Callable[[bool], None]
     ) -> Attached:
-        """Carry bytes between these descriptors and the container's standard input and output, then close them.
+        """Carry bytes between these descriptors, of which it has copies, and the container's input and output.
 
-        ``ended`` is told before that, and whether the stream came to its own end. Raises ClusterFault.
+        ``ended`` is told before the copies are closed, and whether the stream came to its own end. Raises ClusterFault.
         """
         attached = Attached(self._loop, reads, writes, ended)
         query = f"container={container}&stdin=true&stdout=true&stderr=true"
@@ -134,6 +134,8 @@ class Cluster:
             _well(error.response.status_code, {"message": bytes(body).decode(errors="replace")})
             raise ClusterFault("cut", f"attaching: {error}") from None
         except (TimeoutError, OSError, InvalidHandshake, InvalidURI) as error:
+            begun.cancel()
+            attached.hang_up()
             kind: Kind = "slow" if isinstance(error, TimeoutError) else "cut"
             raise ClusterFault(kind, f"attaching: {error or type(error).__name__}") from None
         return attached
@@ -264,15 +266,22 @@ class Attached:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, reads: int, writes: int, ended: Callable[[bool], None]
     ) -> None:
-        self._loop, self._reads, self._writes, self._ended = loop, reads, writes, ended
+        self._loop, self._ended = loop, ended
+        self._reads, self._writes = os.dup(reads), os.dup(writes)
         self._carrying: asyncio.Task[None] | None = None
         self.told = b""  # the end of what came on standard error
         self.over: Future[None] = Future()
 
     async def begin(self, dial: connect) -> None:
         """Connect, and go on in a task of its own. Raises what ``connect`` does."""
-        connection = await dial
+        connection: ClientConnection | None = None
+        try:
+            connection = await dial
+        finally:
+            if connection is None:
+                self._close()
         self._carrying = asyncio.create_task(self._carry(connection))
+        self._carrying.add_done_callback(lambda _: self._close())
 
     def hang_up(self) -> None:
         """From any thread: soon nobody carries anything."""
@@ -304,7 +313,11 @@ class Attached:
                 await out
             self._ended(whole)
             connection.transport.abort()
-            self.over.set_result(None)
+
+    def _close(self) -> None:
+        for descriptor in (self._reads, self._writes):
+            os.close(descriptor)
+        self.over.set_result(None)
 
     async def _out(self, connection: ClientConnection) -> None:
         """What the kernel sends, until it closes its end."""

@@ -190,9 +190,8 @@ class PodBox:
             self._attached = self._pods.cluster.attach(
                 self.name, CONTAINER, self._reads, self._writes, self._stream_ended
             )
-        except ClusterFault:
+        finally:  # it has its own
             self._let_go()
-            raise
 
     def greet(self, start: Mapping[str, Any], limits: Limits) -> None:
         """Have the worker begin, lock itself in, and start the clock. Raises ClusterFault."""
@@ -236,8 +235,6 @@ class PodBox:
             self.channel.close()
             if self._attached is not None:
                 self._attached.hang_up()
-            else:
-                self._let_go()
             oom = False
             try:
                 oom = cut is not None and self._pods.judge(self.name, cut=cut)
@@ -280,7 +277,6 @@ class PodBox:
     def _stream_ended(self, whole: bool) -> None:
         """On the loop's thread. Whoever reads its channel sees the end after this is known."""
         self._cut = not whole
-        self._let_go()
 
     def _let_go(self) -> None:
         for descriptor in (self._reads, self._writes):

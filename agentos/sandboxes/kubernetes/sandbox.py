@@ -109,11 +109,18 @@ class Kubernetes:
             if self._closed:
                 raise Unavailable("the sandbox is closed")
             if self._pods is None:
-                settings = self._settings or load_settings(self._home / "agentos.toml").kubernetes
+                settings = self._settings or _settings_of(self._home)
                 self._pods = Pods(
                     reached(settings, self._timeout_s), settings, _owner(self._home), self._start_s
                 )
             return self._pods
+
+
+def _settings_of(home: Path) -> KubernetesSettings:
+    try:
+        return load_settings(home / "agentos.toml").kubernetes
+    except UserError as error:
+        raise Unavailable(str(error)) from None
 
 
 def reached(settings: KubernetesSettings, timeout_s: float = 10.0) -> Cluster:
@@ -134,7 +141,7 @@ def reached(settings: KubernetesSettings, timeout_s: float = 10.0) -> Cluster:
 
 def leftovers(home: Path) -> list[Leftover]:
     """Pods of this home whose daemon is no more. Raises Unavailable."""
-    cluster = reached(load_settings(home / "agentos.toml").kubernetes)
+    cluster = reached(_settings_of(home))
     try:
         return _orphans(cluster, home)
     finally:
@@ -147,7 +154,7 @@ def reap(found: Iterable[Leftover]) -> list[Leftover]:
     for home in {leftover.home for leftover in found}:
         mine = [leftover for leftover in found if leftover.home == home]
         try:
-            cluster = reached(load_settings(Path(home) / "agentos.toml").kubernetes)
+            cluster = reached(_settings_of(Path(home)))
         except Unavailable:
             left += mine
             continue
