@@ -232,3 +232,11 @@ def test_a_task_that_waits_is_there_after_the_restore(home: Home, tmp_path: Path
     back_up(home, tmp_path / "home.tar")
     restore(Home(tmp_path / "again"), tmp_path / "home.tar")
     assert Reader(tmp_path / "again" / "ledger.db").task_view("task-more-1").task.name == "waits"
+
+
+def test_what_is_no_archive_is_told_in_one_line(tmp_path: Path) -> None:
+    for content in (b"", b"no archive\n", bytes(range(256)) * 40):
+        (tmp_path / "file").write_bytes(content)
+        with pytest.raises(AgentOSError) as caught:
+            verify_backup(tmp_path / "file")
+        assert "\n" not in str(caught.value)
