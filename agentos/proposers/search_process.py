@@ -69,8 +69,6 @@ class SearchProcess:
 
         Raises Unavailable when a bench is gone, RuntimeError when the search itself broke.
         """
-        if self._kind == "tool" and brief.path and not brief.path.endswith(".py"):
-            return None  # a program in another language, or a server: there is no source to search
         small = replace(
             brief, runs=(), history=(), parents=(), memories=(), wished=(), successes=(), calibration={}
         )
