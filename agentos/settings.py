@@ -162,9 +162,13 @@ class AdoptSettings(_Table):
 
 
 class RegistrySettings(_Table):
-    """Where else the registry lies: the address of a bare git repository, which gets each version."""
+    """Where else the registry lies: the address of a bare git repository, which gets each version.
+
+    ``signing_key`` is the path of a private key of ssh, by which each push signs what it brings; "" for none.
+    """
 
     mirror: str = Field("", max_length=1000, pattern=r"^([^\s-][^\s]*)?$")
+    signing_key: str = Field("", max_length=1000, pattern=r"^([/~].*)?$")
 
 
 class McpServing(_Table):
@@ -463,6 +467,7 @@ def first_settings(run_uid: int | None) -> str:
 ## Where else the registry lies: a bare git repository that gets each version (docs/use/stores.md).
 # [registry]
 # mirror = ""              # ssh://git@host/agentos.git
+# signing_key = ""         # /etc/agentos/signing: a private key of ssh that signs each version there
 
 ## What is done where a run looks lost: "off", "note", "warn" (the agent), "ask" (a person) or "stop".
 # [supervisor]

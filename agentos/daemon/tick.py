@@ -102,7 +102,8 @@ class Tick:
         self._mirrorer = ThreadPoolExecutor(1, thread_name_prefix="mirror")
         self._mirror: MirrorKeeper | None = None
         if url := service.settings.registry.mirror:
-            mirror = Mirror(service.home.registry, url, term)
+            key = service.settings.registry.signing_key
+            mirror = Mirror(service.home.registry, url, term, signing_key=key)
             self._mirror = MirrorKeeper(
                 service.ledger, mirror, url, lambda why: log.warning("mirror", why=why)
             )

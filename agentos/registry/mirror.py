@@ -1,6 +1,7 @@
 """A bare copy of the registry in another git repository, pushed version by version, and taken in from there.
 
 A push is atomic, and moves ``main`` and tags forward only: a mirror that holds something else refuses it, and so it shows.
+With a key each push brings a signed tag on its ``main``, which vouches for all before it.
 Where control processes share a database the mirror also says whose *term* it is (``refs/agentos/term/N``): a push of one
 that was replaced is refused. Only this module lets git speak to another repository.
 """
@@ -23,13 +24,14 @@ from agentos.errors import Conflict, Unavailable, UserError
 from agentos.registry.check import Report, check
 from agentos.registry.git import versions
 from agentos.registry.git.external_commits import announce, note
-from agentos.registry.git.repository import MAIN, Repository, environment
+from agentos.registry.git.repository import EMAIL, MAIN, Repository, environment
 from agentos.registry.promotion import CANDIDATES
 
 _TERM = "refs/agentos/term/"
 _THEIRS, _THEIR_CANDIDATES = "refs/mirror/main", "refs/mirror/candidates/"
 _FORWARD = (MAIN, "refs/tags/*")
 _AS_IT_IS = ("refs/heads/last-good", "refs/candidates/*", "refs/agentos/shipped", "refs/agentos/latest/*")
+SIGNED = "signed/"  # and the first digits of a commit on main: no version's tag is called so
 _SECONDS = 120.0
 _PROTOCOLS = ("file", "git", "ssh", "http", "https")  # all else, as git's `ext`, could start a program
 _SECRET = re.compile(r"https?://[^/]*@|\w+://[^@/]*:[^@/]*@", re.IGNORECASE)  # a token may stand for the user
@@ -53,14 +55,18 @@ def fault_of(url: str) -> str:
 
 
 class Mirror:
-    """The copy of the registry at ``path`` in the repository ``url``. ``term`` 0: nobody else pushes there."""
+    """The copy of the registry at ``path`` in the repository ``url``. ``term`` 0: nobody else pushes there.
 
-    def __init__(self, path: Path, url: str, term: int = 0) -> None:
+    ``signing_key`` is the file of a private key of ssh.
+    """
+
+    def __init__(self, path: Path, url: str, term: int = 0, *, signing_key: str = "") -> None:
         if fault := fault_of(url):
             raise UserError(f"the setting mirror: {fault}")
         self._repository, self._url, self._term = Repository(path), url, term
         self._mine = f"{_TERM}{term}"
         self._led = not term
+        self._key = Path(signing_key).expanduser() if signing_key else None
 
     def fingerprint(self) -> str:
         """Another value whenever there may be something to push."""
@@ -74,6 +80,8 @@ class Mirror:
     def push(self) -> MirrorState:
         """Bring the mirror up to date; blocks for minutes at most. Never raises for what is wrong there."""
         main = self.main()
+        if why := self._signed(main):
+            return MirrorState("", why)
         present = {line.partition(" ")[2] for line in self.fingerprint().splitlines()}
         wanted = [item for item in _AS_IT_IS if item.endswith("*") or item in present]
         specs = [f"{item}:{item}" for item in _FORWARD] + [f"+{item}:{item}" for item in wanted]
@@ -87,6 +95,33 @@ class Mirror:
             specs.append(f"{self._mine}:{self._mine}")
         why = self._git("push", "--atomic", "--quiet", "--porcelain", *lease, self._url, *specs)
         return MirrorState("" if why else main, why)
+
+    def _signed(self, main: str) -> str:
+        """Sign ``main`` once, where there is a key; why that failed, "" when it did not."""
+        name = SIGNED + main[:16]
+        if self._key is None or not main or self._has_signature(name):
+            return ""
+        who = ("-c", "user.name=agentos", "-c", f"user.email={EMAIL}")
+        by = ("-c", "gpg.format=ssh", "-c", f"user.signingkey={self._key}")
+        with self._repository.lock():
+            why = self._git(
+                *who, *by, "tag", "--force", "--sign", "--message", f"The registry at {main}", name, main
+            )
+            if not self._has_signature(
+                name
+            ):  # git 2.39 makes a bare tag of a key that it cannot use, and ends with 0
+                self._repository.drop(f"refs/tags/{name}")
+                why = (
+                    why
+                    or f"git cannot sign with {self._key}: is it a private key of ssh, without a passphrase?"
+                )
+        return f"the setting signing_key: {why}" if why else ""
+
+    def _has_signature(self, tag: str) -> bool:
+        found = self._repository.resolve(f"refs/tags/{tag}")
+        return (
+            found is not None and b"-----BEGIN SSH SIGNATURE-----" in self._repository.git[found].read_raw()
+        )
 
     def lead(self) -> None:
         """Say there, once, that this term is the newest. Raises Unavailable, and Conflict where it is not."""

@@ -12,7 +12,7 @@ import pytest
 
 from agentos.errors import Conflict, Unavailable, UserError
 from agentos.registry.git.repository import MAIN, Repository
-from agentos.registry.mirror import Mirror
+from agentos.registry.mirror import SIGNED, Mirror, MirrorState
 from agentos.registry.store import Registry
 
 TOOL = b'''"""Adds one."""
@@ -61,6 +61,53 @@ def test_each_version_goes_there_and_what_is_fetched_is_whole(place: Path, url: 
     assert str(Repository(other).resolve(MAIN)) == made
     assert Registry(other).check().faults == ()
     assert not Mirror(other, url).take_in()
+
+
+def key_of(folder: Path, name: str) -> tuple[str, str]:
+    """A new key: its file, and a line of those who may sign."""
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(folder / name)]
+    subprocess.run(words, check=True)
+    return str(folder / name), f"* {(folder / f'{name}.pub').read_text()}"
+
+
+def is_signed(url: str, commit: str, signers: Path) -> bool:
+    tag = f"{SIGNED}{commit[:16]}"
+    verify = ["git", f"--git-dir={url}", "-c", f"gpg.ssh.allowedSignersFile={signers}", "tag", "-v", tag]
+    return subprocess.run(verify, capture_output=True).returncode == 0
+
+
+def test_each_push_signs_what_it_brings_and_another_key_is_told_apart(
+    place: Path, url: str, tmp_path: Path
+) -> None:
+    (ours, known), (theirs, _) = key_of(tmp_path, "ours"), key_of(tmp_path, "theirs")
+    signers = tmp_path / "signers"
+    signers.write_text(known)
+    pushed = []
+    for name, key in (("one", ours), ("two", ours), ("three", theirs)):
+        made = add(Registry(place), name)
+        assert Mirror(place, url, signing_key=key).push() == MirrorState(made)
+        pushed.append(made)
+    assert [is_signed(url, commit, signers) for commit in pushed] == [True, True, False]
+    assert Mirror(place, url, signing_key=ours).push().why == "", "what is signed is signed once"
+    assert Mirror(place, url).check().faults == ()
+    unsigned = add(Registry(place), "four")
+    assert Mirror(place, url).push() == MirrorState(unsigned)
+    assert not is_signed(url, unsigned, signers)
+
+
+@pytest.mark.parametrize("content", ["", "no key at all", None])
+def test_a_key_that_cannot_sign_stops_the_push_and_says_so(
+    place: Path, url: str, tmp_path: Path, content: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "key").write_text(content)
+    before = Mirror(place, url).push().main
+    add(Registry(place), "plus")
+    state = Mirror(place, url, signing_key=str(tmp_path / "key")).push()
+    assert state.main == ""
+    assert state.why.startswith("the setting signing_key: ")
+    there = subprocess.run(["git", f"--git-dir={url}", "rev-parse", MAIN], capture_output=True, text=True)
+    assert there.stdout.strip() == before
 
 
 def test_a_damaged_mirror_is_told(place: Path, url: str) -> None:
