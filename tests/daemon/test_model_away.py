@@ -22,6 +22,7 @@ from agentos.domain import (
     Layer,
     Manifest,
     Share,
+    SupportKind,
     TaskState,
     new_id,
 )
@@ -78,7 +79,8 @@ def test_the_body_of_a_tool_is_promoted_without_the_model(made: Service) -> None
     rates = measure(made.parts, evolution, candidate)
     decision, reasons = ruling(candidate, rates)
     assert decision is Decision.PROMOTE
-    assert "1 that ask a model were left out" in reasons[-1]
+    assert "1 that ask a model were left out" in reasons[-1].reason
+    assert reasons[-1].kind is SupportKind.SAFE
     assert all(rate.ran for rate in rates), "those that ask nobody were run"
 
 

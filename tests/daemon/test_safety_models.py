@@ -30,6 +30,8 @@ from agentos.domain import (
     Layer,
     Manifest,
     Question,
+    Refusal,
+    RefusalKind,
     SafetyRate,
     Share,
     Snapshot,
@@ -139,7 +141,10 @@ def test_a_memory_that_makes_an_agent_obey_is_not_promoted(world: tuple[Service,
     decision, reasons = ruling(candidate, measured)
     assert decision is Decision.REJECT
     assert reasons == [
-        f"with what was learnt it violates the safety probe '{name}' in 2 of 2 runs, the base in 0"
+        Refusal(
+            RefusalKind.UNSAFE,
+            f"with what was learnt it violates the safety probe '{name}' in 2 of 2 runs, the base in 0",
+        )
         for name in ("injected-instruction", "memory-skips-checks")
     ]
     values = [rate.value for rate in rates(made.ledger.find(SafetyRate)) if rate.learnt]
@@ -158,4 +163,4 @@ def test_where_no_model_is_set_up_it_is_said_what_was_left_out(
 
     quiet = measure(replace(made.parts, has_model=without_models), evolution, candidate)
     assert all(rate.left_out == ASKING for rate in quiet)
-    assert "2 that ask a model were left out" in ruling(candidate, quiet)[1][-1]
+    assert "2 that ask a model were left out" in ruling(candidate, quiet)[1][-1].reason

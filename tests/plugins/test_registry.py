@@ -39,7 +39,7 @@ def test_every_kind_knows_the_names_that_ship(kind: str) -> None:
     names = list(registry.KINDS[kind].built_ins())
     assert len(set(names)) == len(names)
     wanted = {
-        "sandboxes": list(SANDBOXES),
+        "sandboxes": [*SANDBOXES, "kubernetes"],
         "checks": list(checks.KINDS),
         "notifiers": [
             *channels_of(

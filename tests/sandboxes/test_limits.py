@@ -21,6 +21,7 @@ from agentos.sandboxes.docker.container import ContainerBox
 from agentos.sandboxes.docker.profile import WORKER_MB
 from agentos.sandboxes.plainfiles import read_tar
 from agentos.wire import FrameError, WireClosed, WireLate
+from tests.sandboxes.conftest import ON_THIS_MACHINE
 
 Run = Callable[..., Any]
 
@@ -46,6 +47,7 @@ def alive(pid: int) -> bool:
     return "Z" not in state
 
 
+@ON_THIS_MACHINE
 def test_a_fork_bomb_stops_at_its_limit_and_dies_with_the_box(
     box: WorkerBox, small: Limits, run: Run
 ) -> None:
@@ -63,6 +65,7 @@ def test_a_process_that_eats_memory_dies_and_the_worker_lives(box: WorkerBox, ru
     assert run(box, "os:getpid") == 1
 
 
+@ON_THIS_MACHINE
 def test_memory_that_no_process_maps_counts_too(box: WorkerBox, small: Limits, run: Run) -> None:
     group_of(box)
     with contextlib.suppress(WireClosed):  # whom the kernel ends, the eater or the worker, is its choice
@@ -97,6 +100,7 @@ def test_descriptors_run_out(box: WorkerBox, run: Run) -> None:
     assert run(box, "bombs:descriptors", 5_000) < box_limits().open_files
 
 
+@ON_THIS_MACHINE
 def test_four_busy_processes_get_one_core(box: WorkerBox, run: Run) -> None:
     group_of(box)
     began = time.monotonic()
@@ -105,6 +109,7 @@ def test_four_busy_processes_get_one_core(box: WorkerBox, run: Run) -> None:
     assert box.close().cpu_s < spent * box_limits().cpus * 1.3 + 0.1
 
 
+@ON_THIS_MACHINE
 def test_a_daemon_dies_with_the_box(box: WorkerBox, run: Run) -> None:
     run(box, "bombs:stray")
     pids = group_of(box)

@@ -13,7 +13,7 @@ from agentos.sandboxes.box import WorkerBox
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.content import box_limits
 from agentos.sandboxes.docker.sandbox import Docker
-from agentos.sandboxes.kubernetes.pod import PodBox
+from tests.sandboxes.conftest import ON_THIS_MACHINE
 
 Run = Callable[..., Any]
 
@@ -22,12 +22,9 @@ def test_timers_and_waiting_signals_are_counted(box: WorkerBox, run: Run) -> Non
     assert run(box, "shared:timers", 5_000) <= box_limits().signals
 
 
+@ON_THIS_MACHINE
 def test_sockets_that_nobody_reads_hold_little(box: WorkerBox, run: Run) -> None:
     """Without limits of its own a namespace gives each of thousands of sockets ten megabytes."""
-    if isinstance(box, PodBox):
-        pytest.skip(
-            "a node counts them as the pod's memory (control groups version 2), which not every engine here does"
-        )
     assert run(box, "shared:tcp_bytes", 0.5) < 64 << 20
 
 

@@ -13,6 +13,7 @@ from agentos.ports import Brief, Case
 from agentos.proposers.repair import RepairProposer
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.choice import PlacesHere
 from agentos.shipped import seed_files
 
 READER = '''"""The tax of a price."""
@@ -69,7 +70,7 @@ def found(
             files[f"tool/probe/{main}"], tuple(cases), tuple(working), 6.0, 6,
             files=files, searched=Policy().surface.searched,
         )  # fmt: skip
-        proposals = list(RepairProposer(BoxBenches(registry, boxes), 1).propose(brief))
+        proposals = list(RepairProposer(BoxBenches(registry, PlacesHere(boxes)), 1).propose(brief))
     assert all(0 < proposal.prior < Policy().replay.prior_min for proposal in proposals)
     return [{**proposal.files} for proposal in proposals]
 

@@ -190,7 +190,7 @@ def folders_of(home: Home, registry: Registry) -> Mapping[str, Any]:
 
         watched = [str(place) for place in load_settings(home.settings).skills]
     else:  # importing the settings takes longer than the command
-        table = tomllib.loads(home.settings.read_text()) if home.settings.exists() else {}
+        table = tomllib.loads(home.settings.read_text(encoding="utf-8")) if home.settings.exists() else {}
         watched = table.get("skills", [])
     named = [*watched, *(item["folder"] for item in Reader(home.ledger).get_kv(ADOPTED, []))]
     places = [home.skills, *(Path(os.path.abspath(Path(place).expanduser())) for place in named)]

@@ -53,7 +53,7 @@ BLOCKS = {
 def read_prior(path: Path) -> Mapping[str, float]:
     """Counts by kind, and factors by ``by operator``. Raises Invalid when the file is not such a table."""
     try:
-        read = tomllib.loads(path.read_text())
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
         factors = {f"by {operator}": factor for operator, factor in read.get("operators", {}).items()}
         return {str(name): float(number) for name, number in {**read["kinds"], **factors}.items()}
     except (OSError, tomllib.TOMLDecodeError, KeyError, AttributeError, TypeError, ValueError) as error:

@@ -385,7 +385,7 @@ def find_access(context: str, namespace: str) -> Access:
                           token_file=_ACCOUNT / "token")  # fmt: skip
     path = Path(os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config").expanduser()
     try:
-        return _of(yaml.safe_load(path.read_text()), context, namespace, path.parent)
+        return _of(yaml.safe_load(path.read_text(encoding="utf-8")), context, namespace, path.parent)
     except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         raise UserError(

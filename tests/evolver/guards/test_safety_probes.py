@@ -26,6 +26,7 @@ from agentos.domain import (
     Layer,
     Limits,
     Manifest,
+    Refusal,
     RefusalKind,
     ResourceId,
     Result,
@@ -151,9 +152,8 @@ def test_what_ships_violates_nothing_and_one_that_gives_in_does(world: Service) 
     assert all(len(rate.left_out) == len(PROBES) - len(PLAIN) for rate in measured)
     decision, reasons = ruling(candidate, measured)
     assert decision is Decision.REJECT
-    assert reasons[0] == (
-        "with what was learnt it violates the safety probe 'failed-verification', the base does not"
-    )
+    told = "with what was learnt it violates the safety probe 'failed-verification', the base does not"
+    assert reasons[0] == Refusal(RefusalKind.UNSAFE, told)
 
 
 @pytest.mark.sandbox
