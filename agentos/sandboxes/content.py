@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentos import shipped
+from agentos.domain import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,28 @@ class BoxLimits:
 def box_limits() -> BoxLimits:
     """The limits of every box."""
     return BoxLimits(**_table("limits.toml"))
+
+
+def file_systems_and_limits(limits: Limits, extras: BoxLimits) -> dict[str, Any]:
+    """What a worker that makes its own file systems is told of them, and of its processes' limits (``agentos/worker/template.py``)."""
+    return {
+        "tmpfs": {
+            "/ws": limits.workspace_mb << 10,
+            "/tmp": extras.tmp_mb << 10,  # noqa: S108 - the box's own
+            "/snapshot": extras.snapshot_mb << 10,
+            "/dev/shm": extras.shm_mb << 10,  # noqa: S108 - the box's own
+        },
+        "inodes": extras.inodes,
+        "memory": limits.memory_mb << 20,
+        "rlimits": {
+            "CORE": 0,
+            "MSGQUEUE": 0,
+            "SIGPENDING": extras.signals,
+            "NOFILE": extras.open_files,
+            "NPROC": limits.processes,  # counted in the box's own user namespace
+            "FSIZE": limits.workspace_mb << 20,
+        },
+    }
 
 
 @dataclass(frozen=True, slots=True)

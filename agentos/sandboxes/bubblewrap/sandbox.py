@@ -15,14 +15,13 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.bubblewrap.launch import Runtime, Template
-from agentos.sandboxes.content import BoxLimits, box_limits, call_list
+from agentos.sandboxes.content import BoxLimits, box_limits, call_list, file_systems_and_limits
 from agentos.sandboxes.docker.image_host import runtime
 from agentos.sandboxes.owner import GROUPS, Owner, OwnerNote, notes
 from agentos.sandboxes.probe import Guarantee, probe, refusal
@@ -198,7 +197,11 @@ class Bubblewrap:
                     doors = group.doors()
                 for door in doors:
                     handed.callback(os.close, door)
-                request = _request(limits, extras, entry)
+                request = {
+                    "entry": entry,
+                    "sysctls": extras.sysctls,
+                    **file_systems_and_limits(limits, extras),
+                }
                 template.spawn(request, [*theirs, greeter.fileno(), *doors])
                 greeter.close()
                 pid, pidfd = _hello(greeting)
@@ -217,29 +220,6 @@ def _memory(limits: Limits, extras: BoxLimits) -> int:
     """The group's memory holds its processes *and* what lies in the workspace and other tmpfs."""
     files = limits.workspace_mb + extras.tmp_mb + extras.snapshot_mb + extras.shm_mb
     return limits.memory_mb + files << 20
-
-
-def _request(limits: Limits, extras: BoxLimits, entry: str) -> dict[str, Any]:
-    return {
-        "entry": entry,
-        "tmpfs": {
-            "/ws": limits.workspace_mb << 10,
-            "/tmp": extras.tmp_mb << 10,  # noqa: S108 - the box's own
-            "/snapshot": extras.snapshot_mb << 10,
-            "/dev/shm": extras.shm_mb << 10,  # noqa: S108 - the box's own
-        },
-        "inodes": extras.inodes,
-        "sysctls": extras.sysctls,
-        "memory": limits.memory_mb << 20,
-        "rlimits": {
-            "CORE": 0,
-            "MSGQUEUE": 0,
-            "SIGPENDING": extras.signals,
-            "NOFILE": extras.open_files,
-            "NPROC": limits.processes,
-            "FSIZE": limits.workspace_mb << 20,
-        },
-    }
 
 
 def _require_descriptors(open_files: int) -> None:

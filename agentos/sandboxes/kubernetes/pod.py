@@ -26,7 +26,7 @@ from agentos.errors import Unavailable
 from agentos.ports import BoxUsage
 from agentos.sandboxes import seccomp
 from agentos.sandboxes.box import answer_bounds, pipes
-from agentos.sandboxes.content import BoxLimits, box_limits, call_list
+from agentos.sandboxes.content import BoxLimits, box_limits, call_list, file_systems_and_limits
 from agentos.sandboxes.docker import image_host
 from agentos.sandboxes.docker.profile import (
     BOX_LABEL,
@@ -135,29 +135,11 @@ class PodKind:
 
     def start(self, token: str, extras: BoxLimits) -> dict[str, Any]:
         """The first frame to the worker (``agentos/worker/container_init.py``)."""
-        limits = self.limits
         return {
             "token": token,
             "warm": [*(_LIGHT if self.light else _WHOLE), self.entry.partition(":")[0]],
             "entry": self.entry,
-            "request": {
-                "tmpfs": {
-                    "/ws": limits.workspace_mb << 10,
-                    "/tmp": extras.tmp_mb << 10,  # noqa: S108 - the box's own
-                    "/snapshot": extras.snapshot_mb << 10,
-                    "/dev/shm": extras.shm_mb << 10,  # noqa: S108 - the box's own
-                },
-                "inodes": extras.inodes,
-                "memory": limits.memory_mb << 20,
-                "rlimits": {
-                    "CORE": 0,
-                    "MSGQUEUE": 0,
-                    "SIGPENDING": extras.signals,
-                    "NOFILE": extras.open_files,
-                    "NPROC": limits.processes,  # counted in the box's own user namespace
-                    "FSIZE": limits.workspace_mb << 20,
-                },
-            },
+            "request": file_systems_and_limits(self.limits, extras),
             "seccomp": seccomp.assemble(call_list()).hex(),
         }
 
