@@ -16,7 +16,7 @@ from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.search import KEPT_FILES, TriedBefore
 
 TRY_S = 0.05  # what each try is said to cost, so that a budget is a number of tries
-FEW_S, MANY_S = 1.2, 60.0
+FEW_S, MANY_S = 1.2, 240.0
 SOURCE = '''def probe(rows, least):
     """Names of rows, by their number, from the least on."""
     found = []
