@@ -306,7 +306,7 @@ class FakeCluster:
             found = self.engine.api.inspect_container(pod.container)
         except docker.errors.APIError:
             return {"phase": "Succeeded"}
-        image = f"docker.io/library/agentos-sandbox@{found['Image']}"
+        image = f"registry.example.org/agentos-sandbox@{found['Image']}"
         state = found["State"]
         if state["Running"]:
             return {
