@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from agentos.domain import Arm, Candidate, EditedName, Refusal, RefusalKind, Result, Trial, TrialSet
-from agentos.evolver.policy import Policy
+from agentos.evolver.policy import SETTINGS, Policy
 from agentos.evolver.verdict.overfitting import ROUNDING, mended
 from agentos.evolver.verdict.pairing import apart
 
 _CODE = (".py", "/wheels.lock")
 _TOOL = "tool/"
+_SETTINGS = (".json", ".toml", ".yaml", ".yml", ".sh")  # what code reads or is started by
 
 
 class _FreshEnd(Enum):
@@ -120,7 +121,9 @@ def wants_fresh(candidate: Candidate, trials: Iterable[Trial], policy: Policy) -
     Pairs say how sure they are of work that varies; flips only say that the known tasks are passed.
     """
     known, _ = split(trials)
-    if not policy.judge.fresh_tasks or not any(map(_is_code, candidate.edit.files)):
+    if not policy.judge.fresh_tasks or not any(
+        _is_code(path, policy.edition) for path in candidate.edit.files
+    ):
         return False
     evidence = {
         trial.task_id
@@ -130,8 +133,9 @@ def wants_fresh(candidate: Candidate, trials: Iterable[Trial], policy: Policy) -
     return not evidence or bool(evidence - apart(known))
 
 
-def _is_code(path: str) -> bool:
-    return path.endswith(_CODE) or path.startswith(_TOOL)
+def _is_code(path: str, edition: int) -> bool:
+    beside = edition >= SETTINGS and path.startswith("skill/") and path.endswith(_SETTINGS)
+    return beside or path.endswith(_CODE) or path.startswith(_TOOL)
 
 
 def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) -> FreshWork:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentos.domain import Arm, CheckResult, Edit, EditedName, Outcome, RefusalKind, Snapshot, Trial, TrialSet
-from agentos.evolver.policy import Judge, Policy
+from agentos.evolver.policy import SETTINGS, Judge, Policy
 from agentos.evolver.verdict.fresh import FreshWork, fresh_work, reaches, split, wants_fresh, with_fresh
 from tests.evolver.verdict.test_doubts import BASE, CANDIDATE, RESULTS, TREE
 
@@ -196,6 +196,8 @@ def test_without_evidence_no_share_is_known() -> None:
         ("tool/x/resource.toml", True),
         ("tool/x/wheels.lock", True),
         ("skill/x/wheels.lock", True),
+        ("skill/x/assets/limits.json", True),
+        ("skill/x/tools/count/run.sh", True),
         ("skill/x/SKILL.md", False),
         ("prompt/tool/prompt.md", False),
     ],
@@ -207,6 +209,13 @@ def test_it_is_asked_of_edits_of_code(path: str, asked: bool) -> None:
     found = fresh_work(edit, [*GAIN, *KEPT], POLICY)
     assert (found.wanted, found.telling, found.answers_wanted) == ((4, 2, 2) if asked else (0, 0, 0))
     assert bool(found.doubts()) is asked
+
+
+def test_of_texts_beside_a_skills_code_only_since_they_are_edited() -> None:
+    edit = replace(CANDIDATE, edit=Edit({"skill/x/assets/limits.json": "x"}, "edit", "op"))
+    before = replace(POLICY, edition=SETTINGS - 1)
+    assert wants_fresh(edit, GAIN, POLICY)
+    assert not wants_fresh(edit, GAIN, before)
 
 
 def pairs(task: str) -> list[Trial]:
