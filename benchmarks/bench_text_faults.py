@@ -27,6 +27,7 @@ from agentos.evolver.policy import Policy
 from agentos.ports import Brief, Case
 from agentos.proposers.repair import RepairProposer
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.choice import PlacesHere
 from agentos.testing.registry import FakeRegistry
 
 DATA = Path(__file__).resolve().parent / "data" / "text_faults.toml"
@@ -115,7 +116,9 @@ def answers(
 ) -> Sequence[Json]:
     """Of the tool with these files."""
     registry = Files(files)
-    bench = BoxBenches(registry, sandbox).bench(registry.stable(), f"tool/probe/{path}", cases, 5.0)
+    bench = BoxBenches(registry, PlacesHere(sandbox)).bench(
+        registry.stable(), f"tool/probe/{path}", cases, 5.0
+    )
     with closing(bench):
         return bench.try_source(files[path]).outputs
 
@@ -141,7 +144,7 @@ def score(sandbox: Bubblewrap, tool: Mapping[str, Any], seconds: float) -> str:
         seconds, 6, files={f"tool/probe/{name}": text for name, text in faulty.items()}, searched=Policy().surface.searched,
     )  # fmt: skip
     began, before = time.monotonic(), os.times()
-    found = RepairProposer(BoxBenches(registry, sandbox), 1).propose(brief)
+    found = RepairProposer(BoxBenches(registry, PlacesHere(sandbox)), 1).propose(brief)
     proposals, effort = [], None
     while True:
         try:
