@@ -1,11 +1,12 @@
 """The search for repairs on tools whose fault lies in a text beside the code: JSON, TOML, YAML, a shell script.
 
-    python benchmarks/bench_text_faults.py [--set develop|blind] [--only NAME,NAME] [--seconds S]
+    python benchmarks/bench_text_faults.py [--set develop|blind|report] [--only NAME,NAME] [--seconds S]
 
 Of each tool in `data/text_faults.toml` the text is made faulty by one replacement. One with `code` is Python, which reads
-the text that lies beside it; one with `script` is a program in bash, which gets an input file. The first six texts are
-shown: those on which the faulty tool answers otherwise than the right one are the evidence, the others working calls.
-A repair is right when it answers as the right one on all of them. In bubblewrap's boxes, as the program does.
+the text that lies beside it; one with `script` is a program in bash, which gets an input file and the words of `command`.
+The first six texts are shown: those on which the faulty tool answers otherwise than the right one are the evidence, the
+others working calls. A repair is right when it answers as the right one on all of them. In bubblewrap's boxes, as the
+program does.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from agentos.evolver.policy import Policy
 from agentos.ports import Brief, Case
 from agentos.proposers.repair import RepairProposer
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.choice import PlacesHere
 from agentos.testing.registry import FakeRegistry
 
 DATA = Path(__file__).resolve().parent / "data" / "text_faults.toml"
@@ -91,7 +93,11 @@ def files_of(tool: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """Which file the diagnosis names, and all files of the right tool."""
     if "script" in tool:
         script = SCRIPT.format(body=tool["script"])
-        return "tool.json", {"tool.json": json.dumps(DOCUMENT, indent=2), "run.sh": script}
+        document = DOCUMENT
+        if "command" in tool:  # its words beyond the script's name are for the function
+            document = {**DOCUMENT, "command": tool["command"]}
+            script = script.replace("\nlines | awk", '\nlines "$@" | awk')
+        return "tool.json", {"tool.json": json.dumps(document, indent=2), "run.sh": script}
     file = tool["file"]
     ending = Path(file).suffix
     reader = {".json": "json", ".toml": "tomllib"}.get(ending, "json")
@@ -115,7 +121,9 @@ def answers(
 ) -> Sequence[Json]:
     """Of the tool with these files."""
     registry = Files(files)
-    bench = BoxBenches(registry, sandbox).bench(registry.stable(), f"tool/probe/{path}", cases, 5.0)
+    bench = BoxBenches(registry, PlacesHere(sandbox)).bench(
+        registry.stable(), f"tool/probe/{path}", cases, 5.0
+    )
     with closing(bench):
         return bench.try_source(files[path]).outputs
 
@@ -141,7 +149,7 @@ def score(sandbox: Bubblewrap, tool: Mapping[str, Any], seconds: float) -> str:
         seconds, 6, files={f"tool/probe/{name}": text for name, text in faulty.items()}, searched=Policy().surface.searched,
     )  # fmt: skip
     began, before = time.monotonic(), os.times()
-    found = RepairProposer(BoxBenches(registry, sandbox), 1).propose(brief)
+    found = RepairProposer(BoxBenches(registry, PlacesHere(sandbox)), 1).propose(brief)
     proposals, effort = [], None
     while True:
         try:
@@ -165,7 +173,7 @@ def score(sandbox: Bubblewrap, tool: Mapping[str, Any], seconds: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--set", default="develop", choices=("develop", "blind"))
+    parser.add_argument("--set", default="develop", choices=("develop", "blind", "report"))
     parser.add_argument("--only", default="", help="names, with commas")
     parser.add_argument("--seconds", type=float, default=10.0, help="of CPU for each")
     options = parser.parse_args()
