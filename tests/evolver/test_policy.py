@@ -10,8 +10,8 @@ import pytest
 from agentos.domain import Tier, canonical
 from agentos.errors import Invalid
 from agentos.evolver import policy
-from agentos.evolver.policy import Policy, load_policy, policy_from_json
-from agentos.evolver.taxonomy import load_taxonomy
+from agentos.evolver.content import load_policy, load_taxonomy, policy_from_json
+from agentos.evolver.policy import Policy
 from agentos.shipped import folder
 
 

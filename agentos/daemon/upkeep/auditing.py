@@ -161,7 +161,7 @@ def evolution_faults(
 def _computed_again(
     blobs: BlobStore, verdict: Verdict, candidate: Candidate, story: EvolutionRecords
 ) -> list[str]:
-    from agentos.evolver.policy import policy_from_json
+    from agentos.evolver.content import policy_from_json
     from agentos.evolver.verdict.judge import judged_trials, recompute
     from agentos.evolver.verdict.safety import judged_rates
 

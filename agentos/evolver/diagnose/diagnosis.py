@@ -36,7 +36,7 @@ from agentos.evolver.find.agent_failures import (
 from agentos.evolver.find.mining import runs_of, tool_path
 from agentos.evolver.find.triage import WITHOUT_SUCCESS
 from agentos.evolver.history.proposer_order import archive, by_layer, ordered
-from agentos.evolver.taxonomy import FailureClass
+from agentos.evolver.policy import FailureClass
 from agentos.ports import ObservedRun
 from agentos.programs import MANIFEST
 from agentos.resources import read

@@ -31,7 +31,7 @@ from agentos.domain import (
 )
 from agentos.evolver.find.agent_failures import AgentFailure, lapse_in, never_worked, root_step
 from agentos.evolver.find.signals import changed_names, speaker_of, tool_of
-from agentos.evolver.taxonomy import FailureClass
+from agentos.evolver.policy import FailureClass
 
 MESSAGE_MAX = 200
 NOT_GRANTED = (

@@ -37,7 +37,7 @@ from agentos.evolver.find import HoldBackContext, InspectContext, MineContext, R
 from agentos.evolver.find.agent_failures import HandedFailure, as_failed, failed_below, mistold
 from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of, of_refusal
 from agentos.evolver.find.signals import read_signals
-from agentos.evolver.taxonomy import FailureClass
+from agentos.evolver.policy import FailureClass
 from agentos.ports import ObservedRun
 
 CURSOR = "mine"

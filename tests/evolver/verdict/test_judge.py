@@ -28,7 +28,8 @@ from agentos.domain import (
     Verdict,
     digest,
 )
-from agentos.evolver.policy import CHECKED, STOOD, Policy, policy_from_json
+from agentos.evolver.content import policy_from_json
+from agentos.evolver.policy import CHECKED, STOOD, Policy
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import (
     Flip,
