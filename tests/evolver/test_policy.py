@@ -9,7 +9,7 @@ import pytest
 
 from agentos.domain import Tier, canonical
 from agentos.errors import Invalid
-from agentos.evolver import policy
+from agentos.evolver import content
 from agentos.evolver.content import load_policy, load_taxonomy, policy_from_json
 from agentos.evolver.policy import Policy
 from agentos.shipped import folder
@@ -149,7 +149,7 @@ def test_what_decides_is_in_the_digest_and_an_older_document_reads_as_it_was(sec
 def test_a_retired_key_is_passed_over_in_a_file_and_in_what_was_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policy, "_RETIRED", {"judge": frozenset({"luck"})})
+    monkeypatch.setattr(content, "_RETIRED", {"judge": frozenset({"luck"})})
     path = tmp_path / "policy.toml"
     path.write_text("[judge]\nluck = 7\nmin_tasks = 9\n")
     assert load_policy(path).judge.min_tasks == 9
