@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agentos.domain.resources import Snapshot
-from agentos.domain.runs import Outcome
+from agentos.domain.runs import Outcome, Result
 from agentos.identity import digest
 
 
@@ -390,7 +390,7 @@ class TrialSet(StrEnum):
     EVIDENCE = "evidence"
     GUARD = "guard"
     HOLD_OUT = "hold-out"
-    FRESH = "fresh"  # it came after the edit was found (verdict.fresh); in no comparison of the others
+    FRESH = "fresh"  # it came after the edit was found (verdict.doubts); in no comparison of the others
 
 
 # Those that an edit is compared on, in the order in which they are tried.
@@ -438,6 +438,10 @@ class Trial:
     host: str = ""  # the worker that had its boxes; "" for the machine of the daemon
     # What its task asks for, whatever that is called (``work_of``); "" before it was written down.
     work: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome.result is Result.PASSED
 
 
 class TrialLook(NamedTuple):

@@ -43,7 +43,7 @@ def test_every_number_that_decides_is_in_the_digest(section: str) -> None:
 def test_no_number_beside_the_policy_says_how_far_is_looked_back() -> None:
     """Or how often, how long, of how many: what is left in code is a bound of memory or of a text that is shown."""
     words = "LOOK_BACK|TRIALS|STEADY|ONE_ANSWER|_SLACK|UNUSED|SHARED_BY|PROMOTED|PAST|RECENT|LATELY|RUNS_(A|BACK)|WISHES|HOPE|SURE"
-    for path in Path(policy.__file__).parent.rglob("*.py"):
+    for path in Path(content.__file__).parent.rglob("*.py"):
         found = re.search(rf"^_?({words})\w* = [\d.]+\b.*", path.read_text(), re.M)
         assert found is None, f"{path}: {found and found[0]}"
 

@@ -32,7 +32,7 @@ from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.promote.promotion import approve, settle_overtaken
 from agentos.evolver.replay.verification import misplaced, untimely
 from agentos.evolver.select.curate import LookCounter, used_up
-from agentos.evolver.verdict.fresh import FreshWork, fresh_work
+from agentos.evolver.verdict.doubts import FreshWork, fresh_work
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Attempt
 from agentos.testing import FakeExecutor, FakeRegistry, MemoryLedger

@@ -38,10 +38,9 @@ from agentos.evolver.verdict.judge import (
     flips,
     further_repeats,
     judge,
-    judged_trials,
     recompute,
 )
-from agentos.evolver.verdict.pairing import CHOOSING, FIRST
+from agentos.evolver.verdict.pairing import CHOOSING, FIRST, judged_trials
 from agentos.ledger.rows.codec import from_json
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
