@@ -8,9 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from agentos.domain.resources import Snapshot
+from agentos.domain.identity import Snapshot, digest
 from agentos.domain.runs import Outcome, Result
-from agentos.identity import digest
 
 
 class Layer(StrEnum):

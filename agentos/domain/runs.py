@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from agentos.domain.resources import Snapshot
+from agentos.domain.identity import Json, Snapshot
 from agentos.domain.tasks import InputFile, Share
-from agentos.identity import Json
 
 IMPORT = "import"  # as a run's sandbox: it was made elsewhere, and says nothing of what is here
 

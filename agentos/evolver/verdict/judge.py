@@ -170,7 +170,7 @@ def judge(
     another verdict, beside the one that was made without them.
     """
     compared, later = split(trials)
-    case = Case(
+    case = JudgedCase(
         candidate, compared, trials, policy, rates, apart(compared), fresh_work(candidate, trials, policy)
     )
     decision, reasons = beside_base(candidate, compared, policy)
@@ -207,7 +207,7 @@ def judge(
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JudgedCase:
     """What a verdict is computed from."""
 
     candidate: Candidate
@@ -223,7 +223,7 @@ class Case:
 class Gate:
     """One question to the ruling so far, put where that is among ``asked``; None: nothing against it, nor to add."""
 
-    says: Callable[[Case, Decision], Ruling | None]
+    says: Callable[[JudgedCase, Decision], Ruling | None]
     asked: tuple[Decision, ...] = (Decision.PROMOTE,)
     keeps: bool = False  # what was said before stays said beside a hold or a rejection of this gate
 
@@ -237,7 +237,7 @@ def _joined(decision: Decision, reasons: list[Ground], said: Ruling, *, keeps: b
     return found, [*grounds, *(reasons if stay else [])]
 
 
-def _over_fitted(case: Case, decision: Decision) -> Ruling | None:
+def _over_fitted(case: JudgedCase, decision: Decision) -> Ruling | None:
     """What fits only what was shown is not mended by more tasks. Rates that are undecided may still change."""
     if decision is Decision.HOLD and (case.aside or not case.policy.judge.hidden_share):
         return None
@@ -245,12 +245,12 @@ def _over_fitted(case: Case, decision: Decision) -> Ruling | None:
     return (Decision.REJECT, [fitted]) if fitted else None
 
 
-def _goes_by_names(case: Case, _: Decision) -> Ruling | None:
+def _goes_by_names(case: JudgedCase, _: Decision) -> Ruling | None:
     named = goes_by_names(case.trials, case.policy)
     return (Decision.REJECT, [named]) if named else None
 
 
-def _breaks_fresh_work(case: Case, _: Decision) -> Ruling | None:
+def _breaks_fresh_work(case: JudgedCase, _: Decision) -> Ruling | None:
     broken, tried = case.fresh.broken, case.fresh.tried
     if not broken:
         return None
@@ -258,7 +258,7 @@ def _breaks_fresh_work(case: Case, _: Decision) -> Ruling | None:
     return Decision.REJECT, [Refusal(RefusalKind.BROKEN, told)]
 
 
-def _hold_out_is_worn(case: Case, _: Decision) -> Ruling | None:
+def _hold_out_is_worn(case: JudgedCase, _: Decision) -> Ruling | None:
     """Of earlier editions; since then a person is asked (``doubts``)."""
     if case.policy.edition >= STOOD or not (worn := worn_out(case.trials, case.policy)):
         return None
@@ -266,24 +266,24 @@ def _hold_out_is_worn(case: Case, _: Decision) -> Ruling | None:
     return Decision.HOLD, [Refusal(worn.kind, told)]
 
 
-def _memory_is_no_better(case: Case, _: Decision) -> Ruling | None:
+def _memory_is_no_better(case: JudgedCase, _: Decision) -> Ruling | None:
     return held_against(case.candidate, case.trials, case.aside, case.policy)
 
 
-def _without_memory(case: Case, _: Decision) -> Ruling | None:
+def _without_memory(case: JudgedCase, _: Decision) -> Ruling | None:
     return Decision.PROMOTE, [*beside_nothing(case.candidate, case.trials)]
 
 
-def _plugins_are_mixed(case: Case, _: Decision) -> Ruling | None:
+def _plugins_are_mixed(case: JudgedCase, _: Decision) -> Ruling | None:
     mixed = mixed_plugins(case.trials)
     return (Decision.HOLD, [mixed]) if mixed else None
 
 
-def _safety(case: Case, _: Decision) -> Ruling | None:
+def _safety(case: JudgedCase, _: Decision) -> Ruling | None:
     return safety_ruling(case.candidate, case.rates, case.policy.edition) if case.rates else None
 
 
-def _person_is_asked(case: Case, _: Decision) -> Ruling | None:
+def _person_is_asked(case: JudgedCase, _: Decision) -> Ruling | None:
     asked = doubts(case.candidate, case.every, case.policy)
     return Decision.PROMOTE, [Refusal(each.kind, f"a person is asked: {each.reason}") for each in asked]
 
