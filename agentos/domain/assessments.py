@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from agentos.domain.evolution import Arm
 from agentos.domain.identity import Snapshot
+from agentos.domain.runs import Arm
 
 
 class RefusalKind(StrEnum):

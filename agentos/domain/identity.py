@@ -132,6 +132,23 @@ class Snapshot:
     tree: str
 
 
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A resource that a search in a snapshot found. Scores of one search compare, those of two do not."""
+
+    resource: ResourceId
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file that stands in the workspace when the run starts."""
+
+    path: str  # relative, POSIX
+    sha256: str  # of the blob
+    size: int
+
+
 def tier_of(paths: Iterable[str]) -> Tier:
     """The highest tier of the kinds that the paths belong to; anything unknown is high, and so is nothing."""
     order = list(Tier)

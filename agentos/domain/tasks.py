@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentos.domain.identity import Effect, Json, digest
+from agentos.domain.identity import Effect, InputFile, Json, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,6 @@ class Check:
 
     kind: str
     spec: Mapping[str, Json]
-
-
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """A file that stands in the workspace when the run starts."""
-
-    path: str  # relative, POSIX
-    sha256: str  # of the blob
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +105,6 @@ class TaskState(StrEnum):
     WAITING = "waiting"  # for a person's answer
     DONE = "done"
     CANCELLED = "cancelled"
-
-
-class Share(StrEnum):
-    """Which of the disjoint sets a task belongs to, for good: assigned when first seen."""
-
-    OPEN = "open"  # may serve as evidence or guard
-    HOLD_OUT = "hold-out"  # hidden from proposers
-
-
-def share_of(task_key: str, hold_out: float) -> Share:
-    """The set that work with this key belongs to: a stable hash, ``hold_out`` of it hidden."""
-    fraction = int(digest(["share", task_key])[:12], 16) / 16**12
-    return Share.HOLD_OUT if fraction < hold_out else Share.OPEN
 
 
 # --- Which work a task asks for ------------------------------------------------------------------
