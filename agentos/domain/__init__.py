@@ -60,6 +60,7 @@ from agentos.domain.identity import is_memory as is_memory
 from agentos.domain.identity import new_id as new_id
 from agentos.domain.identity import tier_of as tier_of
 from agentos.domain.runs import COMPARED_SETS as COMPARED_SETS
+from agentos.domain.runs import FAILING as FAILING
 from agentos.domain.runs import IMPORT as IMPORT
 from agentos.domain.runs import SHARED as SHARED
 from agentos.domain.runs import WRONG_ANSWER as WRONG_ANSWER

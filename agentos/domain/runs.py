@@ -41,6 +41,10 @@ class Result(StrEnum):
     NOT_REPLAYABLE = "not_replayable"  # a replay came to a call that was never recorded
 
 
+# Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``agent_failures``).
+FAILING = frozenset({Result.FAILED, Result.TIMEOUT})
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What one check found."""

@@ -30,7 +30,7 @@ from agentos.domain import (
     canonical,
 )
 from agentos.evolver.diagnose.diagnosis import diagnose
-from agentos.evolver.find.mining import shown_part, to_hide
+from agentos.evolver.find.holding_back import shown_part, to_hide
 from agentos.evolver.guards.assurance.dynamic import in_breach, measure
 from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext

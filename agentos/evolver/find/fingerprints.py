@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import (
+    FAILING,
     Fault,
     Fingerprint,
     KernelFault,
@@ -37,9 +38,6 @@ MESSAGE_MAX = 200
 NOT_GRANTED = (
     "kernel:not_granted"  # in the taxonomy; no box can speak it: it is looked up for what the kernel recorded
 )
-
-# Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``spending``).
-FAILING = frozenset({Result.FAILED, Result.TIMEOUT})
 
 _RULES = (
     (re.compile(r"'[^']*'|\"[^\"]*\""), "S"),

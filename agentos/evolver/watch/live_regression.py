@@ -35,10 +35,10 @@ from agentos.domain import (
     work_of,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.evolver.find.agent_failures import no_model
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content import content_of
 from agentos.evolver.policy import Probation
+from agentos.evolver.states import no_model
 from agentos.evolver.verdict.paired_tests import log_e
 from agentos.evolver.watch import ChangeContext
 from agentos.resources import parse_id
