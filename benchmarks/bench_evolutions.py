@@ -40,6 +40,7 @@ from agentos.domain import (
     Task,
     new_id,
 )
+from agentos.evolver.content import load_taxonomy
 from agentos.evolver.cycle import evolve, finish_promotion
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
@@ -47,7 +48,6 @@ from agentos.evolver.find.triage import triage
 from agentos.evolver.guards.static import check
 from agentos.evolver.policy import EvidencePolicy, Judge, Policy
 from agentos.evolver.promote.promotion import approve
-from agentos.evolver.taxonomy import load_taxonomy
 from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Brief, Proposal

@@ -27,10 +27,10 @@ from pathlib import Path
 from bench_repair import PATH, PROGRAMS, brief_of, rows, score
 
 from agentos.domain import tier_of
+from agentos.evolver.guards.static import RULES, RuleHit
 from agentos.evolver.guards.static.check import findings, refusal, scan
 from agentos.evolver.guards.static.rules_names import MODULES
 from agentos.evolver.policy import Screen, SurfacePolicy
-from agentos.evolver.screen_rules import RULES, RuleHit
 from agentos.syntax import parse
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -26,8 +26,17 @@ from functools import cache, partial
 import dice
 
 from agentos.domain import Decision, TrialSet
-from agentos.evolver.verdict.paired_tests import MeasuredSet, PairCost, PairedState, Rule, decide, improved
-from agentos.evolver.verdict.sequential import Pair, PairTally, log_e_above
+from agentos.evolver.verdict.paired_tests import (
+    MeasuredSet,
+    Pair,
+    PairCost,
+    PairedState,
+    PairTally,
+    Rule,
+    decide,
+    improved,
+    log_e_above,
+)
 
 RULE = Rule()
 TASKS, SEED = 4, 20260101

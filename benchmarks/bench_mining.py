@@ -34,11 +34,11 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
+from agentos.evolver.content import load_taxonomy
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Policy
-from agentos.evolver.taxonomy import load_taxonomy
 from agentos.evolver.verdict.judge import judge
 from agentos.ledger.store import Ledger
 from agentos.shipped import folder

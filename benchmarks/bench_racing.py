@@ -19,8 +19,7 @@ from functools import cache
 
 from bench_judge import RULE, TASKS, Evidence, report
 
-from agentos.evolver.verdict.paired_tests import PairedState, improved
-from agentos.evolver.verdict.sequential import PairTally
+from agentos.evolver.verdict.paired_tests import PairedState, PairTally, improved
 
 CANDIDATES = 6
 SEED = 20260102

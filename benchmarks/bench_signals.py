@@ -23,10 +23,10 @@ from statistics import fmean
 from typing import Any
 
 from agentos.domain import Run, Snapshot, Step, digest
+from agentos.evolver.content import load_taxonomy
 from agentos.evolver.find.agent_failures import root_step
 from agentos.evolver.find.fingerprints import AgentActions, failure_of
 from agentos.evolver.find.signals import deviation, fault_in, read_signals
-from agentos.evolver.taxonomy import load_taxonomy
 from agentos.shipped import folder
 from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.readers.formats import read

@@ -49,8 +49,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"{VERDICT}/test_{name}.py"
         for name in ("judge", "unsteady", "overfitting", "no_memory_control", "pairing", "safety")
     ),
-    "agentos.evolver.verdict.doubts": (f"{VERDICT}/test_doubts.py",),
-    "agentos.evolver.verdict.fresh": (f"{VERDICT}/test_fresh_work.py",),
+    "agentos.evolver.verdict.doubts": (f"{VERDICT}/test_doubts.py", f"{VERDICT}/test_fresh_work.py"),
     "agentos.checks": ("tests/test_checks.py",),
     "agentos.worker.jobs.grading": ("tests/worker/test_grading.py", "tests/worker/test_forged_checks.py"),
 }
@@ -77,7 +76,7 @@ SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
 
 
 # Functions of records alone: tests that run whole evolutions take seconds each and are left out.
-PURE = {f"agentos.evolver.verdict.{name}" for name in ("judge", "doubts", "fresh")}
+PURE = {f"agentos.evolver.verdict.{name}" for name in ("judge", "doubts")}
 
 
 @dataclass(frozen=True)

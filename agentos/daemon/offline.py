@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agentos.domain import Snapshot, Step, Task
 from agentos.errors import Unavailable
-from agentos.evolver.policy import Policy, load_policy
+from agentos.evolver.content import load_policy, load_taxonomy
+from agentos.evolver.policy import Policy
 from agentos.evolver.promote.consent import read_key
 from agentos.evolver.safety_probes import SafetyProbe, load_probes
-from agentos.evolver.taxonomy import load_taxonomy
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.postgres.address import require_ledger

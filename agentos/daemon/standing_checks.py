@@ -1,25 +1,20 @@
-"""Checks that a task has without its author's doing: accepted by a person for a name, or shipped with a skill."""
+"""Checks that a task has without its author's doing: accepted by a person for a name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 
-from agentos.domain import Check, Feedback, Kind, Rating, Result, StandingCheck, Task, new_id
+from agentos.domain import Check, Feedback, Rating, Result, StandingCheck, Task, new_id
 from agentos.errors import NotFound, UserError
-from agentos.evolver.find.feedback import named
 from agentos.evolver.find.invariants import Invariant, invariants
 from agentos.evolver.promote.consent import person
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
-from agentos.taskfile import checks_of
 
-FOLDER = "checks"  # of a skill, beside tools/
-_SUFFIXES = (".yaml", ".yml", ".json")
 _RUNS = 200  # newest runs of a name that are looked through
 
 
@@ -31,29 +26,6 @@ class ChecksOf:
     accepted: tuple[StandingCheck, ...]
     proposed: tuple[Invariant, ...]
     runs: int  # good ones that the proposals were read off
-
-
-# --- with a skill -------------------------------------------------------------------------------
-
-
-def is_check_file(path: str) -> bool:
-    """Whether the registry path is a file of checks that ships with a skill. No box ever sees one."""
-    if not path.endswith(_SUFFIXES):  # most are spared being taken apart
-        return False
-    parts = PurePosixPath(path).parts
-    return len(parts) > 3 and parts[0] == Kind.SKILL and parts[2] == FOLDER
-
-
-def of_skill(skill: str, files: Mapping[str, bytes]) -> tuple[Check, ...]:
-    """The checks that ``skill/NAME`` ships, each saying so. Raises Invalid."""
-    found: list[Check] = []
-    for path in sorted(files):
-        if is_check_file(path) and path.startswith(f"{skill}/"):
-            found += named(checks_of(files[path], path), skill)
-    return tuple(found)
-
-
-# --- accepted -----------------------------------------------------------------------------------
 
 
 def accepted(reader: Reader, name: str) -> tuple[StandingCheck, ...]:

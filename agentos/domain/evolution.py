@@ -6,11 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
 
-from agentos.domain.resources import Snapshot
-from agentos.domain.runs import Outcome
-from agentos.identity import digest
+from agentos.domain.identity import Snapshot, digest
 
 
 class Layer(StrEnum):
@@ -374,80 +371,6 @@ class Parent:
     summary: str
     diff: str  # against its own base, which may have been another than the present one
     says: str  # how close it came, in a sentence
-
-
-class Arm(StrEnum):
-    """Which side of a replay a trial ran on."""
-
-    BASE = "base"
-    CANDIDATE = "candidate"
-    CONTROL = "control"  # the candidate without anything remembered (docs/use/memory.md)
-
-
-class TrialSet(StrEnum):
-    """Why a task is in a replay. They are disjoint."""
-
-    EVIDENCE = "evidence"
-    GUARD = "guard"
-    HOLD_OUT = "hold-out"
-    FRESH = "fresh"  # it came after the edit was found (verdict.fresh); in no comparison of the others
-
-
-# Those that an edit is compared on, in the order in which they are tried.
-COMPARED_SETS = (TrialSet.EVIDENCE, TrialSet.GUARD, TrialSet.HOLD_OUT)
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One task's run within a replay. ``repeat`` counts from 0."""
-
-    id: str
-    evolution_id: str
-    candidate_id: str  # "" for the base arm shared by all candidates
-    task_id: str
-    set: TrialSet
-    arm: Arm
-    repeat: int
-    snapshot: Snapshot
-    outcome: Outcome
-    answer_sha256: str
-    sandbox: str
-    level: str
-    run_id: str = ""  # under which its model calls are recorded
-    recording: str = ""  # the run whose record it was served from
-    drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
-    steps_sha256: str = ""  # the blob with its trajectory
-    # Of a candidate's trial in a fresh pair: how many candidates of the failure were tried on this set, this one
-    # included. 0: no such pair.
-    number: int = 0
-    # Of a candidate's on a hidden task that fails on the base as the evidence does: a hold-out task, or evidence
-    # that was held back.
-    alike: bool = False
-    image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
-    # The goal and the input files had other names; the answer is digested in the old ones.
-    renamed: bool = False
-    bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
-    reached: tuple[str, ...] = ()  # labels of the functions that were entered (agentos.syntax)
-    # Of any trial of a candidate: how many candidates of the failure were tried, this one included, on this set; of
-    # a hidden task, on this very work. 0: made before looks were counted, and judged as then.
-    look: int = 0
-    # The trial of an evolution gone stale whose run this is: it would get the same on this base.
-    taken_from: str = ""
-    # What of other distributions judged it, ranked for it or made its box: "checks/iban (some-bank 1.2)", sorted.
-    plugins: tuple[str, ...] = ()
-    host: str = ""  # the worker that had its boxes; "" for the machine of the daemon
-    # What its task asks for, whatever that is called (``work_of``); "" before it was written down.
-    work: str = ""
-
-
-class TrialLook(NamedTuple):
-    """What one trial of a candidate was a look at, with the words of its ``Trial``."""
-
-    candidate_id: str
-    task_id: str
-    set: TrialSet
-    number: int
-    look: int
 
 
 class Decision(StrEnum):

@@ -1,4 +1,4 @@
-"""What happened: runs, their steps and their outcomes."""
+"""What happened: runs, their steps and their outcomes, and the trials of a replay."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
-from agentos.domain.resources import Snapshot
-from agentos.domain.tasks import InputFile, Share
-from agentos.identity import Json
+from agentos.domain.identity import InputFile, Json, Snapshot, digest
 
 IMPORT = "import"  # as a run's sandbox: it was made elsewhere, and says nothing of what is here
+
+
+class Share(StrEnum):
+    """Which of the disjoint sets a task belongs to, for good: assigned when first seen."""
+
+    OPEN = "open"  # may serve as evidence or guard
+    HOLD_OUT = "hold-out"  # hidden from proposers
+
+
+def share_of(task_key: str, hold_out: float) -> Share:
+    """The set that work with this key belongs to: a stable hash, ``hold_out`` of it hidden."""
+    fraction = int(digest(["share", task_key])[:12], 16) / 16**12
+    return Share.HOLD_OUT if fraction < hold_out else Share.OPEN
 
 
 class Result(StrEnum):
@@ -27,6 +39,10 @@ class Result(StrEnum):
     WAITING = "waiting"  # asked a person; another run of the task goes on with the answer
     UNKNOWN = "unknown"  # made elsewhere, and nobody said how it went: evidence of nothing
     NOT_REPLAYABLE = "not_replayable"  # a replay came to a call that was never recorded
+
+
+# Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``agent_failures``).
+FAILING = frozenset({Result.FAILED, Result.TIMEOUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,3 +375,81 @@ def _old_kind(fault: Fault) -> KernelFault:
         return kind
     shared = (found for start, found in _OLD_BUDGETS.items() if fault.message.startswith(start))
     return next(shared, kind)
+
+
+class Arm(StrEnum):
+    """Which side of a replay a trial ran on."""
+
+    BASE = "base"
+    CANDIDATE = "candidate"
+    CONTROL = "control"  # the candidate without anything remembered (docs/use/memory.md)
+
+
+class TrialSet(StrEnum):
+    """Why a task is in a replay. They are disjoint."""
+
+    EVIDENCE = "evidence"
+    GUARD = "guard"
+    HOLD_OUT = "hold-out"
+    FRESH = "fresh"  # it came after the edit was found (verdict.doubts); in no comparison of the others
+
+
+# Those that an edit is compared on, in the order in which they are tried.
+COMPARED_SETS = (TrialSet.EVIDENCE, TrialSet.GUARD, TrialSet.HOLD_OUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One task's run within a replay. ``repeat`` counts from 0."""
+
+    id: str
+    evolution_id: str
+    candidate_id: str  # "" for the base arm shared by all candidates
+    task_id: str
+    set: TrialSet
+    arm: Arm
+    repeat: int
+    snapshot: Snapshot
+    outcome: Outcome
+    answer_sha256: str
+    sandbox: str
+    level: str
+    run_id: str = ""  # under which its model calls are recorded
+    recording: str = ""  # the run whose record it was served from
+    drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
+    steps_sha256: str = ""  # the blob with its trajectory
+    # Of a candidate's trial in a fresh pair: how many candidates of the failure were tried on this set, this one
+    # included. 0: no such pair.
+    number: int = 0
+    # Of a candidate's on a hidden task that fails on the base as the evidence does: a hold-out task, or evidence
+    # that was held back.
+    alike: bool = False
+    image: str = ""  # a digest of what its box was made of; "" if that was before it was written down
+    # The goal and the input files had other names; the answer is digested in the old ones.
+    renamed: bool = False
+    bundle: str = ""  # a digest of what it got of its snapshot; "" likewise
+    reached: tuple[str, ...] = ()  # labels of the functions that were entered (agentos.syntax)
+    # Of any trial of a candidate: how many candidates of the failure were tried, this one included, on this set; of
+    # a hidden task, on this very work. 0: made before looks were counted, and judged as then.
+    look: int = 0
+    # The trial of an evolution gone stale whose run this is: it would get the same on this base.
+    taken_from: str = ""
+    # What of other distributions judged it, ranked for it or made its box: "checks/iban (some-bank 1.2)", sorted.
+    plugins: tuple[str, ...] = ()
+    host: str = ""  # the worker that had its boxes; "" for the machine of the daemon
+    # What its task asks for, whatever that is called (``work_of``); "" before it was written down.
+    work: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome.result is Result.PASSED
+
+
+class TrialLook(NamedTuple):
+    """What one trial of a candidate was a look at, with the words of its ``Trial``."""
+
+    candidate_id: str
+    task_id: str
+    set: TrialSet
+    number: int
+    look: int

@@ -1,4 +1,7 @@
-"""What is asked for: tasks with their inputs, limits and checks."""
+"""What is asked for: tasks with their inputs, limits and checks; and what passes between people and runs.
+
+That is questions, proposed memories, what people say of runs, and what they are told.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentos.domain.resources import Effect
-from agentos.identity import Json, digest
+from agentos.domain.identity import Effect, InputFile, Json, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +30,6 @@ class Check:
 
     kind: str
     spec: Mapping[str, Json]
-
-
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """A file that stands in the workspace when the run starts."""
-
-    path: str  # relative, POSIX
-    sha256: str  # of the blob
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +105,6 @@ class TaskState(StrEnum):
     WAITING = "waiting"  # for a person's answer
     DONE = "done"
     CANCELLED = "cancelled"
-
-
-class Share(StrEnum):
-    """Which of the disjoint sets a task belongs to, for good: assigned when first seen."""
-
-    OPEN = "open"  # may serve as evidence or guard
-    HOLD_OUT = "hold-out"  # hidden from proposers
-
-
-def share_of(task_key: str, hold_out: float) -> Share:
-    """The set that work with this key belongs to: a stable hash, ``hold_out`` of it hidden."""
-    fraction = int(digest(["share", task_key])[:12], 16) / 16**12
-    return Share.HOLD_OUT if fraction < hold_out else Share.OPEN
 
 
 # --- Which work a task asks for ------------------------------------------------------------------
@@ -250,3 +230,122 @@ class SkippedRun:
     first_at: datetime
     last_at: datetime
     times: int = 1
+
+
+# Of the cursors by a fingerprint's id, odd while it is muted: its failures are mined and counted all the same.
+MUTED_CURSOR = "muted:"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a run asked a person. It is answered once, and for the whole task."""
+
+    id: str
+    task_id: str  # of the run that asked
+    root_id: str  # the task that people gave: the asking one, or that which handed it over
+    run_id: str  # that asked first
+    text: str
+    choices: tuple[str, ...]  # the answers that are possible; empty: any
+    asked_at: datetime
+    answer: str | None = None
+    answered_at: datetime | None = None
+
+
+class ProposalState(StrEnum):
+    """What became of a proposed memory."""
+
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryProposal:
+    """A memory that a run would keep. Nothing holds it for true before it is accepted.
+
+    Equal texts are one proposal, whichever run comes with them: the first one is kept.
+    """
+
+    id: str
+    run_id: str
+    task_key: str
+    text: str
+    why: str
+    at: datetime
+    state: ProposalState = ProposalState.OPEN
+    decided_at: datetime | None = None
+    resource: str = ""  # the memory that it became
+    reason: str = ""  # for which it was rejected
+
+
+class Rating(StrEnum):
+    """What a person thinks of a run."""
+
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """One person's word on a run. Evidence or a guard may be made of it; a verdict never is.
+
+    Of its ``checks`` a task is made that asks for the run's work with these beside its own: ``task_id``. What
+    the run left is held against them, as the run ``regraded_id``. Without checks there is neither.
+    """
+
+    id: str
+    run_id: str
+    task_key: str  # of the run's work
+    rating: Rating
+    because: str
+    checks: tuple[Check, ...]
+    principal: str  # who, as the kernel knows it (consent.person)
+    at: datetime
+
+    @property
+    def task_id(self) -> str:
+        return f"task-{self.id.partition('-')[2]}"
+
+    @property
+    def regraded_id(self) -> str:
+        return f"run-{self.id.partition('-')[2]}"
+
+
+@dataclass(frozen=True, slots=True)
+class StandingCheck:
+    """A check that a person accepted for all later tasks of a name, or (``ends``) took back."""
+
+    id: str
+    task_name: str
+    check: Check
+    principal: str
+    at: datetime
+    ends: str = ""  # the StandingCheck that this one takes back
+
+
+class NotificationState(StrEnum):
+    """What became of a notification."""
+
+    MUTED = "muted"  # nobody wants to be told; it is kept because the next change is told from it
+    PENDING = "pending"
+    SENDING = "sending"
+    DELIVERED = "delivered"
+    FAILED = "failed"  # given up
+    UNCERTAIN = "uncertain"  # the daemon ended while it was sent: it is not sent twice
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One change of state that one channel is told of."""
+
+    id: str  # of the audit entry that told the change, and the channel
+    subject: str  # what changed: task:NAME, run:ID, evolution:ID, budget:DAY
+    event: str  # a notify.EVENTS
+    channel: str  # command, mail, webhook, desktop; "" of a muted one
+    title: str
+    text: str
+    at: datetime
+    state: NotificationState = NotificationState.PENDING
+    tries: int = 0
+    due: datetime | None = None  # of the next try
+    why: str = ""  # the last one did not succeed

@@ -30,7 +30,7 @@ from agentos.domain import (
     canonical,
 )
 from agentos.evolver.diagnose.diagnosis import diagnose
-from agentos.evolver.find.mining import shown_part, to_hide
+from agentos.evolver.find.holding_back import shown_part, to_hide
 from agentos.evolver.guards.assurance.dynamic import in_breach, measure
 from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext
@@ -54,10 +54,10 @@ from agentos.evolver.replay.trials import leader, replay_base, replay_candidate,
 from agentos.evolver.select import InheritanceContext
 from agentos.evolver.select.curate import TaskSets, choose_sets, is_hidden, varying, with_inherited
 from agentos.evolver.select.renaming import bound_to_names
-from agentos.evolver.verdict.fresh import FreshWork, fresh_work, wants_fresh
-from agentos.evolver.verdict.judge import counted, judge, judged_trials
-from agentos.evolver.verdict.overfitting import goes_by_names
-from agentos.evolver.verdict.safety import judged_rates
+from agentos.evolver.verdict.doubts import FreshWork, fresh_work, wants_fresh
+from agentos.evolver.verdict.gates import goes_by_names, judged_rates
+from agentos.evolver.verdict.judge import judge
+from agentos.evolver.verdict.pairing import counted, judged_trials
 from agentos.ports import Durable
 
 

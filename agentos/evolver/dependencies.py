@@ -24,9 +24,8 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound, Unavailable
 from agentos.evolver.memory import MigrationResult
-from agentos.evolver.policy import Policy
+from agentos.evolver.policy import FailureClass, Policy
 from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
-from agentos.evolver.taxonomy import FailureClass
 from agentos.ports import (
     Adviser,
     Audit,

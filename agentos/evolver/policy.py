@@ -1,21 +1,13 @@
-"""The evolver's policy: what it may say, read from TOML and checked.
+"""The evolver's policy and the classes of its taxonomy: what they may say. ``content`` reads both from files.
 
-The file is trusted content outside the registry. Its digest is part of every verdict, so that a verdict says under
-which rules it was reached.
+The digest of the policy is part of every verdict, so that a verdict says under which rules it was reached.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
 
-from agentos.domain import RESOURCE_NAME, Mode, Tier, digest
-from agentos.errors import Invalid
-from agentos.evolver.screen_rules import RULES
-from agentos.plaintext import line_of
+from agentos.domain import Layer, Mode, Tier, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,153 +326,12 @@ class Policy:
         return digest(self)
 
 
-_SECTIONS: Mapping[str, Any] = {
-    item.name: item.default_factory for item in fields(Policy) if item.name != "edition"
-}
-# What a text may say, by section.
-_WORDS: Mapping[type[Any], tuple[str, ...]] = {
-    ConsentPolicy: ("auto", "ask"),
-    ReviewPolicy: ("off", "advise"),
-    ProposePolicy: ("diff", "whole"),
-    SandboxPolicy: ("auto", "docker", "bubblewrap"),
-    Screen: tuple(RULES),
-    ReplayPolicy: (Mode.REPLAY_THEN_LIVE, Mode.REPLAY, Mode.LIVE),
-}
+@dataclass(frozen=True, slots=True)
+class FailureClass:
+    """One class of the taxonomy of failures."""
 
-
-# Numbers that are chances or shares, neither 0 nor 1.
-_SHARES: Mapping[type[Any], tuple[str, ...]] = {
-    ProposePolicy: ("parent_chance",),
-    Judge: ("alpha", "beta", "min_effect", "margin", "dear_share", "steady_share"),
-    Probation: ("alpha",),
-}
-
-# Numbers of trials: without one nothing is known, and their places are bounded (``verdict.pairing``).
-_TRIALS: Mapping[type[Any], tuple[str, ...]] = {
-    ReplayPolicy: ("repeats",),
-    Judge: ("sieve_trials", "alike_trials"),
-    Probation: ("beside",),
-}
-
-# Texts that name a resource.
-_NAMES: Mapping[type[Any], tuple[str, ...]] = {ProposePolicy: ("model",), ReviewPolicy: ("model",)}
-
-
-# Keys of earlier versions that decide nothing any more, by section: passed over in a file of a home, and in what was
-# stored with a verdict. What decides a verdict stays in its section, or the verdict could not be computed again.
-_RETIRED: Mapping[str, frozenset[str]] = {}
-
-
-def load_policy(path: Path) -> Policy:
-    """Read a policy file; raises Invalid with one sentence per fault."""
-    document = read_toml(path)
-    text = path.read_text(encoding="utf-8")
-    faults = [
-        f"{line_of(text, '', name)}[{name}] is not a section; known are {', '.join(_SECTIONS)}"
-        for name in document
-        if name not in _SECTIONS
-    ]
-    parts = {}
-    for name, kind in _SECTIONS.items():
-        section = document.get(name, {})
-        if isinstance(section, dict):
-            parts[name] = _section(kind, name, section, text, faults)
-        else:
-            faults.append(f"{line_of(text, name)}[{name}] must be a table")
-    if not faults and not parts["review"].model and any(map(parts["review"].wants, Tier)):
-        faults.append('[review] asks for a review and names no model; add model = "NAME"')
-    if faults:
-        raise Invalid(str(path), faults)
-    return Policy(**parts)
-
-
-_DRAWN = ("mutants", "stepped", "symptom_min", "spelled")
-_FRESH = ("fresh_tasks", "fresh_mended", "fresh_answers")
-# What stood for a key that a stored policy lacks, where that is not today's default.
-_BEFORE: Mapping[str, Mapping[str, Any]] = {
-    "judge": {"unattended_share": 0.0, "hidden_share": 0.0, "hidden_gain": 0.0, **dict.fromkeys(_FRESH, 0)},
-    "surface": {"searched": ()},
-    "screen": {"ask": ()},
-    "replay": {**dict.fromkeys(_DRAWN, 0), "prior_min": 0.0, "share_min": 0.0},
-}
-
-
-def policy_from_json(data: Mapping[str, Any]) -> Policy:
-    """The policy whose canonical form was stored with a verdict (blob ``Verdict.policy_sha256``).
-
-    Raises Invalid where a key is neither known nor retired: a later version stored it, and may have judged by it.
-    """
-    sections = {name: _current(name, {**_BEFORE.get(name, {}), **data.get(name, {})}) for name in _SECTIONS}
-    unknown = [f"[{name}]" for name in data.keys() - _SECTIONS.keys() - {"edition"}]
-    for name, kind in _SECTIONS.items():
-        unknown += [f"[{name}] {key}" for key in sections[name].keys() - {item.name for item in fields(kind)}]
-    if unknown:
-        raise Invalid("the stored policy", [f"this version knows no {key}" for key in sorted(unknown)])
-    parts: dict[str, Any] = {name: kind(**sections[name]) for name, kind in _SECTIONS.items()}
-    return Policy(**parts, edition=data.get("edition", 1))
-
-
-def _current(name: str, section: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is retired, and with tuples for JSON's lists."""
-    return {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in section.items()
-        if key not in _RETIRED.get(name, ())
-    }
-
-
-def _section(kind: type[Any], name: str, section: Mapping[str, object], text: str, faults: list[str]) -> Any:
-    default = kind()
-    known = {item.name: getattr(default, item.name) for item in fields(kind)}
-    values: dict[str, Any] = {}
-    for key, value in section.items():
-        if key in _RETIRED.get(name, ()):
-            continue
-        if key not in known:
-            faults.append(
-                f"{line_of(text, key, name)}[{name}] {key} is not a setting; known are {', '.join(known)}"
-            )
-            continue
-        if key in _NAMES.get(kind, ()):
-            good = isinstance(value, str) and (not value or RESOURCE_NAME.fullmatch(value))
-            fault = "" if good else f"must be the name of a model, not {value!r}"
-        else:
-            fault = _fault_of(known[key], value, _WORDS.get(kind, ()))
-        if not fault and key in _SHARES.get(kind, ()) and not 0 < value < 1:  # type: ignore[operator] # a number
-            fault = f"must lie between 0 and 1, not be {value!r}"
-        if not fault and key in _TRIALS.get(kind, ()) and not 1 <= value <= 100:  # type: ignore[operator] # a number
-            fault = f"must lie between 1 and 100, not be {value!r}"
-        if fault:
-            faults.append(f"{line_of(text, key, name)}[{name}] {key} {fault}")
-        else:
-            values[key] = tuple(value) if isinstance(value, list) else value
-    return kind(**values)
-
-
-def _fault_of(default: object, value: object, words: tuple[str, ...]) -> str:
-    """Why ``value`` cannot stand where ``default`` stands, "" if it can."""
-    if isinstance(default, str):
-        choice = " or ".join(f'"{word}"' for word in words)
-        return "" if value in words else f"must be {choice}, not {value!r}"
-    if isinstance(default, tuple):
-        good = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        if not good:
-            return "must be a list of patterns"
-        choosing = words and default and set(default) <= set(words)
-        wrong = [item for item in value if item not in words] if choosing else []  # type: ignore[attr-defined] # a list
-        return f"may name only {', '.join(words)}, not {wrong[0]!r}" if wrong else ""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        return f"must be a number of at least 0, not {value!r}"
-    if isinstance(default, int) and not isinstance(value, int):
-        return f"must be a whole number, not {value!r}"
-    return ""
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """A file's document; raises Invalid where it is missing or none."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise Invalid(str(path), ["the file is missing"]) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Invalid(str(path), [f"not TOML: {error}"]) from None
+    name: str
+    faults: tuple[str, ...]
+    layer: Layer
+    evolvable: bool
+    says: str

@@ -1,9 +1,12 @@
-"""What the stages ask of the time, of an evolution's own record and of the tasks it is about."""
+"""What the stages ask of the time, of an evolution's own record and of the tasks it is about; and whether a model was there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
+
+from agentos.domain import SHARED, KernelFault, Outcome, kind_of
+from agentos.errors import ModelAway, ModelMissing
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -59,3 +62,27 @@ class EvolutionStates(EvolutionReader, Protocol):
         Raises Conflict when it ended meanwhile by another's hand: its record would be put back to what it was.
         """
         ...
+
+
+def no_model(outcome: Outcome) -> str:
+    """Why no model answered that should have, "" if that did not end the run.
+
+    No model is configured, or what all trials or all runs of a day may use is used up: the next trial
+    would fail alike, whatever it tries. What the run alone may use is the run's own affair.
+    """
+    kind = kind_of(outcome.fault)
+    if outcome.fault is None or kind not in SHARED:
+        return ""
+    said = outcome.fault.message
+    return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
+
+
+def without_model(outcome: Outcome, what: str) -> ModelAway | None:
+    """What to raise where no model answered: ``what`` says what came to nothing. None where one did.
+
+    A budget of the day is there again tomorrow; a model that is not set up, and the evolution's budget, are not.
+    """
+    if not (why := no_model(outcome)):
+        return None
+    returns = kind_of(outcome.fault) is KernelFault.DAY_BUDGET
+    return (ModelAway if returns else ModelMissing)(f"{what}: {why}")

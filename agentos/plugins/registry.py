@@ -74,7 +74,7 @@ KINDS: Mapping[str, PluginKind] = {
             "trajectories", "reads runs of other systems", "agentos.trajectories.readers.formats:READERS"
         ),
         PluginKind("checks", "decides success", "agentos.checks:KINDS", ("faults", "judge")),
-        PluginKind("screen_rules", "screens edits", "agentos.evolver.screen_rules:RULES", ("look",)),
+        PluginKind("screen_rules", "screens edits", "agentos.evolver.guards.static:RULES", ("look",)),
         PluginKind("notifiers", "tells a person", ("command", "mail", "webhook", "desktop")),
         PluginKind(
             "secret_stores",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentos.domain import Json, Kind, ResourceId, Snapshot
+from agentos.domain import Json, Kind, ResourceId, SearchHit, Snapshot
 from agentos.ports import Snapshots
 from agentos.retrieval.embedding import Embedder
 from agentos.retrieval.ranking import (
@@ -52,14 +52,6 @@ class Digests(Snapshots, Protocol):
     def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
         """Every resource's digest: equal exactly where the content is."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class SearchHit:
-    """A resource that fits. Scores of one search compare, those of two do not."""
-
-    resource: ResourceId
-    score: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
+from agentos.domain import Json
 from agentos.errors import Invalid
-from agentos.identity import Json
 
 _MAX_DEPTH = 40
 _MAX_NODES = 200_000

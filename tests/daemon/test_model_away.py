@@ -28,7 +28,7 @@ from agentos.domain import (
 )
 from agentos.errors import ModelAway
 from agentos.evolver.guards.assurance.dynamic import measure
-from agentos.evolver.verdict.safety import ruling
+from agentos.evolver.verdict.gates import safety_ruling
 from agentos.home import Home
 from agentos.settings import load_settings
 from tests.daemon.thinking_world import free_task, typed
@@ -77,7 +77,7 @@ def test_the_body_of_a_tool_is_promoted_without_the_model(made: Service) -> None
     old = b"return Output(n="
     evolution, candidate = proposed(made, TOOL, old, b"return Output(n=0 + ")
     rates = measure(made.parts, evolution, candidate)
-    decision, reasons = ruling(candidate, rates)
+    decision, reasons = safety_ruling(candidate, rates)
     assert decision is Decision.PROMOTE
     assert "1 that ask a model were left out" in reasons[-1].reason
     assert reasons[-1].kind is SupportKind.SAFE

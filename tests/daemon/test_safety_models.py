@@ -39,7 +39,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.evolver.guards.assurance.dynamic import measure
-from agentos.evolver.verdict.safety import rates, ruling
+from agentos.evolver.verdict.gates import measured_rates, safety_ruling
 from agentos.home import Home
 from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
@@ -119,7 +119,7 @@ def test_a_lesson_that_helps_raises_nothing(world: tuple[Service, ModelServer]) 
     before = server.paid
     evolution, candidate = proposed(made, HELPS)
     measured = measure(made.parts, evolution, candidate)
-    assert ruling(candidate, measured)[0] is Decision.PROMOTE
+    assert safety_ruling(candidate, measured)[0] is Decision.PROMOTE
     assert all(rate.ran.count(name) == 2 for rate in measured for name in ASKING)
     assert all(not rate.left_out for rate in measured)
     assert server.paid - before >= 4 * 2 * len(ASKING), "each was really asked, on both sides"
@@ -138,7 +138,7 @@ def test_a_memory_that_makes_an_agent_obey_is_not_promoted(world: tuple[Service,
         "memory-skips-checks": 2,
     }
     assert violated(measured, Arm.CANDIDATE, learnt=False) == {}, "it is what was learnt that does it"
-    decision, reasons = ruling(candidate, measured)
+    decision, reasons = safety_ruling(candidate, measured)
     assert decision is Decision.REJECT
     assert reasons == [
         Refusal(
@@ -147,7 +147,7 @@ def test_a_memory_that_makes_an_agent_obey_is_not_promoted(world: tuple[Service,
         )
         for name in ("injected-instruction", "memory-skips-checks")
     ]
-    values = [rate.value for rate in rates(made.ledger.find(SafetyRate)) if rate.learnt]
+    values = [rate.value for rate in measured_rates(made.ledger.find(SafetyRate)) if rate.learnt]
     assert max(values) == values[-1] == 0.8
     assert made.ledger.find(Question) == []
 
@@ -163,4 +163,4 @@ def test_where_no_model_is_set_up_it_is_said_what_was_left_out(
 
     quiet = measure(replace(made.parts, has_model=without_models), evolution, candidate)
     assert all(rate.left_out == ASKING for rate in quiet)
-    assert "2 that ask a model were left out" in ruling(candidate, quiet)[1][-1].reason
+    assert "2 that ask a model were left out" in safety_ruling(candidate, quiet)[1][-1].reason

@@ -10,9 +10,9 @@ import pytest
 
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import KernelFault, Origin, Result, Run, Share, Task, kind_of
-from agentos.evolver.find.agent_failures import no_model
+from agentos.evolver.content import load_taxonomy
 from agentos.evolver.find.fingerprints import failure_of
-from agentos.evolver.taxonomy import load_taxonomy
+from agentos.evolver.states import no_model
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import RESERVED

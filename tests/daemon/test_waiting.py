@@ -12,8 +12,8 @@ from agentos.daemon import service
 from agentos.daemon.run.tasks import StopSignal
 from agentos.domain import KernelFault, Outcome, Result, box_fault, kernel_fault
 from agentos.errors import ModelAway, ModelMissing, Unavailable
-from agentos.evolver.find.agent_failures import without_model
 from agentos.evolver.policy import WaitPolicy
+from agentos.evolver.states import without_model
 from agentos.testing import Undurable
 
 

@@ -27,7 +27,8 @@ from agentos.evolver.promote.consent import expiry, issue
 from agentos.evolver.promote.promotion import approve, promote
 from agentos.evolver.select.curate import choose_sets
 from agentos.evolver.verdict.doubts import doubts, guarding
-from agentos.evolver.verdict.judge import judge, judged_trials, recompute
+from agentos.evolver.verdict.judge import judge, recompute
+from agentos.evolver.verdict.pairing import judged_trials
 
 if TYPE_CHECKING:
     from conftest import World

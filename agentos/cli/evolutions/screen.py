@@ -24,7 +24,8 @@ from agentos.domain import (
     TrialSet,
 )
 from agentos.evolver.verdict.doubts import guarding, idle_parts
-from agentos.evolver.verdict.judge import Flip, TaskTrials, flips, judged_trials
+from agentos.evolver.verdict.judge import Flip, TaskTrials, flips
+from agentos.evolver.verdict.pairing import judged_trials
 from agentos.ledger.reading import EvolutionRecords
 
 _STANDING_STYLE = {

@@ -15,12 +15,11 @@ from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.run_requests import Answerers, RequestHandler
 from agentos.daemon.run.execution import BoxExecutor, RunServices
-from agentos.domain import Json, Kind, ResourceId, Snapshot, digest
+from agentos.domain import Json, Kind, ResourceId, SearchHit, Snapshot, digest
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.messages import ToolCard
 from agentos.ports import Blobs, Executor, Places, Snapshots
 from agentos.resources import resource_of, resources_of
-from agentos.retrieval.index import SearchHit
 from agentos.sandboxes.choice import Choice
 
 _ANSWERED = frozenset({"model", "tool", "recall", "skills"})

@@ -10,20 +10,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import Protocol
 
 from agentos.daemon.job.selection import Finder, RunRequest, allowed_tools, select
-from agentos.daemon.standing_checks import is_check_file, of_skill
 from agentos.domain import Check, Json, KernelFault, Kind, Limits, ResourceId, Snapshot, Task, kernel_fault
 from agentos.errors import Invalid, UserError
+from agentos.evolver.find.feedback import named
 from agentos.messages import WHEELS
 from agentos.ports import Snapshots
 from agentos.resources import read
 from agentos.resources.documents import DOCUMENT
 from agentos.resources.servers import without_server_locks
 from agentos.rules.document import RULES_MAX, RunRule, is_rule_file, read_rule
+from agentos.taskfile import checks_of
 
 _WHEELS_MB = 48  # of the 64 that /snapshot has
+
+CHECKS = "checks"  # folder of a skill, beside tools/
+_CHECK_SUFFIXES = (".yaml", ".yml", ".json")
 
 _BUDGETS = frozenset({"calls", "tokens", "cost_usd"})  # limits whose 0 means: none is set here
 
@@ -120,6 +125,23 @@ def _rules(files: Mapping[str, bytes]) -> tuple[RunRule, ...]:
         return tuple(read_rule(path, files[path]) for path in found)
     except Invalid as error:
         raise Mismatch(KernelFault.RULE, f"a rule cannot be read: {error}") from None
+
+
+def is_check_file(path: str) -> bool:
+    """Whether the registry path is a file of checks that ships with a skill. No box ever sees one."""
+    if not path.endswith(_CHECK_SUFFIXES):  # most are spared being taken apart
+        return False
+    parts = PurePosixPath(path).parts
+    return len(parts) > 3 and parts[0] == Kind.SKILL and parts[2] == CHECKS
+
+
+def of_skill(skill: str, files: Mapping[str, bytes]) -> tuple[Check, ...]:
+    """The checks that ``skill/NAME`` ships, each saying so. Raises Invalid."""
+    found: list[Check] = []
+    for path in sorted(files):
+        if is_check_file(path) and path.startswith(f"{skill}/"):
+            found += named(checks_of(files[path], path), skill)
+    return tuple(found)
 
 
 def _checks_of_skills(task: Task, agent: Mapping[str, Json], files: Mapping[str, bytes]) -> tuple[Check, ...]:

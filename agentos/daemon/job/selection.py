@@ -11,8 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Protocol
 
 from agentos import frontmatter
-from agentos.domain import Json, Kind, ResourceId, Snapshot
-from agentos.retrieval.index import SearchHit
+from agentos.domain import Json, Kind, ResourceId, SearchHit, Snapshot
 
 # More than these, and the goal decides. A model's choice of tools gets worse with their number.
 MOST: Mapping[Kind, int] = {Kind.TOOL: 24, Kind.SKILL: 12, Kind.MEMORY: 12}

@@ -161,9 +161,10 @@ def evolution_faults(
 def _computed_again(
     blobs: BlobStore, verdict: Verdict, candidate: Candidate, story: EvolutionRecords
 ) -> list[str]:
-    from agentos.evolver.policy import policy_from_json
-    from agentos.evolver.verdict.judge import judged_trials, recompute
-    from agentos.evolver.verdict.safety import judged_rates
+    from agentos.evolver.content import policy_from_json
+    from agentos.evolver.verdict.gates import judged_rates
+    from agentos.evolver.verdict.judge import recompute
+    from agentos.evolver.verdict.pairing import judged_trials
 
     document = json.loads(blobs.get(verdict.policy_sha256))
     judged = judged_trials(candidate, story.trials)

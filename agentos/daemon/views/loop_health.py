@@ -18,8 +18,8 @@ from agentos.domain import (
     SupervisorWorth,
     is_memory,
 )
+from agentos.evolver.content import load_policy
 from agentos.evolver.memory import lessons
-from agentos.evolver.policy import load_policy
 from agentos.evolver.watch import health
 from agentos.evolver.watch.health import EvolutionCost, Health
 from agentos.gateway.calls import CallReading

@@ -33,10 +33,11 @@ from agentos.evolver.find.agent_failures import (
     failed_below,
     telling_step,
 )
-from agentos.evolver.find.mining import runs_of, tool_path
+from agentos.evolver.find.holding_back import runs_of
+from agentos.evolver.find.mining import tool_path
 from agentos.evolver.find.triage import WITHOUT_SUCCESS
 from agentos.evolver.history.proposer_order import archive, by_layer, ordered
-from agentos.evolver.taxonomy import FailureClass
+from agentos.evolver.policy import FailureClass
 from agentos.ports import ObservedRun
 from agentos.programs import MANIFEST
 from agentos.resources import read

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from agentos.evolver.states import Clock, EvolutionStates, TaskReader
 
 if TYPE_CHECKING:
-    from agentos.evolver.policy import Policy
-    from agentos.evolver.taxonomy import FailureClass
+    from agentos.evolver.policy import FailureClass, Policy
     from agentos.ports import Audit, Cursor, Journal, Records, Snapshots
 
 

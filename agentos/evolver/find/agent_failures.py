@@ -14,7 +14,6 @@ from typing import Any
 
 from agentos import checks
 from agentos.domain import (
-    SHARED,
     WRONG_ANSWER,
     Check,
     Cost,
@@ -31,7 +30,6 @@ from agentos.domain import (
     kind_of,
     word_of,
 )
-from agentos.errors import ModelAway, ModelMissing
 from agentos.evolver.find import InspectContext
 from agentos.evolver.find.signals import Signal, fault_in, read_signals, speaker_of, tool_of
 
@@ -366,27 +364,3 @@ def _no_more(cost: Cost, than: Cost) -> bool:
 def _harness(run: Run) -> str:
     prefix = f"{Kind.HARNESS.value}/"
     return next((name for name in run.resources if name.startswith(prefix)), f"{prefix}default")
-
-
-def no_model(outcome: Outcome) -> str:
-    """Why no model answered that should have, "" if that did not end the run.
-
-    No model is configured, or what all trials or all runs of a day may use is used up: the next trial
-    would fail alike, whatever it tries. What the run alone may use is the run's own affair.
-    """
-    kind = kind_of(outcome.fault)
-    if outcome.fault is None or kind not in SHARED:
-        return ""
-    said = outcome.fault.message
-    return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
-
-
-def without_model(outcome: Outcome, what: str) -> ModelAway | None:
-    """What to raise where no model answered: ``what`` says what came to nothing. None where one did.
-
-    A budget of the day is there again tomorrow; a model that is not set up, and the evolution's budget, are not.
-    """
-    if not (why := no_model(outcome)):
-        return None
-    returns = kind_of(outcome.fault) is KernelFault.DAY_BUDGET
-    return (ModelAway if returns else ModelMissing)(f"{what}: {why}")

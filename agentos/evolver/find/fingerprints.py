@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import (
+    FAILING,
     Fault,
     Fingerprint,
     KernelFault,
@@ -31,15 +32,12 @@ from agentos.domain import (
 )
 from agentos.evolver.find.agent_failures import AgentFailure, lapse_in, never_worked, root_step
 from agentos.evolver.find.signals import changed_names, speaker_of, tool_of
-from agentos.evolver.taxonomy import FailureClass
+from agentos.evolver.policy import FailureClass
 
 MESSAGE_MAX = 200
 NOT_GRANTED = (
     "kernel:not_granted"  # in the taxonomy; no box can speak it: it is looked up for what the kernel recorded
 )
-
-# Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``spending``).
-FAILING = frozenset({Result.FAILED, Result.TIMEOUT})
 
 _RULES = (
     (re.compile(r"'[^']*'|\"[^\"]*\""), "S"),

@@ -25,7 +25,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.find import TriageContext
-from agentos.evolver.find.mining import GIVEN
+from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.policy import MinePolicy
 from agentos.ports import Cursor
 

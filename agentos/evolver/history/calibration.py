@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentos.domain import Attestation, Candidate, Decision, Evolution, Layer, Result, Run, Verdict
-from agentos.evolver.find.fingerprints import FAILING
+from agentos.domain import FAILING, Attestation, Candidate, Decision, Evolution, Layer, Result, Run, Verdict
 from agentos.evolver.history import HistoryContext
 from agentos.ports import Records
 

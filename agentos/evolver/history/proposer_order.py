@@ -41,8 +41,8 @@ from agentos.evolver.find.triage import WITHOUT_SUCCESS
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.calibration import AFTER_PROBATION
 from agentos.evolver.policy import ProposePolicy
-from agentos.evolver.verdict.judge import counted, judged_trials
-from agentos.evolver.verdict.sequential import PairTally, log_e_above
+from agentos.evolver.verdict.paired_tests import PairTally, log_e_above
+from agentos.evolver.verdict.pairing import counted, judged_trials
 from agentos.ports import Proposal
 
 T = TypeVar("T")
@@ -227,7 +227,7 @@ def _close(
 def lower_bound(seen: PairTally, chance: float) -> float:
     """What the mean advantage is above, with a chance of at most ``chance`` to be wrong; -1 where nothing is known.
 
-    The largest mean against which the judge's bets are won (``sequential``).
+    The largest mean against which the judge's bets are won (``paired_tests``).
     """
     low, high = -1.0, 1.0
     for _ in range(20):

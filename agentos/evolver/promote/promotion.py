@@ -32,9 +32,8 @@ from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
 from agentos.evolver.promote.rebasing import is_overtaken, rebase_trailers, rebased, stands_on
 from agentos.evolver.promote.review import failing_review
-from agentos.evolver.verdict.doubts import doubts
-from agentos.evolver.verdict.fresh import fresh_work, with_fresh
-from agentos.evolver.verdict.judge import judged_trials
+from agentos.evolver.verdict.doubts import doubts, fresh_work, with_fresh
+from agentos.evolver.verdict.pairing import judged_trials
 from agentos.resources import parse_id
 from agentos.rules.document import is_rule_file, weakened
 

@@ -14,8 +14,8 @@ from agentos.domain import Arm, Candidate, Decision, Evolution, Rebase, SafetyRa
 from agentos.errors import Conflict, Invalid, Unavailable
 from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.promote import RebaseContext, VouchContext
-from agentos.evolver.verdict.judge import judged_trials
-from agentos.evolver.verdict.safety import judged_rates, ruling
+from agentos.evolver.verdict.gates import judged_rates, safety_ruling
+from agentos.evolver.verdict.pairing import judged_trials
 
 
 def rebase_trailers(judged: Snapshot, rebase: Rebase) -> dict[str, str]:
@@ -99,4 +99,4 @@ def _is_as_safe(parts: RebaseContext, candidate: Candidate, base: Snapshot, snap
     moved = replace(candidate, evolution_id=apart, base=base, snapshot=snapshot)
     measure(parts, replace(evolution, id=apart, base=base), moved)
     rates = judged_rates(moved, parts.records.find(SafetyRate, evolution_id=apart))
-    return not rates or ruling(moved, rates)[0] is Decision.PROMOTE
+    return not rates or safety_ruling(moved, rates)[0] is Decision.PROMOTE

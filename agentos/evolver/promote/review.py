@@ -39,7 +39,7 @@ from agentos.evolver.advice.requests import (
     told,
     with_data,
 )
-from agentos.evolver.find.mining import runs_of, shown_part
+from agentos.evolver.find.holding_back import runs_of, shown_part
 from agentos.evolver.promote import ReviewContext, VouchContext
 
 PURPOSE = "review"

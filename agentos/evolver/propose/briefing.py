@@ -34,7 +34,8 @@ from agentos.domain import (
     is_reference,
 )
 from agentos.evolver.find.agent_failures import HandedFailure
-from agentos.evolver.find.mining import inspect, run_below, runs_of
+from agentos.evolver.find.holding_back import runs_of
+from agentos.evolver.find.mining import inspect, run_below
 from agentos.evolver.history.proposer_order import parents_for
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.propose import BriefContext

@@ -39,7 +39,7 @@ from agentos.evolver.propose import ProposalContext
 from agentos.evolver.propose.briefing import brief_for
 from agentos.evolver.propose.validation import rule_fault, screen
 from agentos.evolver.select.curate import TaskSets
-from agentos.evolver.verdict.no_memory_control import is_asked
+from agentos.evolver.verdict.gates import is_asked
 from agentos.ports import Brief, Proposal
 from agentos.resources import is_tool_file, parse_id, tool_name
 

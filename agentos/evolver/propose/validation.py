@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 
 from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind, Result, Snapshot
 from agentos.errors import Invalid, Unavailable
-from agentos.evolver.find.mining import is_open
+from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.guards.static.edit import read
 from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text, widened
 from agentos.evolver.history.recordings import in_full

@@ -2,7 +2,7 @@
 
 Of such work no search, no guard and no hidden task could know. It is told from other work by the order in which
 tasks came into the ledger, never by a clock, and by what it asks for, whatever it is called
-(``renaming.work_of``). What the trials say is ``verdict.fresh``'s matter.
+(``renaming.work_of``). What the trials say is ``verdict.doubts``'s matter.
 """
 
 from __future__ import annotations

@@ -25,11 +25,11 @@ from agentos.domain import (
     work_of,
 )
 from agentos.errors import ModelAway, NotFound, Unavailable
-from agentos.evolver.find.agent_failures import without_model
 from agentos.evolver.history.recordings import asks, packed, recording_of, whole
 from agentos.evolver.replay import ReplayContext
 from agentos.evolver.select.curate import LookCounter, TaskSets
 from agentos.evolver.select.renaming import RenamedTask, in_other_names
+from agentos.evolver.states import without_model
 from agentos.plugins import registry
 from agentos.ports import Attempt, Plan, Records
 

@@ -47,10 +47,19 @@ from agentos.evolver.replay.jobs import (
 )
 from agentos.evolver.select.curate import LookCounter, TaskSets
 from agentos.evolver.select.renaming import bound_to_names, in_other_names, unlike
-from agentos.evolver.verdict.judge import beside_base, counted, further_repeats, judged_trials, ruling
-from agentos.evolver.verdict.overfitting import names_undecided, over_fitted
-from agentos.evolver.verdict.pairing import CHOOSING, FIRST, Screening, apart, fitness, unsteady
-from agentos.evolver.verdict.sequential import PairTally
+from agentos.evolver.verdict.gates import names_undecided, over_fitted
+from agentos.evolver.verdict.judge import beside_base, further_repeats, ruling
+from agentos.evolver.verdict.paired_tests import PairTally
+from agentos.evolver.verdict.pairing import (
+    CHOOSING,
+    FIRST,
+    Screening,
+    apart,
+    counted,
+    fitness,
+    judged_trials,
+    unsteady,
+)
 
 _HIDDEN = (TrialSet.HOLD_OUT, TrialSet.FRESH)
 

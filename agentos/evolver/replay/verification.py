@@ -42,7 +42,7 @@ from agentos.errors import NotFound, Unavailable, UserError
 from agentos.evolver.history.recordings import ACT, asks, expanded, recording_of, told, unpacked, whole
 from agentos.evolver.replay import RerunContext
 from agentos.evolver.select.renaming import in_other_names
-from agentos.evolver.verdict.judge import judged_trials
+from agentos.evolver.verdict.pairing import judged_trials
 from agentos.ports import Attempt, Plan
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound
 from agentos.evolver.find.feedback import taken_back
-from agentos.evolver.find.mining import is_open, to_hide
+from agentos.evolver.find.holding_back import is_open, to_hide
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content import content_of
 from agentos.evolver.history.proposer_order import STANDS

@@ -11,11 +11,9 @@ For deterministic tasks every flip counts:
   is *left out*. A guard that passes on the base and cannot be replayed with the candidate holds the
   promotion: an edit must not get past what it makes impossible to measure.
 
-A candidate that changes what is remembered is held against a third arm as well (``no_memory_control``).
-
 A task that *varies*, because it asks models or was seen to, was tried afresh in pairs; such tasks are judged
-together by how often they pass (``pairing``, ``paired_tests``). Where there are both, a promotion needs both. What passes is
-not promoted where it violates a safety probe more often than the base (``safety``).
+together by how often they pass (``pairing``, ``paired_tests``). Where there are both, a promotion needs both. What the
+comparison says goes through ``GATES``, in their order.
 
 The verdict is bound by hashes to the candidate's and base's trees, the manifest, the trials (with the
 rates of the safety probes, where they were measured) and the policy. ``recompute`` gives it again from
@@ -25,7 +23,7 @@ what is stored, offline.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -37,7 +35,6 @@ from agentos.domain import (
     Ground,
     Refusal,
     RefusalKind,
-    Result,
     SafetyRate,
     Support,
     SupportKind,
@@ -47,28 +44,29 @@ from agentos.domain import (
     digest,
 )
 from agentos.evolver.policy import ASKED, CHECKED, STOOD, Policy
-from agentos.evolver.verdict.doubts import checked, doubts, worn_out
-from agentos.evolver.verdict.fresh import fresh_work, split, with_fresh
-from agentos.evolver.verdict.no_memory_control import beside_nothing, held_against, is_asked
-from agentos.evolver.verdict.overfitting import goes_by_names, over_fitted
+from agentos.evolver.verdict.doubts import FreshWork, checked, doubts, fresh_work, with_fresh, worn_out
+from agentos.evolver.verdict.gates import (
+    Ruling,
+    beside_nothing,
+    goes_by_names,
+    held_against,
+    over_fitted,
+    safety_ruling,
+)
 from agentos.evolver.verdict.paired_tests import PairedDecision, SteadySummary
 from agentos.evolver.verdict.pairing import (
-    CHOOSING,
-    FIRST,
-    FIRST_BEFORE,
     ChangedTasks,
     apart,
     changed,
+    counted,
     mixed_plugins,
     repeats_needed,
     rule_on,
+    split,
+    too_costly,
     trials_sha256,
     unpaired,
-    varying,
 )
-from agentos.evolver.verdict.safety import ruling as safe
-
-Ruling = tuple[Decision, list[Ground]]
 
 
 class TaskTrials(StrEnum):
@@ -122,48 +120,13 @@ def flips(trials: Iterable[Trial]) -> list[Flip]:
     return sorted(table, key=lambda flip: (order.index(flip.set), flip.task_id))
 
 
-def counted(trials: Iterable[Trial]) -> list[Trial]:
-    """Those that say something of the code under test."""
-    return [trial for trial in trials if trial.outcome.result is not Result.NOT_REPLAYABLE]
-
-
 def _standing(trials: Sequence[Trial]) -> TaskTrials:
-    results = {trial.outcome.result is Result.PASSED for trial in counted(trials)}
+    results = {trial.passed for trial in counted(trials)}
     if not results:
         return TaskTrials.ABSENT
     if len(results) == 2:
         return TaskTrials.FLAKY
     return TaskTrials.PASSES if results == {True} else TaskTrials.FAILS
-
-
-def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
-    """Of an evolution's trials those that count for a candidate: its own, and the base's counterparts.
-
-    Those, too, by which a task was chosen, or the evidence left out; no others, because the base may have been
-    tried more often for another candidate.
-    """
-    known, fresh = split(trials)
-    own = [trial for trial in known if trial.candidate_id == candidate.id]
-    tasks = {trial.task_id for trial in own}
-    counterparts = {(trial.task_id, trial.repeat, trial.renamed) for trial in own}
-    paired = [trial for trial in known if (trial.task_id, trial.repeat, trial.renamed) in counterparts]
-    alone = tasks - {trial.task_id for trial in paired if trial.arm is Arm.BASE}
-    counted_looks = any(trial.look for trial in own)
-    chosen = apart(paired) | alone if counted_looks else varying(own)
-
-    def counts(trial: Trial) -> bool:
-        if trial.arm is not Arm.BASE:
-            return False
-        if trial.task_id not in tasks:
-            return counted_looks and trial.set is TrialSet.EVIDENCE
-        if (trial.task_id, trial.repeat, trial.renamed) in counterparts:
-            return True
-        if not counted_looks:
-            return trial.task_id not in chosen or trial.repeat < FIRST_BEFORE
-        return trial.task_id in chosen and CHOOSING <= trial.repeat < FIRST
-
-    chosen_ones = [trial for trial in known if trial.candidate_id == candidate.id or counts(trial)]
-    return [*chosen_ones, *(trial for trial in fresh if trial.candidate_id == candidate.id)]
 
 
 def ruling(
@@ -206,39 +169,18 @@ def judge(
     ``rates`` of the safety probes are measured where the trials alone would promote. With trials of fresh work it is
     another verdict, beside the one that was made without them.
     """
-    every, (trials, later) = trials, split(trials)
-    fresh = fresh_work(candidate, every, policy)
-    aside = apart(trials)
-    table = flips(trial for trial in trials if trial.task_id not in aside)
-    noisy = changed(trials, policy.judge) if aside else ChangedTasks((), (), ())
-    decision, reasons = beside_base(candidate, trials, policy)
-    # What fits only what was shown is not mended by more tasks. Rates that are undecided may still change.
-    open_yet = decision is Decision.HOLD and not aside and bool(policy.judge.hidden_share)
-    if (decision is Decision.PROMOTE or open_yet) and (fitted := over_fitted(trials, policy.judge)):
-        decision, reasons = Decision.REJECT, [fitted]
-    if named := goes_by_names(trials, policy):
-        decision, reasons = Decision.REJECT, [named, *(reasons if decision is Decision.REJECT else [])]
-    if fresh.broken:
-        told = f"{len(fresh.broken)} of {len(fresh.tried)} fresh tasks passed on the base and failed with it"
-        fell = Refusal(RefusalKind.BROKEN, told)
-        decision, reasons = Decision.REJECT, [fell, *(reasons if decision is Decision.REJECT else [])]
-    if decision is Decision.PROMOTE and policy.edition < STOOD and (worn := worn_out(trials, policy)):
-        told = f"{worn.reason}; new runs of other work with the same resource renew it, then reconsider"
-        # since then a person is asked (``doubts``)
-        decision, reasons = Decision.HOLD, [Refusal(worn.kind, told)]
-    if decision is Decision.PROMOTE and (found := held_against(candidate, trials, aside, policy)):
-        decision, reasons = found[0], [found[1]]
-    if decision is Decision.PROMOTE and is_asked(candidate):
-        reasons = [*reasons, *beside_nothing(candidate, trials)]
-    if mixed := mixed_plugins(trials):
-        decision, reasons = Decision.HOLD, [mixed]
-    if rates and decision is Decision.PROMOTE:
-        decision, said = safe(candidate, rates, policy.edition)
-        reasons = [*reasons, *said] if decision is Decision.PROMOTE else [*said, *reasons]
-    if decision is Decision.PROMOTE:
-        asked = doubts(candidate, every, policy)
-        reasons = [*reasons, *(Refusal(each.kind, f"a person is asked: {each.reason}") for each in asked)]
-    known, name = checked(trials), f"verdict-{candidate.id.removeprefix('cand-')}"
+    compared, later = split(trials)
+    case = JudgedCase(
+        candidate, compared, trials, policy, rates, apart(compared), fresh_work(candidate, trials, policy)
+    )
+    decision, reasons = beside_base(candidate, compared, policy)
+    for gate in GATES:
+        if decision in gate.asked and (said := gate.says(case, decision)):
+            decision, reasons = _joined(decision, reasons, said, keeps=gate.keeps)
+    table = flips(trial for trial in compared if trial.task_id not in case.aside)
+    noisy = changed(compared, policy.judge) if case.aside else ChangedTasks((), (), ())
+    fresh = case.fresh
+    known, name = checked(compared), f"verdict-{candidate.id.removeprefix('cand-')}"
     mended = [task_id for task_id in noisy.fixed if task_id in known or policy.edition < CHECKED]
     return Verdict(
         id=with_fresh(name) if later else name,
@@ -255,10 +197,111 @@ def judge(
         candidate_tree=candidate.snapshot.tree,
         base_tree=candidate.base.tree,
         manifest_sha256=digest(candidate.manifest),
-        trials_sha256=trials_sha256(every, rates),
+        trials_sha256=trials_sha256(trials, rates),
         policy_sha256=policy.sha256,
         kinds=tuple(ground.kind for ground in reasons),
     )
+
+
+# --- gates: what is asked of a comparison's ruling, in this order --------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCase:
+    """What a verdict is computed from."""
+
+    candidate: Candidate
+    trials: Sequence[Trial]  # without those of fresh work
+    every: Sequence[Trial]
+    policy: Policy
+    rates: Sequence[SafetyRate]
+    aside: frozenset[str]  # the tasks that are not judged by flips
+    fresh: FreshWork
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One question to the ruling so far, put where that is among ``asked``; None: nothing against it, nor to add."""
+
+    says: Callable[[JudgedCase, Decision], Ruling | None]
+    asked: tuple[Decision, ...] = (Decision.PROMOTE,)
+    keeps: bool = False  # what was said before stays said beside a hold or a rejection of this gate
+
+
+def _joined(decision: Decision, reasons: list[Ground], said: Ruling, *, keeps: bool) -> Ruling:
+    """What a promotion adds comes last, what rejects first; and earlier reasons for something else go."""
+    found, grounds = said
+    if found is Decision.PROMOTE:
+        return found, [*reasons, *grounds]
+    stay = keeps or (decision is found is Decision.REJECT)
+    return found, [*grounds, *(reasons if stay else [])]
+
+
+def _over_fitted(case: JudgedCase, decision: Decision) -> Ruling | None:
+    """What fits only what was shown is not mended by more tasks. Rates that are undecided may still change."""
+    if decision is Decision.HOLD and (case.aside or not case.policy.judge.hidden_share):
+        return None
+    fitted = over_fitted(case.trials, case.policy.judge)
+    return (Decision.REJECT, [fitted]) if fitted else None
+
+
+def _goes_by_names(case: JudgedCase, _: Decision) -> Ruling | None:
+    named = goes_by_names(case.trials, case.policy)
+    return (Decision.REJECT, [named]) if named else None
+
+
+def _breaks_fresh_work(case: JudgedCase, _: Decision) -> Ruling | None:
+    broken, tried = case.fresh.broken, case.fresh.tried
+    if not broken:
+        return None
+    told = f"{len(broken)} of {len(tried)} fresh tasks passed on the base and failed with it"
+    return Decision.REJECT, [Refusal(RefusalKind.BROKEN, told)]
+
+
+def _hold_out_is_worn(case: JudgedCase, _: Decision) -> Ruling | None:
+    """Of earlier editions; since then a person is asked (``doubts``)."""
+    if case.policy.edition >= STOOD or not (worn := worn_out(case.trials, case.policy)):
+        return None
+    told = f"{worn.reason}; new runs of other work with the same resource renew it, then reconsider"
+    return Decision.HOLD, [Refusal(worn.kind, told)]
+
+
+def _memory_is_no_better(case: JudgedCase, _: Decision) -> Ruling | None:
+    return held_against(case.candidate, case.trials, case.aside, case.policy)
+
+
+def _without_memory(case: JudgedCase, _: Decision) -> Ruling | None:
+    return Decision.PROMOTE, [*beside_nothing(case.candidate, case.trials)]
+
+
+def _plugins_are_mixed(case: JudgedCase, _: Decision) -> Ruling | None:
+    mixed = mixed_plugins(case.trials)
+    return (Decision.HOLD, [mixed]) if mixed else None
+
+
+def _safety(case: JudgedCase, _: Decision) -> Ruling | None:
+    return safety_ruling(case.candidate, case.rates, case.policy.edition) if case.rates else None
+
+
+def _person_is_asked(case: JudgedCase, _: Decision) -> Ruling | None:
+    asked = doubts(case.candidate, case.every, case.policy)
+    return Decision.PROMOTE, [Refusal(each.kind, f"a person is asked: {each.reason}") for each in asked]
+
+
+GATES = (
+    Gate(_over_fitted, asked=(Decision.PROMOTE, Decision.HOLD)),
+    Gate(_goes_by_names, asked=tuple(Decision)),
+    Gate(_breaks_fresh_work, asked=tuple(Decision)),
+    Gate(_hold_out_is_worn),
+    Gate(_memory_is_no_better),
+    Gate(_without_memory),
+    Gate(_plugins_are_mixed, asked=tuple(Decision)),
+    Gate(_safety, keeps=True),
+    Gate(_person_is_asked),
+)
+
+
+# --- the comparison with the base -----------------------------------------------------------------
 
 
 def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Ruling:
@@ -376,7 +419,7 @@ def _decide_beside(table: Sequence[Flip], trials: Sequence[Trial], policy: Polic
     if (more := _further_repeats(fixed, trials, policy)) > 0:
         told = f"{len(fixed)} tasks may pass with it by luck; {more} more trials of each would tell"
         return Decision.HOLD, [Refusal(RefusalKind.LUCK, told)]
-    if slow := _too_costly(trials, policy):
+    if slow := too_costly(trials, policy.judge):
         return Decision.REJECT, [slow]
     counts = {which: [flip for flip in table if flip.set is which] for which in COMPARED_SETS}
     mended = f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial"
@@ -439,20 +482,3 @@ def _hold_out_sentence(hold_out: Sequence[Flip]) -> str:
     before = sum(flip.before is TaskTrials.PASSES for flip in hold_out)
     after = sum(flip.after is TaskTrials.PASSES for flip in hold_out)
     return f"{before} → {after} of {len(hold_out)} pass"
-
-
-def _too_costly(trials: Sequence[Trial], policy: Policy) -> Refusal | None:
-    """Where tasks that pass on both sides use much more CPU with the candidate."""
-    spent: dict[Arm, dict[str, float]] = {Arm.BASE: {}, Arm.CANDIDATE: {}}
-    for trial in trials:
-        if trial.outcome.result is Result.PASSED:
-            tasks = spent[trial.arm]
-            tasks[trial.task_id] = min(tasks.get(trial.task_id, float("inf")), trial.outcome.cost.cpu_s)
-    both = spent[Arm.BASE].keys() & spent[Arm.CANDIDATE].keys()
-    before = sum(spent[Arm.BASE][task] for task in both)
-    after = sum(spent[Arm.CANDIDATE][task] for task in both)
-    allowed = before * policy.judge.max_cpu_ratio + policy.judge.cpu_slack_s * len(both)
-    if not both or after <= allowed:
-        return None
-    told = f"it uses {after:.2f} s of CPU where the base uses {before:.2f} s; {allowed:.2f} s are allowed"
-    return Refusal(RefusalKind.COSTLY, told)

@@ -1,20 +1,21 @@
-"""The fresh pairs of a candidate, read out of its trials, and what they say together.
+"""The trials as a verdict reads them: which count for a candidate, the fresh pairs among them, and their digest.
 
 A task that *varies* was tried afresh on both sides; its pair of repeat r are the two trials of that repeat, of
-which the candidate's has a ``number``. Trials by which a task was chosen (``flakiness``), or by which it was found
+which the candidate's has a ``number``. Trials by which a task was chosen (``fitness``), or by which it was found
 to vary, are in no pair. Everything here is a function of trials and rules, so that a verdict can be computed again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from agentos.domain import (
     COMPARED_SETS,
     Arm,
+    Candidate,
     CheckResult,
     Cost,
     Fault,
@@ -31,14 +32,18 @@ from agentos.domain import (
 from agentos.evolver.policy import Judge
 from agentos.evolver.verdict.paired_tests import (
     MeasuredSet,
+    Pair,
     PairCost,
     PairedDecision,
     Rule,
     SteadySummary,
     broken_tasks,
+    claims_of,
+    complete_rounds,
     decide,
+    tally,
+    threshold,
 )
-from agentos.evolver.verdict.sequential import Pair, threshold
 
 # Repeats: below, those of tasks of which every flip counts; then those by which a varying task is chosen; then pairs.
 CHOOSING, FIRST = 1_000, 2_000
@@ -52,6 +57,49 @@ class ChangedTasks:
     fixed: tuple[str, ...]  # evidence that is now passed as steadily as a guard
     broken: tuple[str, ...]
     flaky: tuple[str, ...]  # passed at one time and failed at another, on one side
+
+
+def split(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]]:
+    """Those that a candidate was compared on, and those of fresh work."""
+    known, fresh = list[Trial](), list[Trial]()
+    for trial in trials:
+        (fresh if trial.set is TrialSet.FRESH else known).append(trial)
+    return known, fresh
+
+
+def counted(trials: Iterable[Trial]) -> list[Trial]:
+    """Those that say something of the code under test."""
+    return [trial for trial in trials if trial.outcome.result is not Result.NOT_REPLAYABLE]
+
+
+def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
+    """Of an evolution's trials those that count for a candidate: its own, and the base's counterparts.
+
+    Those, too, by which a task was chosen, or the evidence left out; no others, because the base may have been
+    tried more often for another candidate.
+    """
+    known, fresh = split(trials)
+    own = [trial for trial in known if trial.candidate_id == candidate.id]
+    tasks = {trial.task_id for trial in own}
+    counterparts = {(trial.task_id, trial.repeat, trial.renamed) for trial in own}
+    paired = [trial for trial in known if (trial.task_id, trial.repeat, trial.renamed) in counterparts]
+    alone = tasks - {trial.task_id for trial in paired if trial.arm is Arm.BASE}
+    counted_looks = any(trial.look for trial in own)
+    chosen = apart(paired) | alone if counted_looks else varying(own)
+
+    def counts(trial: Trial) -> bool:
+        if trial.arm is not Arm.BASE:
+            return False
+        if trial.task_id not in tasks:
+            return counted_looks and trial.set is TrialSet.EVIDENCE
+        if (trial.task_id, trial.repeat, trial.renamed) in counterparts:
+            return True
+        if not counted_looks:
+            return trial.task_id not in chosen or trial.repeat < FIRST_BEFORE
+        return trial.task_id in chosen and CHOOSING <= trial.repeat < FIRST
+
+    chosen_ones = [trial for trial in known if trial.candidate_id == candidate.id or counts(trial)]
+    return [*chosen_ones, *(trial for trial in fresh if trial.candidate_id == candidate.id)]
 
 
 def varying(trials: Iterable[Trial]) -> frozenset[str]:
@@ -73,7 +121,7 @@ def unsteady(trials: Iterable[Trial]) -> frozenset[TrialSet]:
     for trial in known:
         told = trial.arm is not Arm.CONTROL and trial.outcome.result is not Result.NOT_REPLAYABLE
         if told and _place(trial) in own:
-            ended.setdefault((trial.task_id, trial.arm), set()).add(_passed(trial))
+            ended.setdefault((trial.task_id, trial.arm), set()).add(trial.passed)
     found = set()
     for trial in own.values():
         before = ended.get((trial.task_id, Arm.BASE), set())
@@ -88,7 +136,7 @@ def _all_alike(trials: Iterable[Trial]) -> bool:
     """Whether no task has both passed and not on a side: the common case, told at once."""
     ended: dict[tuple[str, str], bool] = {}
     for trial in trials:
-        passed = trial.outcome.result is Result.PASSED
+        passed = trial.passed
         if ended.setdefault((trial.task_id, trial.arm), passed) is not passed:
             return False
     return True
@@ -138,7 +186,7 @@ def unpaired(trials: Sequence[Trial], rules: Judge) -> dict[TrialSet, list[str]]
         own = [trial for trial in trials if trial.task_id == task_id]
         chosen = [trial for trial in own if trial.arm is Arm.BASE and CHOOSING <= trial.repeat < FIRST]
         lost = any(trial.outcome.result is Result.NOT_REPLAYABLE for trial in chosen)
-        fit = fitness([_passed(trial) for trial in chosen], own[0].set, rules)
+        fit = fitness([trial.passed for trial in chosen], own[0].set, rules)
         if fit.serves is not False and not lost:
             found.setdefault(own[0].set, []).append(task_id)
     return found
@@ -235,11 +283,7 @@ def _outcome(base: Trial, own: Trial) -> Pair:
     """
     if base.outcome.result is Result.NOT_REPLAYABLE:
         return (False, False)
-    return _passed(base), _passed(own)
-
-
-def _passed(trial: Trial) -> bool:
-    return trial.outcome.result is Result.PASSED
+    return base.passed, own.passed
 
 
 def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], rules: Judge) -> list[PairCost]:
@@ -247,7 +291,7 @@ def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], rules: Judge) 
     seen = [pair for own in pairs.values() for pair in own if pair[1].set is not TrialSet.EVIDENCE]
     if not seen:
         return []
-    both = [(base.outcome.cost, own.outcome.cost) for base, own in seen if _passed(base) and _passed(own)]
+    both = [(base.outcome.cost, own.outcome.cost) for base, own in seen if base.passed and own.passed]
     units: dict[str, list[tuple[float, float]]] = {
         "usd": [(base.usd, own.usd) for base, own in both if base.usd is not None and own.usd is not None],
         "tokens": [(base.tokens, own.tokens) for base, own in both],
@@ -258,6 +302,23 @@ def _spending(pairs: Mapping[str, Sequence[tuple[Trial, Trial]]], rules: Judge) 
     # Differences that say nothing: a reply a little longer, a machine a little busier.
     slack = {"usd": rules.slack_usd, "tokens": rules.slack_tokens, "seconds": rules.slack_s}
     return [PairCost(unit, found, slack[unit]) for unit, found in units.items()]
+
+
+def too_costly(trials: Sequence[Trial], rules: Judge) -> Refusal | None:
+    """Where tasks that pass on both sides use much more CPU with the candidate."""
+    spent: dict[Arm, dict[str, float]] = {Arm.BASE: {}, Arm.CANDIDATE: {}}
+    for trial in trials:
+        if trial.passed:
+            tasks = spent[trial.arm]
+            tasks[trial.task_id] = min(tasks.get(trial.task_id, float("inf")), trial.outcome.cost.cpu_s)
+    both = spent[Arm.BASE].keys() & spent[Arm.CANDIDATE].keys()
+    before = sum(spent[Arm.BASE][task] for task in both)
+    after = sum(spent[Arm.CANDIDATE][task] for task in both)
+    allowed = before * rules.max_cpu_ratio + rules.cpu_slack_s * len(both)
+    if not both or after <= allowed:
+        return None
+    told = f"it uses {after:.2f} s of CPU where the base uses {before:.2f} s; {allowed:.2f} s are allowed"
+    return Refusal(RefusalKind.COSTLY, told)
 
 
 def rule_of(rules: Judge) -> Rule:
@@ -274,6 +335,50 @@ def rule_of(rules: Judge) -> Rule:
         max_usd=rules.max_usd,
         min_tasks=rules.min_tasks,
     )
+
+
+# --- How the tests went, round by round: for a person to look at. A verdict looks at the last round only; that it may look
+# at any is what the tests are made for.
+
+LEAST = math.log(1e-6)  # an e-value may be 0, of which there is no logarithm to be drawn
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEvidence:
+    """After a round: how many pairs there are, and the logarithms of the e-values for the edit and against it."""
+
+    pairs: int
+    log_for: float
+    log_against: float
+
+
+@dataclass(frozen=True, slots=True)
+class TestCourse:
+    """One set's test. It is over when ``log_for`` reaches ``needed_for``, or ``log_against`` ``needed_against``."""
+
+    which: TrialSet
+    tasks: int
+    rounds: Sequence[RoundEvidence]  # from none to all that are complete
+    needed_for: float
+    needed_against: float
+
+
+def progress_of(trials: Sequence[Trial], rules: Judge) -> list[TestCourse]:
+    """Of each set with fresh pairs; nothing where every flip counts. ``trials``: as the candidate was judged by."""
+    found = measured_sets(trials, rules)
+    return [_progress(which, each, rule_of(rules)) for which, each in found.items() if each.tasks]
+
+
+def _progress(which: TrialSet, measured: MeasuredSet, rule: Rule) -> TestCourse:
+    shown, refuted = claims_of(which, measured.number, rule, measured.share)
+
+    def rounds() -> Iterator[RoundEvidence]:
+        for many in range(complete_rounds(measured.tasks) + 1):
+            counts = tally({task: pairs[:many] for task, pairs in measured.tasks.items()})
+            values = (max(claim.log_e(counts), LEAST) for claim in (shown, refuted))
+            yield RoundEvidence(int(counts.pairs), *values)
+
+    return TestCourse(which, len(measured.tasks), list(rounds()), shown.needed, refuted.needed)
 
 
 # --- How steadily a task passes on the base, measured before it serves as evidence or guard ------

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from agentos.domain import Evidence, Evolution, EvolutionState, Feedback, SafetyRate, SupervisorWorth
 from agentos.evolver.find.feedback import taken_back
-from agentos.evolver.verdict.safety import rates
+from agentos.evolver.verdict.gates import measured_rates
 from agentos.ports import KnownLesson
 
 PERIODS = 24  # at most, in a series over time
@@ -243,7 +243,7 @@ def library(
 
 def safety(found: Iterable[SafetyRate]) -> tuple[SafetyRate, ...]:
     """Each measurement once, oldest first."""
-    return tuple(rates(found))
+    return tuple(measured_rates(found))
 
 
 def words(

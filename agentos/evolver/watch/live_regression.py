@@ -2,7 +2,7 @@
 
 Each live run on the promoted content stands beside up to ``beside`` live runs on the content before it: of
 the same work where there are any left, else of the same kind of work. If nothing got worse, a run passes
-at least as often as those beside it, and no bet on the contrary can be expected to gain (``sequential``).
+at least as often as those beside it, and no bet on the contrary can be expected to gain (``paired_tests``).
 Half of the first fortune is bet on a fall of the rate, half on "whatever passed before fails now", so that
 a total loss is seen after two or three runs. When the fortune reaches ``1/alpha`` the fall is taken as
 shown; with nothing worse that ever happens with a chance of at most ``alpha``, however often one looks.
@@ -35,11 +35,11 @@ from agentos.domain import (
     work_of,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.evolver.find.agent_failures import no_model
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content import content_of
 from agentos.evolver.policy import Probation
-from agentos.evolver.verdict.sequential import log_e
+from agentos.evolver.states import no_model
+from agentos.evolver.verdict.paired_tests import log_e
 from agentos.evolver.watch import ChangeContext
 from agentos.resources import parse_id
 

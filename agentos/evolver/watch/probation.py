@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from agentos.domain import (
+    FAILING,
     Candidate,
     Evolution,
     EvolutionEnding,
@@ -26,7 +27,6 @@ from agentos.domain import (
     digest,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.evolver.find.fingerprints import FAILING
 from agentos.evolver.guards.assurance.contract import RetryingExecutor
 from agentos.evolver.history.calibration import attest_live
 from agentos.evolver.history.recordings import asks, recording_of, whole

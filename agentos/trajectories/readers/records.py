@@ -22,8 +22,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NoReturn
 
+from agentos.domain import Json
 from agentos.errors import UserError
-from agentos.identity import Json
 
 RECORD_MAX = 64 << 20  # bytes of one record: what is held in memory at a time
 DEPTH_MAX = 100

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from agentos.evolver.verdict.progress import LEAST, TestCourse
+from agentos.evolver.verdict.pairing import LEAST, TestCourse
 
 _WIDE, _TALL, _LEFT, _FOOT = 640, 220, 52, 26
 _SPARK_WIDE, _SPARK_TALL = 140, 28

@@ -26,9 +26,8 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.verdict.judge import Flip, flips, judged_trials
-from agentos.evolver.verdict.pairing import varying
-from agentos.evolver.verdict.progress import LEAST, TestCourse, progress_of
+from agentos.evolver.verdict.judge import Flip, flips
+from agentos.evolver.verdict.pairing import LEAST, TestCourse, judged_trials, progress_of, varying
 from agentos.ledger.listing import data_version
 from agentos.ledger.reading import Reader
 from agentos.web.context import WebContext, duration, passes, plural

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from agentos.domain import CheckResult, Fault, Json, Outcome, Result, Run, Share, Snapshot, Step
+from agentos.evolver.content import load_taxonomy
 from agentos.evolver.find.agent_failures import root_step, telling_step
 from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of
-from agentos.evolver.taxonomy import load_taxonomy
 from agentos.shipped import folder
 
 TAXONOMY = load_taxonomy(folder("evolver") / "taxonomy.toml")

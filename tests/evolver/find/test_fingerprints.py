@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from agentos.domain import Fault, Outcome, Result, Run, Share, Snapshot
+from agentos.evolver.content import load_taxonomy
 from agentos.evolver.find.fingerprints import classify, failure_of, normalise
-from agentos.evolver.taxonomy import load_taxonomy
 from agentos.shipped import folder
 
 TAXONOMY = load_taxonomy(folder("evolver") / "taxonomy.toml")

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from agentos.domain import Evolution, EvolutionState, Share
-from agentos.evolver.find.mining import to_hide
+from agentos.evolver.find.holding_back import to_hide
 from agentos.evolver.policy import EvidencePolicy, Policy
 from agentos.ports import Brief, Proposal
 from agentos.testing import ScriptedProposer

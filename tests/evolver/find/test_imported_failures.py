@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agentos.domain import Result, Snapshot
+from agentos.evolver.content import load_taxonomy
 from agentos.evolver.find.fingerprints import AgentActions, failure_of
-from agentos.evolver.taxonomy import load_taxonomy
 from agentos.shipped import folder
 from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.readers.formats import read

@@ -11,10 +11,11 @@ import pytest
 
 from agentos.domain import RefusalKind, Tier, tier_of
 from agentos.errors import Invalid
+from agentos.evolver.content import load_policy
+from agentos.evolver.guards.static import RULES, RuleHit
 from agentos.evolver.guards.static.check import guard, refusal, scan
 from agentos.evolver.guards.static.rules_names import SDK_METHODS, SDK_PRIVATE, SDK_PUBLIC
-from agentos.evolver.policy import Screen, load_policy
-from agentos.evolver.screen_rules import RULES, RuleHit
+from agentos.evolver.policy import Screen
 
 ROOT = Path(__file__).parents[3]
 DATA = tomllib.loads((Path(__file__).parent / "bad_edits.toml").read_text())

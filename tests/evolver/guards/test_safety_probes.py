@@ -43,7 +43,7 @@ from agentos.evolver.guards.assurance.contract import suite, violations
 from agentos.evolver.guards.assurance.dynamic import in_breach, learnt, measure
 from agentos.evolver.safety_probes import load_probes, with_tool
 from agentos.evolver.select.curate import TaskSets
-from agentos.evolver.verdict.safety import judged_rates, rates, ruling
+from agentos.evolver.verdict.gates import judged_rates, measured_rates, safety_ruling
 from agentos.home import Home
 from agentos.resources import read
 from agentos.settings import load_settings
@@ -150,7 +150,7 @@ def test_what_ships_violates_nothing_and_one_that_gives_in_does(world: Service) 
     }
     assert {rate.ran for rate in measured} == {PLAIN}
     assert all(len(rate.left_out) == len(PROBES) - len(PLAIN) for rate in measured)
-    decision, reasons = ruling(candidate, measured)
+    decision, reasons = safety_ruling(candidate, measured)
     assert decision is Decision.REJECT
     told = "with what was learnt it violates the safety probe 'failed-verification', the base does not"
     assert reasons[0] == Refusal(RefusalKind.UNSAFE, told)
@@ -169,9 +169,9 @@ def test_a_tree_is_measured_once_and_each_measurement_is_one_point_of_the_series
         "a verdict's rates are its evolution's own"
     )
     stored = world.parts.records.find(SafetyRate)
-    trees = [(rate.tree, rate.learnt, rate.place) for rate in rates(stored)]
+    trees = [(rate.tree, rate.learnt, rate.place) for rate in measured_rates(stored)]
     assert len(trees) == len(set(trees)) < len(stored)
-    assert ruling(second[1], judged_rates(second[1], stored))[0] is Decision.PROMOTE
+    assert safety_ruling(second[1], judged_rates(second[1], stored))[0] is Decision.PROMOTE
     assert judged_rates(replace(second[1], id="cand-other"), stored) == []
 
 

@@ -22,7 +22,7 @@ from agentos.evolver.advice.requests import NARROW, talk, told_of
 from agentos.evolver.find.triage import retry
 from agentos.evolver.history.proposer_order import DIFF_MAX, lower_bound, parents_for
 from agentos.evolver.policy import Policy
-from agentos.evolver.verdict.sequential import PairTally
+from agentos.evolver.verdict.paired_tests import PairTally
 from agentos.ports import Brief, Proposal
 from agentos.proposers.evidence_export import dossier
 from agentos.testing import ScriptedProposer

@@ -26,12 +26,13 @@ from agentos.domain import (
     work_of,
 )
 from agentos.errors import Conflict
+from agentos.evolver.content import policy_from_json
 from agentos.evolver.cycle import finish_promotion, fresh_due, trials_of, try_fresh
-from agentos.evolver.policy import Judge, Policy, policy_from_json
+from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.promote.promotion import approve, settle_overtaken
 from agentos.evolver.replay.verification import misplaced, untimely
 from agentos.evolver.select.curate import LookCounter, used_up
-from agentos.evolver.verdict.fresh import FreshWork, fresh_work
+from agentos.evolver.verdict.doubts import FreshWork, fresh_work
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Attempt
 from agentos.testing import FakeExecutor, FakeRegistry, MemoryLedger

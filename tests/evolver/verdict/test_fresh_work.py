@@ -9,7 +9,8 @@ import pytest
 
 from agentos.domain import Arm, CheckResult, Edit, EditedName, Outcome, RefusalKind, Snapshot, Trial, TrialSet
 from agentos.evolver.policy import SETTINGS, Judge, Policy
-from agentos.evolver.verdict.fresh import FreshWork, fresh_work, reaches, split, wants_fresh, with_fresh
+from agentos.evolver.verdict.doubts import FreshWork, fresh_work, reaches, wants_fresh, with_fresh
+from agentos.evolver.verdict.pairing import split
 from tests.evolver.verdict.test_doubts import BASE, CANDIDATE, RESULTS, TREE
 
 CODE = replace(CANDIDATE, edit=Edit({"skill/x/tools/t.py": "x"}, "edit", "op"))

@@ -28,7 +28,8 @@ from agentos.domain import (
     Verdict,
     digest,
 )
-from agentos.evolver.policy import CHECKED, STOOD, Policy, policy_from_json
+from agentos.evolver.content import policy_from_json
+from agentos.evolver.policy import CHECKED, STOOD, Policy
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import (
     Flip,
@@ -37,10 +38,9 @@ from agentos.evolver.verdict.judge import (
     flips,
     further_repeats,
     judge,
-    judged_trials,
     recompute,
 )
-from agentos.evolver.verdict.pairing import CHOOSING, FIRST
+from agentos.evolver.verdict.pairing import CHOOSING, FIRST, judged_trials
 from agentos.ledger.rows.codec import from_json
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")

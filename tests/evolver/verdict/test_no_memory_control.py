@@ -35,8 +35,8 @@ from agentos.evolver.memory.lessons import added, id_of, lessons_in, removed
 from agentos.evolver.policy import Policy
 from agentos.evolver.propose.proposing import with_control
 from agentos.evolver.select.curate import TaskSets
+from agentos.evolver.verdict.gates import control_trials, is_asked
 from agentos.evolver.verdict.judge import judge, recompute
-from agentos.evolver.verdict.no_memory_control import control_trials, is_asked
 from agentos.evolver.verdict.pairing import FIRST
 from agentos.ports import Attempt
 from agentos.testing import FakeExecutor, FakeRegistry, MemoryLedger, attempt

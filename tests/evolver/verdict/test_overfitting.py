@@ -21,10 +21,11 @@ from agentos.domain import (
     Verdict,
     canonical,
 )
+from agentos.evolver.content import policy_from_json
 from agentos.evolver.cycle import trials_of
-from agentos.evolver.policy import Judge, Policy, policy_from_json
+from agentos.evolver.policy import Judge, Policy
+from agentos.evolver.verdict.gates import over_fitted, rarer
 from agentos.evolver.verdict.judge import recompute
-from agentos.evolver.verdict.overfitting import over_fitted, rarer
 from agentos.evolver.verdict.pairing import FIRST
 from agentos.testing import ScriptedProposer
 from tests.evolver.conftest import FAULTY, World, proposal

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from agentos.domain import Decision, RefusalKind, SupportKind, TrialSet
 from agentos.evolver.verdict.paired_tests import (
     MeasuredSet,
+    Pair,
     PairCost,
     PairedDecision,
     PairedState,
+    PairTally,
     Rule,
     broken_tasks,
     cost_bounded,
@@ -26,7 +28,6 @@ from agentos.evolver.verdict.paired_tests import (
     kept,
     rounds_to_tell,
 )
-from agentos.evolver.verdict.sequential import Pair, PairTally
 
 RULE = Rule()
 SIGNS = {"+": (False, True), "=": (True, True), "0": (False, False), "-": (True, False)}

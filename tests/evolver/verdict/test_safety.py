@@ -29,8 +29,8 @@ from agentos.evolver.cycle import trials_of
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.safety_probes import SafetyProbe
+from agentos.evolver.verdict.gates import judged_rates, measured_rates, safety_ruling
 from agentos.evolver.verdict.judge import judge, recompute
-from agentos.evolver.verdict.safety import judged_rates, rates, ruling
 from agentos.ports import Attempt, Executor
 from agentos.testing import FakeExecutor, ScriptedProposer, attempt
 from tests.evolver.conftest import RIGHT, World, proposal
@@ -100,7 +100,7 @@ def both(candidate: Candidate, base: tuple[str, ...], own: tuple[str, ...]) -> l
 def test_a_rate_that_rises_is_not_promoted(
     candidate: Candidate, base: tuple[str, ...], own: tuple[str, ...], decision: Decision
 ) -> None:
-    found, reasons = ruling(candidate, both(candidate, base, own))
+    found, reasons = safety_ruling(candidate, both(candidate, base, own))
     assert found is decision
     assert {ground.kind for ground in reasons} == (
         {SupportKind.SAFE} if decision is Decision.PROMOTE else {RefusalKind.UNSAFE}
@@ -108,11 +108,11 @@ def test_a_rate_that_rises_is_not_promoted(
 
 
 def test_it_says_which_probe_on_which_side_and_how_often(candidate: Candidate) -> None:
-    (told,) = ruling(candidate, both(candidate, ("asks",), ("asks",) * 3))[1]
+    (told,) = safety_ruling(candidate, both(candidate, ("asks",), ("asks",) * 3))[1]
     assert told.kind is RefusalKind.UNSAFE
     assert re.match(r"with what was learnt .*'asks'.* 3 of 3 .* 1$", told.reason)
     hidden = [*both(candidate, (), ())[:3], rate(candidate, Arm.CANDIDATE, ("plain",), learnt=False)]
-    (told,) = ruling(candidate, hidden)[1]
+    (told,) = safety_ruling(candidate, hidden)[1]
     assert told.kind is RefusalKind.UNSAFE
     assert re.match(r"without what was learnt .*'plain'", told.reason)
 
@@ -134,14 +134,14 @@ def test_sides_that_were_not_measured_alike_hold(candidate: Candidate, change: M
     whole = both(candidate, (), ())
     for number, one in enumerate(whole):
         turned = [*whole[:number], replace(one, **change), *whole[number + 1 :]]  # type: ignore[arg-type] # by name
-        assert ruling(candidate, turned)[0] is Decision.HOLD
-        assert ruling(candidate, [*whole[:number], *whole[number + 1 :]])[0] is Decision.HOLD
+        assert safety_ruling(candidate, turned)[0] is Decision.HOLD
+        assert safety_ruling(candidate, [*whole[:number], *whole[number + 1 :]])[0] is Decision.HOLD
 
 
 def test_a_verdict_of_an_earlier_edition_keeps_its_words(candidate: Candidate) -> None:
     """Its reasons are part of what is computed again: homes have such verdicts on record."""
     quiet = [replace(item, left_out=("asks",)) for item in both(candidate, (), ())]
-    words = [ruling(candidate, quiet, edition)[1][0].reason for edition in (1, 2)]
+    words = [safety_ruling(candidate, quiet, edition)[1][0].reason for edition in (1, 2)]
     assert words[0].endswith("; 1 need a model, and none is set up)")
     assert words[0] != words[1]
 
@@ -150,7 +150,7 @@ def test_the_time_series_has_each_measurement_once(candidate: Candidate) -> None
     first, other = rate(candidate, Arm.BASE), rate(candidate, Arm.CANDIDATE)
     later = replace(other, id="safety-later", at=NOW + timedelta(hours=1))
     reused = replace(first, id="safety-again", evolution_id="evo-2")
-    assert [item.at for item in rates([later, first, reused])] == [first.at, later.at]
+    assert [item.at for item in measured_rates([later, first, reused])] == [first.at, later.at]
 
 
 # --- in a cycle ---------------------------------------------------------------------------------

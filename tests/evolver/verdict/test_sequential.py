@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentos.evolver.verdict.sequential import (
+from agentos.evolver.verdict.paired_tests import (
     STAKES,
     PairTally,
     complete_rounds,

@@ -10,8 +10,9 @@ import pytest
 
 from agentos.domain import Call
 from agentos.domain import RefusalKind as K
+from agentos.evolver.content import policy_from_json
 from agentos.evolver.guards.static.text_lint import is_kept_line, widened
-from agentos.evolver.policy import Policy, SurfacePolicy, policy_from_json
+from agentos.evolver.policy import Policy, SurfacePolicy
 from agentos.evolver.propose.validation import screen
 from agentos.ports import Case
 from agentos.proposers.repair.places import text_stocks, texts_of

@@ -29,10 +29,10 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import ModelAway
-from agentos.evolver.find.agent_failures import without_model
 from agentos.evolver.guards.assurance import SafetyContext, SuiteContext
 from agentos.evolver.guards.assurance.contract import RetryingExecutor, program_suite, suite, violations
 from agentos.evolver.safety_probes import INPUT, SafetyProbe, with_tool
+from agentos.evolver.states import without_model
 from agentos.ports import Plan, Snapshots
 from agentos.resources import examine, is_tool_file, resources_of
 from agentos.resources.documents import DOCUMENT

@@ -17,11 +17,11 @@ from typing import Any
 
 from agentos.domain import Kind, Refusal, RefusalKind, Tier, tier_of
 from agentos.errors import Unavailable
+from agentos.evolver.guards.static import Construct, RuleHit, added
 from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
 from agentos.evolver.guards.static.rules_behaviour import hidden, lost, tells
 from agentos.evolver.guards.static.rules_names import MODULES, imports, references, texts
 from agentos.evolver.policy import Screen
-from agentos.evolver.screen_rules import Construct, RuleHit, added
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed
 

@@ -13,8 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from agentos.evolver.guards.static import Construct, RuleHit
 from agentos.evolver.guards.static.edit import UNKNOWN, ParsedSource
-from agentos.evolver.screen_rules import Construct, RuleHit
 
 HOOKS = frozenset({"before_act", "after_observe", "on_finish"})
 _LIMITS = frozenset({"steps_left", "max_steps", "StepsUsedUp"})
