@@ -43,6 +43,7 @@ from agentos.domain.evolution import Trial as Trial
 from agentos.domain.evolution import TrialLook as TrialLook
 from agentos.domain.evolution import TrialSet as TrialSet
 from agentos.domain.evolution import Verdict as Verdict
+from agentos.domain.evolution import trial_id as trial_id
 from agentos.domain.people import MUTED_CURSOR as MUTED_CURSOR
 from agentos.domain.people import Feedback as Feedback
 from agentos.domain.people import MemoryProposal as MemoryProposal

@@ -145,7 +145,9 @@ class Evolution:
     # the candidate of an evolution gone stale whose edit is measured again, not searched for
     takes_up: str = ""
     undone_at: datetime | None = None  # when a person took back or changed what was promoted
-    began: Mapping[str, datetime] = field(default_factory=dict)  # its stages under way, and when it came to each
+    began: Mapping[str, datetime] = field(
+        default_factory=dict
+    )  # its stages under way, and when it came to each
 
     @property
     def is_closed(self) -> bool:
@@ -439,6 +441,12 @@ class Trial:
     host: str = ""  # the worker that had its boxes; "" for the machine of the daemon
     # What its task asks for, whatever that is called (``work_of``); "" before it was written down.
     work: str = ""
+
+
+def trial_id(owner: tuple[str, str, str], arm: Arm, repeat: int, tree: str, *, renamed: bool) -> str:
+    """A trial's id follows from what it is. ``owner``: its evolution, its candidate ("" for the base) and its task."""
+    parts = [*owner, arm, repeat, tree, *(["renamed"] if renamed else [])]
+    return f"trial-{digest(parts)[:20]}"
 
 
 class TrialLook(NamedTuple):
