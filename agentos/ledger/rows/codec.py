@@ -28,7 +28,10 @@ R = TypeVar("R")
 LONG = 100  # characters of a text; a longer one is kept compressed
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _TRIALS, _LOOKS = 1_000, 1_000  # that are remembered, 2 kB each; evolutions whose looks are, some 3 kB each
-_NEWER = "SELECT seq, body FROM {} WHERE evolution_id = ? AND seq > ? ORDER BY seq"
+_NEWER = (
+    "SELECT 0 AS packed, seq, body FROM trial WHERE evolution_id = ? AND seq > ? UNION ALL "
+    "SELECT 1, seq, body FROM trial_pack WHERE evolution_id = ? AND seq > ? ORDER BY packed, seq"
+)
 _ITS_ID = "="  # for the ``run_id`` of a trial in a bundle that is its id
 _READ_AGAIN = 4_000  # characters or bytes of a body up to which its record is remembered
 Convert = Callable[[Any], Any]
@@ -274,9 +277,9 @@ class TrialMemory:
         """All of an evolution, oldest first."""
         with self._lock:
             known = self._known.get(evolution_id, _KnownTrials())
-        # rows are read first: what is packed meanwhile is seen twice, never missed
-        own = [*rows(_NEWER.format("trial"), evolution_id, known.row)]
-        packs = [*rows(_NEWER.format("trial_pack"), evolution_id, known.pack)]
+        found = [*rows(_NEWER, evolution_id, known.row, evolution_id, known.pack)]
+        own = [row[1:] for row in found if not row[0]]
+        packs = [row[1:] for row in found if row[0]]
         if own or packs:
             packed = [trial for _, body in packs for trial in from_bundle(body)]
             trials = each_once([*known.trials, *packed, *(decoded(Trial, body) for _, body in own)])
