@@ -93,6 +93,7 @@ from agentos.domain.runs import kernel_fault as kernel_fault
 from agentos.domain.runs import kind_of as kind_of
 from agentos.domain.runs import origin_of as origin_of
 from agentos.domain.runs import share_of as share_of
+from agentos.domain.runs import trial_id as trial_id
 from agentos.domain.runs import word_of as word_of
 from agentos.domain.tasks import MUTED_CURSOR as MUTED_CURSOR
 from agentos.domain.tasks import Call as Call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -142,6 +142,9 @@ class Evolution:
     # the candidate of an evolution gone stale whose edit is measured again, not searched for
     takes_up: str = ""
     undone_at: datetime | None = None  # when a person took back or changed what was promoted
+    began: Mapping[str, datetime] = field(
+        default_factory=dict
+    )  # its stages under way, and when it came to each
 
     @property
     def is_closed(self) -> bool:

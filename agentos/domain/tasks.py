@@ -51,8 +51,9 @@ class Limits:
 class _Keyed:
     """Room for a key that was computed: an evolution asks some hundred times for those of a dozen tasks."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_key", "_work")
     _key: str
+    _work: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,14 @@ def work_of(task: Task) -> str:
 
     The same work filed anew, under other names or with other checks, is no other work.
     """
+    try:
+        return task._work
+    except AttributeError:
+        object.__setattr__(task, "_work", _work_of(task))
+        return task._work
+
+
+def _work_of(task: Task) -> str:
     if task.call is None:
         return digest([task.agent, " ".join(task.goal.split()), sorted(item.sha256 for item in task.inputs)])
     names = {name: item.sha256 for item in task.inputs for name in (item.path, PurePosixPath(item.path).name)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from agentos.domain import (
+    RUNNING_STATES,
     Candidate,
     Evolution,
     EvolutionEnding,
@@ -139,9 +140,9 @@ class Dependencies:
         end: bool = False,
         ending: EvolutionEnding = EvolutionEnding.UNSAID,
     ) -> Evolution:
-        """Store a new state (``end`` also sets the time of the end) and note it in the audit log.
+        """Store a new state (``end`` also sets the time of the end), and note in the audit log where it waits or ends.
 
-        Raises Conflict when it ended meanwhile by another's hand: its record would be put back to what it was.
+        Stages under way stand in the record alone, with their times. Raises Conflict when it ended meanwhile by another's hand: its record would be put back to what it was.
         """
         with suppress(NotFound):  # a new one
             stored = self.evolution(evolution.id)
@@ -150,14 +151,19 @@ class Dependencies:
                 raise Conflict(f"{evolution.id} has ended meanwhile: it is {stored.state.value}.")
         if state is _GONE and evolution.candidate_id is not None:
             self.cursor.advance(_reverted(self._edit_of(evolution)), 1, [])
+        under_way = state in RUNNING_STATES
+        new = {state.value: self.now()} if under_way and evolution.state is not state else {}
         moved = replace(
             evolution,
             state=state,
             reason=reason or evolution.reason,
             ended_at=self.now() if end else evolution.ended_at,
             ending=ending or evolution.ending,
+            began={**evolution.began, **new},
         )
-        if moved != evolution:
+        if moved != evolution and under_way:
+            self.records.put(moved)
+        elif moved != evolution:
             self.audit.note(f"evolution.{state.value}", evolution.id, {"reason": reason}, (moved,))
         return moved
 

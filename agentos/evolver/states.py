@@ -57,9 +57,9 @@ class EvolutionStates(EvolutionReader, Protocol):
         end: bool = False,
         ending: EvolutionEnding = ...,
     ) -> Evolution:
-        """Store a new state (``end`` also sets the time of the end) and note it in the audit log.
+        """Store a new state (``end`` also sets the time of the end), and note in the audit log where it waits or ends.
 
-        Raises Conflict when it ended meanwhile by another's hand: its record would be put back to what it was.
+        Stages under way stand in the record alone, with their times. Raises Conflict when it ended meanwhile by another's hand: its record would be put back to what it was.
         """
         ...
 

@@ -84,7 +84,7 @@ class Entry:
             text = plain(detail)
         except Unavailable:
             text = "null"
-        return cls(seq, at, event, subject, text, previous, sealed)
+        return cls(seq, at, event, subject, text, in_digits(previous), in_digits(sealed))
 
     def row(self) -> dict[str, object]:
         """Its columns."""
@@ -94,8 +94,8 @@ class Entry:
             "event": self.event,
             "subject": self.subject,
             "detail": kept(self.detail_text),
-            "previous": self.previous,
-            "hash": self.hash,
+            "previous": bytes.fromhex(self.previous),
+            "hash": bytes.fromhex(self.hash),
         }
 
 
@@ -197,7 +197,7 @@ class HeadFile:
 def newest(connection: LedgerConnection) -> AuditHead:
     """The head of the chain in the ledger."""
     row = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
-    return AuditHead(*row) if row else AuditHead()
+    return AuditHead(row[0], in_digits(row[1])) if row else AuditHead()
 
 
 def before_newest(connection: LedgerConnection, kept: AuditHead | None) -> AuditHead:
@@ -205,7 +205,7 @@ def before_newest(connection: LedgerConnection, kept: AuditHead | None) -> Audit
     seq = newest(connection).count - _NEWEST
     seq = min(seq, kept.count - 1) if kept else seq
     row = connection.execute("SELECT seq, hash FROM audit WHERE seq = ?", (seq,)).fetchone()
-    return AuditHead(*row) if row else AuditHead()
+    return AuditHead(row[0], in_digits(row[1])) if row else AuditHead()
 
 
 def beyond(head: AuditHead) -> str:
@@ -223,12 +223,17 @@ def text_of(head: AuditHead) -> str:
     return f"{head.count:020d}:{head.hash}"
 
 
+def in_digits(stored: str | bytes) -> str:
+    """A hash as it stands in its column: bytes, or digits in what an earlier release wrote."""
+    return stored.hex() if isinstance(stored, bytes) else stored
+
+
 def _hash_at(connection: LedgerConnection, head: AuditHead) -> str | None:
     """The hash of the entry with the head's number, as the ledger has it."""
     if head.count == 0:
         return AuditHead().hash
     row = connection.execute("SELECT hash FROM audit WHERE seq = ?", (head.count,)).fetchone()
-    return row[0] if row else None
+    return in_digits(row[0]) if row else None
 
 
 def _parsed(data: bytes) -> AuditHead | None:

@@ -152,11 +152,12 @@ class BlobStore:
 
     def write(self, sha256: str, data: bytes) -> None:
         """Store content in this folder under its name, which the caller computed."""
-        path = self._path(sha256)
+        folder = f"{self._root}/{sha256[:2]}"
+        path = f"{folder}/{sha256[2:]}"
         try:
             if not self._refreshed(path, len(data)):
-                self._write(path, data)
-            flush_folder(path.parent)  # also when it was there: its writer may not have come so far
+                self._write(Path(path), data)
+            flush_folder(folder)  # also when it was there: its writer may not have come so far
         except OSError as error:
             raise Unavailable(f"the blob could not be written below {self._root}: {error.strerror}") from None
 
@@ -281,11 +282,11 @@ class BlobStore:
             return 0
         return found.st_size
 
-    def _refreshed(self, path: Path, size: int) -> bool:
+    def _refreshed(self, path: str, size: int) -> bool:
         """Whether the blob is there, whole, and was marked as stored now (see ``remove``)."""
         try:
             os.utime(path)
-            return path.stat().st_size == size
+            return os.stat(path).st_size == size
         except FileNotFoundError:
             return False
 

@@ -41,7 +41,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.errors import NotFound, UserError
-from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, beyond, faults, newest
+from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, beyond, faults, in_digits, newest
 from agentos.ledger.connect import open_to_read, refuse_other
 from agentos.ledger.postgres.address import has_ledger
 from agentos.ledger.retention import pruned_so_far
@@ -317,7 +317,8 @@ class Reader:
         rest = {name: value for name, value in equal.items() if name not in columns}
         found = [from_text(kind, body) for (body,) in rows]
         if kind is Trial:
-            found, rest = each_once([*self._packed(kind), *found]), equal
+            packed: list[Any] = [*self._packed()]
+            found, rest = each_once([*packed, *found]), equal
         return [record for record in found if matches(record, rest)]
 
     def looks(self, fingerprint_id: str) -> Sequence[TrialLook]:
@@ -329,10 +330,10 @@ class Reader:
             found += self._trials.looks(self._rows, name, at)
         return found
 
-    def _packed(self, kind: type[R]) -> Iterator[R]:
+    def _packed(self) -> Iterator[Trial]:
         """Trials of evolutions that are over."""
         for (body,) in self._rows("SELECT body FROM trial_pack ORDER BY seq"):
-            yield from from_bundle(kind, body)
+            yield from from_bundle(body)
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """The ``limit`` newest records with these columns, newest first."""
@@ -440,7 +441,9 @@ class Reader:
 
     def name(self) -> str:
         """Of this ledger, wherever it is moved: the hash of its first audit entry; "" before there is any."""
-        return "".join(first for (first,) in self._rows("SELECT hash FROM audit ORDER BY seq LIMIT 1"))
+        return "".join(
+            in_digits(first) for (first,) in self._rows("SELECT hash FROM audit ORDER BY seq LIMIT 1")
+        )
 
     def count_entries(self, event: str) -> int:
         """How many of the newest 10,000 audit entries are of this event."""

@@ -42,9 +42,26 @@ from agentos.ledger.connect import open_ledger, transaction
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import EVENT, PruneBatch
 from agentos.ledger.rows.codec import Rows, from_text, kept, pack, plain, time_text, to_text
-from agentos.ledger.rows.record_types import RECORDS, column_value, id_of, of_records, of_run, shelf_of
+from agentos.ledger.rows.record_types import (
+    RECORDS,
+    RecordType,
+    column_value,
+    id_of,
+    of_records,
+    of_run,
+    shelf_of,
+)
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
-from agentos.ledger.rows.statements import body_of, first_value, insert, run_row, task_row, update, upsert
+from agentos.ledger.rows.statements import (
+    body_of,
+    first_value,
+    insert,
+    insert_all,
+    run_row,
+    task_row,
+    update,
+    upsert,
+)
 from agentos.ports import Noted
 
 # What a task becomes by the end of a run; `infra` leaves it as it is, all else makes it done.
@@ -211,8 +228,7 @@ class Ledger(Reader):
             row = run_row(run)
             update(connection, "run", row | {"seq": seq})
             _note_use(connection, run, seq)
-            for record in records:
-                _put(connection, record)
+            _put(connection, *records)
             if outcome.result is not Result.INFRA:
                 end = _STATE_AFTER.get(outcome.result, TaskState.DONE)
                 _move(connection, run.task_id, (TaskState.QUEUED, TaskState.RUNNING), end)
@@ -311,8 +327,7 @@ class Ledger(Reader):
         The same record again changes nothing; another one on an append-only shelf is a Conflict.
         """
         with self._writing() as connection:
-            for record in records:
-                _put(connection, record)
+            _put(connection, *records)
 
     def pack_trials(self, ended_before: datetime) -> int:
         """Put the trials of each evolution that had ended by then into one row; how many evolutions.
@@ -370,8 +385,7 @@ class Ledger(Reader):
                 raise Conflict(
                     f"the cursor {name} is at {at} before it moves to {to}: another reader was faster"
                 )
-            for record in records:
-                _put(connection, record)
+            _put(connection, *records)
             upsert(connection, "cursor", ("name",), {"name": name, "position": to})
             if note:
                 _note(connection, *note, records)
@@ -388,8 +402,7 @@ class Ledger(Reader):
     def note(self, event: str, subject: str, detail: Json, records: Sequence[object] = ()) -> None:
         """Store the records and append one entry with their digests; durable when the call returns."""
         with self._writing() as connection:
-            for record in records:
-                _put(connection, record)
+            _put(connection, *records)
             _note(connection, event, subject, detail, records)
         self._publish()
 
@@ -433,20 +446,35 @@ def _next_seq(connection: LedgerConnection) -> int:
     return int(first_value(connection, "SELECT max(seq) FROM run") or 0) + 1
 
 
-def _put(connection: LedgerConnection, record: object) -> None:
-    shelf = shelf_of(type(record))
-    row = {name: column_value(getattr(record, name)) for name in shelf.columns}
-    text = to_text(record)
-    row |= {"id": id_of(record), "body": text if shelf.searched else kept(text)}
-    old = first_value(connection, f"SELECT body FROM {shelf.table} WHERE id = ?", row["id"])
-    if old is None:
-        insert(connection, shelf.table, row)
-    elif plain(old) == text:
-        return
-    elif shelf.append_only:
-        raise Conflict(f"the {shelf.table} {row['id']} stands already and is never changed")
-    else:
-        update(connection, shelf.table, row)
+def _put(connection: LedgerConnection, *records: object) -> None:
+    """All of a kind at once: the trials of a stage are looked up by one statement and inserted by one."""
+    by_kind: dict[type, list[object]] = {}
+    for record in records:
+        by_kind.setdefault(type(record), []).append(record)
+    for kind, group in by_kind.items():
+        _put_alike(connection, shelf_of(kind), group)
+
+
+def _put_alike(connection: LedgerConnection, shelf: RecordType, records: Sequence[object]) -> None:
+    ids = [*map(id_of, records)]
+    sql = f"SELECT id, body FROM {shelf.table} WHERE id IN ({', '.join('?' * len(ids))})"
+    there = {name: plain(body) for name, body in connection.execute(sql, ids)}
+    new: dict[str, dict[str, object]] = {}
+    for name, record in zip(ids, records, strict=True):
+        text = to_text(record)
+        if there.get(name) == text:
+            continue
+        if name in there and shelf.append_only:
+            raise Conflict(f"the {shelf.table} {name} stands already and is never changed")
+        row = {column: column_value(getattr(record, column)) for column in shelf.columns}
+        row |= {"id": name, "body": text if shelf.searched else kept(text)}
+        if name in there and name not in new:
+            update(connection, shelf.table, row)
+        else:
+            new[name] = row
+        there[name] = text
+    if new:
+        insert_all(connection, shelf.table, [*new.values()])
 
 
 def _rows_in(connection: LedgerConnection) -> Rows:

@@ -433,6 +433,7 @@ def _definitions(tree: ast.Module) -> dict[str, ast.AST]:
     return found
 
 
+@lru_cache(maxsize=64)  # likewise
 def _defines_tool(path: str, content: bytes) -> bool:
     """A file in a tool's place is a tool unless it defines nothing of the contract (a helper)."""
     if not is_tool_file(path):

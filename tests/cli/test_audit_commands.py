@@ -14,11 +14,11 @@ from typing import Any
 import pygit2
 import pytest
 
-from agentos.domain import Candidate, Evolution
+from agentos.domain import Candidate, Evolution, Trial
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, Entry, chained
 from agentos.ledger.reading import Reader
-from agentos.ledger.rows.codec import bundle, kept, plain
+from agentos.ledger.rows.codec import bundle, from_text, kept, plain
 from agentos.ledger.store import Ledger
 from agentos.registry.git import external_commits
 from agentos.registry.git.repository import EMAIL, MAIN
@@ -209,12 +209,13 @@ def test_trials_that_were_packed(agentos: Agentos, home: Home) -> None:
     with opened(home) as connection:
         rows = connection.execute("SELECT evolution_id, body FROM trial ORDER BY seq").fetchall()
         texts = [plain(body) for _, body in rows]
+        trials = [from_text(Trial, text) for text in texts]
         pack = "INSERT INTO trial_pack (evolution_id, trials, cpu_s, body) VALUES (?, ?, 0, ?)"
-        connection.execute(pack, (rows[0][0], len(texts), bundle(texts)))
+        connection.execute(pack, (rows[0][0], len(texts), bundle(trials, texts)))
         connection.execute("DELETE FROM trial")
     assert faults(agentos) == []
     with opened(home) as connection:
-        connection.execute("UPDATE trial_pack SET body = ?", (bundle(texts[1:]),))
+        connection.execute("UPDATE trial_pack SET body = ?", (bundle(trials[1:], texts[1:]),))
     assert any("1 of" in fault and "rows in trial of evo-" in fault for fault in faults(agentos))
 
 

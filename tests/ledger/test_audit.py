@@ -82,7 +82,7 @@ def test_a_changed_log_is_seen(path: Path, statements: list[str], fault: str) ->
     [
         ("UPDATE audit SET detail = '{}' WHERE seq = 6", "entry 6 was changed"),
         ("UPDATE audit SET previous = '' WHERE seq = 5", "entry 5 does not continue entry 4"),
-        ("UPDATE audit SET previous = substr(previous, 1, 15) WHERE seq = 5", "does not continue entry 4"),
+        ("UPDATE audit SET previous = substr(previous, 1, 7) WHERE seq = 5", "does not continue entry 4"),
         ("DELETE FROM audit WHERE seq = 5", "entry 5 is missing"),
         ("DELETE FROM audit WHERE seq = 4", "entry 4 is missing"),
         ("DELETE FROM audit WHERE seq > 3", "cut short: the file audit.head knows 6 entries, 3 are there"),

@@ -15,7 +15,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentos import domain
-from agentos.domain import Evolution, EvolutionState, Outcome, Result, Snapshot
+from agentos.domain import (
+    Arm,
+    Cost,
+    Evolution,
+    EvolutionState,
+    Outcome,
+    Result,
+    Snapshot,
+    Trial,
+    TrialSet,
+    trial_id,
+)
 from agentos.domain.runs import KernelFault, Origin
 from agentos.errors import Unavailable
 from agentos.ledger.rows import dictionary
@@ -24,12 +35,14 @@ from agentos.ledger.rows.codec import (
     from_bundle,
     from_json,
     from_text,
+    in_bundle,
     kept,
     plain,
     time_text,
     to_json,
     to_text,
 )
+from agentos.ledger.rows.dictionary import spread, squeezed
 
 RECORDS = [
     kind
@@ -130,6 +143,8 @@ def test_the_dictionary_stays_what_it_was() -> None:
     """Records on people's disks cannot be read with another: bring a second one, do not mend this."""
     said = hashlib.sha256(dictionary._WORDS).hexdigest()
     assert said == "4c5dd86683ee8528ef6831724f0412f4bcb2fd454abcfa26a6aa0447bc6775f5"
+    said = hashlib.sha256(dictionary._NEWER_WORDS).hexdigest()
+    assert said == "92d89352cd6161bc65fc54ab7d51bcafa61432e8395cb0a51c9c53c7660c7a62"
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -153,5 +168,62 @@ def test_bodies_of_earlier_releases_are_read() -> None:
     text = to_text(evolution)
     for body in (text, zlib.compress(text.encode()), kept(text)):
         assert from_text(Evolution, body) == evolution
-    for pack in (zlib.compress(f"[{text}]".encode(), 9), bundle([text])):
-        assert from_bundle(Evolution, pack) == (evolution,)
+    spoken = spread(b"\x01" + _packed_by_the_first(text))
+    assert spoken == text.encode()
+
+
+def _packed_by_the_first(text: str) -> bytes:
+    packing = zlib.compressobj(9, zlib.DEFLATED, -14, 6, zlib.Z_DEFAULT_STRATEGY, dictionary._WORDS)
+    return packing.compress(text.encode()) + packing.flush()
+
+
+def _trial(name: str, run_id: str, repeat: int) -> Trial:
+    cost = Cost(1.5, 0.25, 0, 0.0)
+    return Trial(
+        name,
+        "evo-1",
+        "cand-1",
+        "task-1",
+        TrialSet.GUARD,
+        Arm.CANDIDATE,
+        repeat,
+        Snapshot("c" * 40, "d" * 40),
+        Outcome(Result.PASSED, 1.0, "", None, (), cost),
+        "e" * 64,
+        "fake",
+        "none",
+        run_id,
+    )
+
+
+def test_trials_of_a_pack_get_their_ids_back() -> None:
+    names = [
+        trial_id(("evo-1", "cand-1", "task-1"), Arm.CANDIDATE, repeat, "d" * 40, renamed=False)
+        for repeat in range(3)
+    ]
+    given = [
+        *(_trial(name, name, repeat) for repeat, name in enumerate(names)),
+        _trial(names[0], "", 0),
+        _trial("trial-of-old", "trial-of-old", 1),
+        _trial(names[2], "run-1", 2),
+    ]
+    texts = [*map(to_text, given)]
+    for pack in (bundle(given, texts), zlib.compress(f"[{','.join(texts)}]".encode(), 9)):
+        assert from_bundle(pack) == (*given,)
+        assert [json.dumps(item, separators=(",", ":")) for item in in_bundle(pack)] == texts
+    assert names[1].encode() not in spread(bundle(given, texts))
+    with pytest.raises(Unavailable, match="damaged"):
+        from_bundle(squeezed(b'[{"id":""}]'))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.integers(0, 300), max_size=600), st.integers(0, 31))
+def test_digests_come_back_however_far_apart_they_are(places: list[int], cut: int) -> None:
+    said = [hashlib.sha256(bytes([place % 256, place // 256])).hexdigest()[: 64 - cut] for place in places]
+    data = json.dumps({"said": said, "beside": "\u0080 'deadbeefdeadbeef'", "odd": "a" * 17}).encode()
+    packed = squeezed(data)
+    assert spread(packed) == data
+    if said and (64 - cut) % 2 == 0:
+        for damaged in (packed[:-1], packed + b"0"):
+            with pytest.raises(zlib.error):
+                spread(damaged)

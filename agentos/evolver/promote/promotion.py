@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from agentos.domain import (
@@ -53,7 +54,10 @@ def why_asked(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
 
     Of the kind of the first reason, but DOUBT for what its trials leave open.
     """
-    asked_for = _questions(parts, candidate)
+    return _asked(_questions(parts, candidate))
+
+
+def _asked(asked_for: Sequence[Refusal]) -> Refusal | None:
     if not asked_for:
         return None
     first = asked_for[0].kind
@@ -63,8 +67,9 @@ def why_asked(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
 
 def why_waiting(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
     """As ``why_asked``, to whoever waits for it: where nothing but fresh work is wanted, that this would do."""
-    if [question.kind for question in _questions(parts, candidate)] != [RefusalKind.FRESH]:
-        return why_asked(parts, candidate)
+    questions = _questions(parts, candidate)
+    if [question.kind for question in questions] != [RefusalKind.FRESH]:
+        return _asked(questions)
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
     resources = sorted({"/".join(path.split("/")[:2]) for path in candidate.edit.files})
     fresh = fresh_work(candidate, trials, parts.policy)

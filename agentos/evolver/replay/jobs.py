@@ -22,6 +22,7 @@ from agentos.domain import (
     Trial,
     TrialSet,
     digest,
+    trial_id,
     work_of,
 )
 from agentos.errors import ModelAway, NotFound, Unavailable
@@ -58,17 +59,8 @@ class TrialJob:
 
     @property
     def id(self) -> str:
-        parts = [
-            self.evolution_id,
-            self.candidate_id,
-            self.task.id,
-            self.arm.value,
-            self.repeat,
-            self.snapshot.tree,
-        ]
-        if self.renamed:
-            parts.append("renamed")
-        return f"trial-{digest(parts)[:20]}"
+        owner = (self.evolution_id, self.candidate_id, self.task.id)
+        return trial_id(owner, self.arm, self.repeat, self.snapshot.tree, renamed=self.renamed is not None)
 
 
 def tried(
@@ -109,7 +101,7 @@ def jobs_on_base(
 def repeated(jobs: BaseJobs, repeats: range) -> list[TrialJob]:
     """These jobs so often, all but the first of each task under other names."""
     return [
-        replace(job, repeat=repeat, renamed=other if repeat else None)
+        replace(job, repeat=repeat, renamed=other) if repeat else job
         for repeat in repeats
         for job, other in jobs
     ]

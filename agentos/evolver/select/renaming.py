@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import shake_256
-from heapq import nsmallest
 from pathlib import PurePosixPath
 from struct import unpack
 from typing import TYPE_CHECKING
@@ -213,10 +212,13 @@ def _short(task: Task, names: Mapping[str, str]) -> dict[str, str]:
 def _drawn(key: bytes, what: str, most: int, *, long: bool) -> tuple[str, ...]:
     """The first names in an order that follows from the key; ``long`` ones have three words, the others one short one."""
     # Eight bytes for each word, of one stream that nobody can tell who has not the key.
-    words = _LONG_NAMES if long else _SHORT_NAMES
-    stream = shake_256(f"{what}:".encode() + key).digest(8 * len(words))
-    places = unpack(f">{len(words)}Q", stream)
-    return tuple(map(words.__getitem__, nsmallest(most, range(len(words)), key=places.__getitem__)))
+    words = [*(_LONG_NAMES if long else _SHORT_NAMES)]
+    most = min(most, len(words))
+    stream = shake_256(f"{what}:".encode() + key).digest(8 * most)
+    for place, number in enumerate(unpack(f">{most}Q", stream)):
+        other = place + number % (len(words) - place)
+        words[place], words[other] = words[other], words[place]
+    return tuple(words[:most])
 
 
 # --- texts in JSON ------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agentos.domain import Arm, Fault, Json, Step, Trial, TrialLook
+from agentos.domain import Arm, Fault, Json, Step, Trial, TrialLook, TrialSet, trial_id
 from agentos.errors import Unavailable
 from agentos.ledger.rows.dictionary import spread, squeezed
 from agentos.ledger.rows.schema import LedgerConnection
@@ -28,7 +28,11 @@ R = TypeVar("R")
 LONG = 100  # characters of a text; a longer one is kept compressed
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _TRIALS, _LOOKS = 1_000, 1_000  # that are remembered, 2 kB each; evolutions whose looks are, some 3 kB each
-_NEWER = "SELECT seq, body FROM {} WHERE evolution_id = ? AND seq > ? ORDER BY seq"
+_NEWER = (
+    "SELECT 0 AS packed, seq, body FROM trial WHERE evolution_id = ? AND seq > ? UNION ALL "
+    "SELECT 1, seq, body FROM trial_pack WHERE evolution_id = ? AND seq > ? ORDER BY packed, seq"
+)
+_ITS_ID = "="  # for the ``run_id`` of a trial in a bundle that is its id
 _READ_AGAIN = 4_000  # characters or bytes of a body up to which its record is remembered
 Convert = Callable[[Any], Any]
 Rows = Callable[..., Iterable[Sequence[Any]]]  # runs a statement with its values
@@ -112,17 +116,40 @@ def data_of(body: str | bytes) -> Json:
         raise Unavailable(f"a stored record is damaged: {error}") from None
 
 
-def bundle(texts: Sequence[str]) -> bytes:
-    """The JSON texts of many records as one compressed list."""
-    return squeezed(f"[{','.join(texts)}]".encode())
+def bundle(trials: Sequence[Trial], texts: Sequence[str]) -> bytes:
+    """Trials, as their JSON texts, in one compressed list; without their ids where these follow from what they are."""
+    short = map(_without_id, trials, texts)
+    return squeezed(f"[{','.join(short)}]".encode())
 
 
-def from_bundle(kind: type[R], data: bytes) -> tuple[R, ...]:
-    """The records of a ``bundle``; raises Unavailable when it is damaged."""
+def _without_id(trial: Trial, text: str) -> str:
+    owner = (trial.evolution_id, trial.candidate_id, trial.task_id)
+    name = trial_id(owner, trial.arm, trial.repeat, trial.snapshot.tree, renamed=trial.renamed)
+    begins = f'{{"id":"{name}",'
+    if not text.startswith(begins):
+        return text
+    return f'{{"id":"",{text[len(begins) :]}'.replace(f'"run_id":"{name}"', f'"run_id":"{_ITS_ID}"')
+
+
+def in_bundle(data: bytes) -> list[Json]:
+    """The trials of a ``bundle`` as JSON data; raises Unavailable when it is damaged."""
+    found = data_of(data)
     try:
-        return tuple(from_json(kind, item) for item in json.loads(spread(data)))
-    except (ValueError, TypeError, RecursionError, zlib.error) as error:
-        raise Unavailable(f"stored {kind.__name__}s are damaged: {error}") from None
+        for item in found:
+            if item["id"] == "":
+                owner = (item["evolution_id"], item["candidate_id"], item["task_id"])
+                tree, renamed = item["snapshot"]["tree"], item["renamed"]
+                item["id"] = trial_id(owner, item["arm"], item["repeat"], tree, renamed=renamed)
+                if item["run_id"] == _ITS_ID:
+                    item["run_id"] = item["id"]
+    except (KeyError, TypeError) as error:
+        raise Unavailable(f"stored Trials are damaged: {type(error).__name__}: {error}") from None
+    return list(found)
+
+
+def from_bundle(data: bytes) -> tuple[Trial, ...]:
+    """As ``in_bundle``, as records."""
+    return tuple(from_json(Trial, item) for item in in_bundle(data))
 
 
 def time_text(moment: datetime) -> str:
@@ -228,8 +255,9 @@ def pack(connection: LedgerConnection, evolution_id: str) -> None:
     texts = [text for (text,) in rows]
     if not texts:
         return
-    costs = [trial.outcome.cost.cpu_s for text in texts if not (trial := from_text(Trial, text)).taken_from]
-    row = (evolution_id, len(costs), sum(costs), bundle(texts))
+    trials = [from_text(Trial, text) for text in texts]
+    costs = [trial.outcome.cost.cpu_s for trial in trials if not trial.taken_from]
+    row = (evolution_id, len(costs), sum(costs), bundle(trials, texts))
     connection.execute("INSERT INTO trial_pack (evolution_id, trials, cpu_s, body) VALUES (?, ?, ?, ?)", row)
     connection.execute("DELETE FROM trial WHERE evolution_id = ?", (evolution_id,))
 
@@ -249,11 +277,11 @@ class TrialMemory:
         """All of an evolution, oldest first."""
         with self._lock:
             known = self._known.get(evolution_id, _KnownTrials())
-        # rows are read first: what is packed meanwhile is seen twice, never missed
-        own = [*rows(_NEWER.format("trial"), evolution_id, known.row)]
-        packs = [*rows(_NEWER.format("trial_pack"), evolution_id, known.pack)]
+        found = [*rows(_NEWER, evolution_id, known.row, evolution_id, known.pack)]
+        own = [row[1:] for row in found if not row[0]]
+        packs = [row[1:] for row in found if row[0]]
         if own or packs:
-            packed = [trial for _, body in packs for trial in from_bundle(Trial, body)]
+            packed = [trial for _, body in packs for trial in from_bundle(body)]
             trials = each_once([*known.trials, *packed, *(decoded(Trial, body) for _, body in own)])
             # The numbers of rows that were packed are given out again.
             row = own[-1][0] if own and not packs else 0
@@ -270,16 +298,45 @@ class TrialMemory:
         """Of its candidates' trials, which stay when the trials are forgotten. ``at``: their newest rows."""
         before, looks = self._looks.get(evolution_id, ((), ()))
         if before != at:
-            looks = tuple(
-                TrialLook(trial.candidate_id, trial.task_id, trial.set, trial.number, trial.look)
-                for trial in self.of(rows, evolution_id)
-                if trial.arm is Arm.CANDIDATE
-            )
+            if evolution_id in self._known:
+                looks = tuple(map(_look_at, filter(_is_look, self.of(rows, evolution_id))))
+            else:
+                looks = _stored_looks(rows, evolution_id)
             with self._lock:
                 if len(self._looks) >= _LOOKS:
                     self._looks.clear()
                 self._looks[evolution_id] = at, looks
         return looks
+
+
+def _is_look(trial: Trial) -> bool:
+    return trial.arm is Arm.CANDIDATE
+
+
+def _look_at(trial: Trial) -> TrialLook:
+    return TrialLook(trial.candidate_id, trial.task_id, trial.set, trial.number, trial.look)
+
+
+def _stored_looks(rows: Rows, evolution_id: str) -> tuple[TrialLook, ...]:
+    """By the JSON alone: to make a record of each trial takes longer than to read all."""
+    own = [*rows("SELECT body FROM trial WHERE evolution_id = ? ORDER BY seq", evolution_id)]
+    packs = rows("SELECT body FROM trial_pack WHERE evolution_id = ? ORDER BY seq", evolution_id)
+    found = [item for (body,) in packs for item in in_bundle(body)] + [data_of(body) for (body,) in own]
+    try:
+        looks = {
+            item["id"]: TrialLook(
+                item["candidate_id"],
+                item["task_id"],
+                TrialSet(item["set"]),
+                item.get("number", 0),
+                item.get("look", 0),
+            )
+            for item in found
+            if item["arm"] == Arm.CANDIDATE
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Unavailable(f"a stored Trial is damaged: {type(error).__name__}: {error}") from None
+    return tuple(looks.values())
 
 
 @dataclass(frozen=True, slots=True)

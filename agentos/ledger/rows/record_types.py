@@ -34,7 +34,7 @@ from agentos.domain import (
     Trial,
     Verdict,
 )
-from agentos.ledger.rows.codec import Rows, plain, to_text
+from agentos.ledger.rows.codec import Rows, in_bundle, plain, to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def texts_of(rows: Rows, table: str, evolution_id: str) -> list[str]:
     own: list[str] = []
     if table == "trial":
         for (body,) in rows("SELECT body FROM trial_pack WHERE evolution_id = ? ORDER BY seq", evolution_id):
-            own += [json.dumps(item, separators=(",", ":")) for item in json.loads(plain(body))]
+            own += [json.dumps(item, separators=(",", ":")) for item in in_bundle(body)]
     sql = f"SELECT body FROM {table} WHERE evolution_id = ? ORDER BY seq"  # noqa: S608 - of this module
     return own + [plain(body) for (body,) in rows(sql, evolution_id)]
 

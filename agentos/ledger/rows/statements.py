@@ -36,6 +36,13 @@ def insert(connection: LedgerConnection, table: str, row: Mapping[str, object], 
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks}){more}", tuple(row.values()))
 
 
+def insert_all(connection: LedgerConnection, table: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """Rows with the same columns, one at least."""
+    names, marks = ", ".join(rows[0]), ", ".join("?" * len(rows[0]))
+    sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"
+    connection.executemany(sql, (tuple(row.values()) for row in rows))
+
+
 def update(connection: LedgerConnection, table: str, row: Mapping[str, object]) -> None:
     """The row with the same id."""
     changes = ", ".join(f"{name} = ?" for name in row)

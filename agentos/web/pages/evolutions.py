@@ -216,6 +216,7 @@ def _stages(reader: Reader, scene: Scene) -> list[StageTime]:
         for entry in reader.entries(subject=evolution.id)
         if entry.event.startswith("evolution.")
     ]
+    moments = sorted([*moments, *evolution.began.items()], key=lambda moment: moment[1])
     if evolution.created_at and not any(state == EvolutionState.MINED for state, _ in moments):
         moments.insert(0, (EvolutionState.MINED.value, evolution.created_at))
     spans: dict[str, list[tuple[datetime, float | None]]] = {}
