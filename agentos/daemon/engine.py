@@ -1,11 +1,12 @@
-"""DBOS under the tasks and evolutions: what was begun is brought to its end, also after a kill.
+"""DBOS under the evolutions: what was begun is brought to its end, also after a kill.
 
 A workflow's id is the id of what it works on, so that starting it twice is starting it once.
 Workflow bodies are tiny and lie outside of what evolves, and the application version is pinned:
 by default DBOS derives it from the source of the workflows and would orphan them at each release.
 Workflows are started directly when a slot is free instead of through a DBOS queue, because polling
 a queue often enough to start tasks quickly costs more than the whole idle daemon may
-(docs/decisions/direct-start.md).
+(docs/decisions/direct-start.md). Tasks run on threads beside DBOS, which has nothing to remember of
+them: how far a task came stands in the ledger, and the next daemon goes on from there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -33,10 +35,11 @@ T = TypeVar("T")
 
 log = structlog.get_logger("agentos.engine")
 
-VERSION = "abi-3"  # raise when a workflow's steps change their order or meaning (tests/daemon/test_engine.py)
+VERSION = "abi-4"  # raise when a workflow's steps change their order or meaning (tests/daemon/test_engine.py)
 _ALIVE = ("PENDING", "ENQUEUED", "DELAYED")
 _OVER = ("SUCCESS", "ERROR", "CANCELLED")
 _AT_ONCE = 1_000  # workflows that are forgotten in one go
+_THREADS_MAX = 4_096  # of work that is not durable; one is made where none is idle
 
 
 class Steps:
@@ -70,6 +73,7 @@ class Engine:
         self._lock = threading.Lock()
         self._starting: dict[str, str] = {}  # kind by subject, until its body begins
         self._active: dict[str, str] = {}
+        self._threads = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="work")
         self._failed: set[str] = set()  # the engine may not have been able to write down that they ended
         self.failures: dict[str, BaseException] = {}  # why the last workflow on a subject failed
         self._place = address or str(path)
@@ -96,21 +100,31 @@ class Engine:
     def _workflow(self, kind: str, body: Callable[[Steps, str], None]) -> Callable[[str], None]:
         @DBOS.workflow(name=kind, max_recovery_attempts=None)
         def workflow(subject: str) -> None:
+            def noted() -> None:
+                try:
+                    body(Steps(), subject)
+                except BaseException:
+                    self._failed.add(DBOS.workflow_id or subject)
+                    raise
+
             with self._lock:
                 self._active[subject] = kind
                 self._starting.pop(subject, None)
-            try:
-                body(Steps(), subject)
-            finally:
-                if (error := sys.exception()) is not None:
-                    log.error("workflow failed", kind=kind, subject=subject, exc_info=error)
-                    self.failures[subject] = error
-                    self._failed.add(DBOS.workflow_id or subject)
-                with self._lock:
-                    self._active.pop(subject, None)
-                self._on_end(kind, subject)
+            self._work(kind, subject, noted)
 
         return workflow
+
+    def _work(self, kind: str, subject: str, body: Callable[[], None]) -> None:
+        """Do it, and say at its end that nobody does any more; raises what ``body`` does."""
+        try:
+            body()
+        finally:
+            if (error := sys.exception()) is not None:
+                log.error("workflow failed", kind=kind, subject=subject, exc_info=error)
+                self.failures[subject] = error
+            with self._lock:
+                self._active.pop(subject, None)
+            self._on_end(kind, subject)
 
     def launch(self) -> None:
         """Begin; workflows that a dead process left are taken up again. Raises Unavailable.
@@ -151,6 +165,30 @@ class Engine:
                     self._starting.pop(subject, None)
         return True
 
+    def begin(self, kind: str, subject: str, body: Callable[[], None]) -> None:
+        """Work on ``subject`` now, on a thread, unless somebody does; nothing of it is kept.
+
+        For work that goes on from a record of its own when it is begun again, which the caller does after a
+        kill. Raises RuntimeError where no thread can be made.
+        """
+        with self._lock:
+            if subject in self._starting or subject in self._active:
+                return
+            self._starting[subject] = kind
+        try:
+            self._threads.submit(self._begin, kind, subject, body)
+        except RuntimeError:
+            with self._lock:
+                self._starting.pop(subject, None)
+            raise
+
+    def _begin(self, kind: str, subject: str, body: Callable[[], None]) -> None:
+        with self._lock:
+            if self._starting.pop(subject, None) is None:
+                return  # no thread could be made for it, and another one found it in the queue
+            self._active[subject] = kind
+        self._work(kind, subject, body)
+
     def active(self, kind: str) -> list[str]:
         """Subjects of this kind that are being worked on."""
         with self._lock:
@@ -171,6 +209,7 @@ class Engine:
 
     def close(self) -> None:
         """Release the database; what is under way is resumed by the next launch."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
         DBOS.destroy(destroy_registry=True)
         self._database.dispose()
 

@@ -96,24 +96,23 @@ class Service:
     fresh_due: set[str] = field(default_factory=set)  # evolutions that wait, and for which new work came
 
     def bodies(self) -> Mapping[str, Callable[[Steps, str], None]]:
-        """What each kind of workflow does with its subject."""
+        """What each kind of durable workflow does with its subject."""
         return {
-            RUN: self.run_task,
             EVOLVE: self.evolve,
             PROMOTE: self.finish_promotion,
             WATCH: self.watch,
             FRESH: self.try_fresh,
         }
 
-    def run_task(self, steps: Steps, task_id: str) -> None:
+    def run_task(self, task_id: str) -> None:
         """Attempt the task until a run counts. While the ledger cannot be written, nothing is given up.
 
-        An attempt is no step of the engine: whether it came to its end stands in the ledger, in one commit less.
+        Nothing of it is known to the engine: how far it came stands in the ledger, in three commits less.
         """
         for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
             if self._attempt(task_id):
                 return
-            steps.sleep(pause_s)
+            self.stopping.wait(pause_s)
 
     def _attempt(self, task_id: str) -> bool:
         """As ``TaskRunner.attempt``, as soon as the machinery works."""

@@ -1,6 +1,6 @@
 """The daemon's loop: looks what has changed, and starts what is due.
 
-``turn`` decides and never waits: tasks and evolutions run as workflows on threads of their own,
+``turn`` decides and never waits: tasks and evolutions are worked on by threads of the engine,
 and what takes longer than a moment (mining, the skills folder) on one housekeeping thread. A turn
 costs one PRAGMA when nothing happened.
 """
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain
 
 import structlog
 
@@ -66,8 +65,6 @@ _OVER = timedelta(hours=1)  # since its end, until nothing of an evolution is ta
 
 _AHEAD = 1_000  # tasks of the queue that are looked at in one go: there may be many more
 
-_RENEWALS = 1_000  # workflows of one task that may fail
-
 _FORGOTTEN = timedelta(days=7)  # what became of a workflow stands in the ledger
 
 log = structlog.get_logger("agentos.tick")
@@ -89,7 +86,7 @@ class Tick:
         self._waiting: deque[str] = deque()
         self._more_wait = False  # behind those
         self._again: set[str] = set()
-        self._losses: Counter[str] = Counter()  # by task, of workflows
+        self._losses: Counter[str] = Counter()  # by task
         self._ended: deque[tuple[str, str]] = deque()
         self._due: dict[str, float] = {}
         self._housekeeper = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
@@ -129,7 +126,7 @@ class Tick:
         let_go(self._ledger)
 
     def ended(self, kind: str, subject: str) -> None:
-        """A workflow is over. Called on its thread."""
+        """The work on a subject is over. Called on its thread."""
         self._ended.append((kind, subject))
         self.wake.set()
 
@@ -266,22 +263,14 @@ class Tick:
             self._waiting.popleft()  # only now: what could not be started is started by a later turn
 
     def _start_again(self) -> None:
-        """Tasks whose workflow failed."""
+        """Tasks at which the work failed."""
         for task_id in list(self._again):
             if self._ledger.task_view(task_id).state in (TaskState.QUEUED, TaskState.RUNNING):
                 self._start(task_id)
             self._again.discard(task_id)
 
     def _start(self, task_id: str) -> None:
-        """A task that waited goes on in a workflow of another name: that of the one before is used up.
-
-        The one before may be alive still, if the daemon was killed as it ended; then it goes on. So does one
-        whose workflow failed.
-        """
-        waits = len(self._ledger.runs(task_id, Result.WAITING))
-        names = [task_id, *(f"{task_id}-{number}" for number in range(1, waits + 1))]
-        fresh = (f"{names[-1]}~{number}" for number in range(1, _RENEWALS))
-        any(self.engine.start(RUN, task_id, name) for name in chain(names[-2:], fresh))
+        self.engine.begin(RUN, task_id, partial(self._service.run_task, task_id))
 
     def _stop_cancelled(self) -> None:
         for task_id in self._ledger.cancelled(self._service.tasks.in_flight()):
@@ -306,11 +295,11 @@ class Tick:
             self._service.cancel_evolution(subject, "an error in the daemon; see the log")
 
     def _lose(self, task_id: str, error: BaseException | None) -> None:
-        """A workflow ended. Where the task should have been brought further another one begins, a few times."""
+        """The work at it ended. Where that should have brought the task further it begins again, a few times."""
         if not self._left_undone(task_id):
             self._losses.pop(task_id, None)
             return
-        error = error or RuntimeError("its workflow ended without a result")
+        error = error or RuntimeError("the work at it ended without a result")
         if not self._service.tasks.breaker.lost(task_id, error):
             self._losses[task_id] += 1
         if self._losses[task_id] >= MAX_ATTEMPTS:
@@ -321,7 +310,7 @@ class Tick:
             self._again.add(task_id)
 
     def _left_undone(self, task_id: str) -> bool:
-        """Whether the workflow that ended should have brought the task further."""
+        """Whether the work that ended should have brought the task further."""
         state = self._ledger.task_view(task_id).state
         if state not in (TaskState.QUEUED, TaskState.RUNNING) or task_id in self.engine.active(RUN):
             return False
@@ -351,7 +340,6 @@ class Tick:
 
     def _mine_when_settled(self, now: float) -> None:
         parts = self._service.parts
-        # What a dead daemon left running is taken up by the engine's own threads, a while after the launch.
         busy = bool(
             self.engine.active(RUN) or self._waiting or self._ledger.tasks(TaskState.RUNNING, limit=1)
         )

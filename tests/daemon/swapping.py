@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from agentos.daemon.engine import VERSION
 from agentos.daemon.offline import offline_context
 from agentos.domain import (
     Arm,
@@ -218,23 +219,27 @@ def mixed(home: Home, run: Run) -> str:
 
 def as_if_evolved(home: Home, evolution_id: str) -> None:
     """The workflow that brought it to the wait for consent is over: the engine has a row of it."""
+    row = {
+        "workflow_uuid": evolution_id,
+        "status": "SUCCESS",
+        "name": "evolve",
+        "executor_id": "local",
+        "application_version": VERSION,
+        "application_name": "agentos",
+        "recovery_attempts": 1,
+    }
     with closing(sqlite3.connect(home.engine, timeout=30)) as connection, connection:
-        row = connection.execute("SELECT * FROM workflow_status WHERE status = 'SUCCESS' LIMIT 1")
-        names = [column[0] for column in row.description]
-        values = dict(zip(names, row.fetchone(), strict=True)) | {
-            "workflow_uuid": evolution_id,
-            "name": "evolve",
-        }
-        marks = ", ".join("?" * len(values))
+        marks = ", ".join("?" * len(row))
         connection.execute(
-            f"INSERT INTO workflow_status ({', '.join(values)}) VALUES ({marks})", [*values.values()]
+            f"INSERT INTO workflow_status ({', '.join(row)}) VALUES ({marks})", [*row.values()]
         )
 
 
-def has_ended_a_workflow(home: Home) -> bool:
-    """Whether ``as_if_evolved`` has one to go by."""
+def has_an_engine(home: Home) -> bool:
+    """Whether ``as_if_evolved`` has tables to write to."""
     if not home.engine.exists():
         return False
     with closing(sqlite3.connect(home.engine, timeout=30)) as connection, suppress(sqlite3.OperationalError):
-        return bool(connection.execute("SELECT 1 FROM workflow_status WHERE status = 'SUCCESS'").fetchone())
+        # the last of the columns that its migrations add one after the other
+        return bool(connection.execute("SELECT count(creator_xid) FROM workflow_status").fetchone())
     return False

@@ -23,7 +23,7 @@ from tests.daemon.conftest import until
 # The steps of every workflow, in the order in which their text has them. A workflow that was begun with other
 # steps cannot go on with these: who changes them raises VERSION, and this.
 STEPS = (
-    "abi-3",
+    "abi-4",
     {
         cycle: [
             "reproduce", "diagnose", "propose", "race …", "try …", "conclude", "consent", "probe", "promote",
@@ -129,6 +129,35 @@ def test_workflows_that_ended_long_ago_leave_no_row_and_others_stay(
         assert engine.active("work") == ["slow"]
         released.set()
         until(lambda: "slow" in ended, "it went on", 30)
+    finally:
+        released.set()
+        engine.close()
+
+
+def test_work_with_a_record_of_its_own_is_done_once_at_a_time_and_leaves_no_row(
+    tmp_path: Path, released: threading.Event
+) -> None:
+    path, ended, did = tmp_path / "engine.db", [], []
+
+    def work() -> None:
+        did.append("task")
+        released.wait(60)
+        if len(did) == 1:
+            raise OSError("the first one fails")
+
+    engine = Engine(path, {}, lambda kind, subject: ended.append((kind, subject)))
+    try:
+        engine.launch()
+        for _ in range(3):
+            engine.begin("run", "task", work)
+        assert engine.active("run") == ["task"]
+        released.set()
+        until(lambda: ended == [("run", "task")], "it has ended", 30)
+        assert isinstance(engine.failures.pop("task"), OSError)
+        engine.begin("run", "task", work)
+        until(lambda: len(ended) == 2, "it was begun again under the same name", 30)
+        assert (did, engine.failures, engine.active("run")) == (["task", "task"], {}, [])
+        assert set(rows(path).values()) == {0}
     finally:
         released.set()
         engine.close()

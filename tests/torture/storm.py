@@ -50,7 +50,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import ModelServer
-from tests.daemon.swapping import as_if_evolved, edit, has_ended_a_workflow, signed, source, waiting
+from tests.daemon.swapping import as_if_evolved, edit, has_an_engine, signed, source, waiting
 from tests.daemon.test_side_by_side import PAIRS, SOURCE
 from tests.daemon.thinking_world import (
     KEY,
@@ -192,7 +192,7 @@ class Round:
 
     def _promotion(self, kill: int) -> None:
         """A person approves another harness, which was measured good."""
-        if not has_ended_a_workflow(self.home):
+        if not has_an_engine(self.home):
             return
         text = signed(source(Registry(self.home.registry)), f"promoted-{kill}")
         first = next(iter(self.scene.expected))

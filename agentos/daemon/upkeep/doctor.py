@@ -5,12 +5,14 @@ Takes as long in a home of any age: of ledger and registry the newest part is lo
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sqlite3
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +25,7 @@ from pathlib import Path
 from agentos import __version__
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status
-from agentos.domain import TaskState
+from agentos.domain import TaskState, digest
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
 from agentos.home import Home
@@ -42,6 +44,7 @@ from agentos.shipped import folder
 
 # Names of our temporary files and folders, those of earlier releases among them.
 _OURS = re.compile(r"agentos-(scan|probe|image|wheels|pip|npm|mcp|skill|edit|ask|test)-[a-z0-9_]{8}$")
+_BUBBLEWRAP = ("auto", "bubblewrap")  # settings with which a working bwrap is the sandbox
 _SCRATCH_S = 86_400.0  # since anything was made or removed in one, until nobody is at work there
 
 
@@ -129,13 +132,15 @@ def _sandbox(home: Home) -> Iterator[DoctorFinding]:
     info = daemon_info(home)
     if info is not None and info.ready and info.alive:
         return
+    if _known_sandbox(home) in _BUBBLEWRAP and _bwrap_works():
+        return
     from agentos.settings import load_settings
 
     try:
         settings = load_settings(home.settings)
     except UserError:  # told by `_settings`
         return
-    if settings.sandbox in ("auto", "bubblewrap") and _bwrap_works():
+    if settings.sandbox in _BUBBLEWRAP and _bwrap_works():
         return
     from agentos.sandboxes.choice import Choice
 
@@ -214,16 +219,47 @@ def _settings(home: Home) -> Iterator[DoctorFinding]:
         lambda: read_keys(home.keys),
         lambda: secrets_of(home),
     ]
-    if not _daemon_read(home):
+    if not _daemon_read(home) and not _known_sandbox(home):
         # pydantic, which takes longer to import than all that is looked at here
-        from agentos.settings import load_settings
-
-        documents = [lambda: load_settings(home.settings), *_own_documents(home), *documents]
+        documents = [lambda: _read_settings(home), *_own_documents(home), *documents]
     for read in documents:
         try:
             read()
         except AgentOSError as error:  # with a sentence for each fault of the document
             yield DoctorFinding(str(error))
+
+
+def _read_settings(home: Home) -> None:
+    """Raises what is wrong with them; where nothing is, the next look at the same ones costs next to nothing."""
+    from agentos.settings import load_settings
+
+    settings = load_settings(home.settings)
+    if not any(True for _ in _own_documents(home)):
+        with suppress(OSError):
+            _known(home).write_text(json.dumps([_state(home), settings.sandbox]), encoding="utf-8")
+
+
+def _known_sandbox(home: Home) -> str:
+    """The sandbox that the settings name, where these very ones were read before and nothing was wrong; else ""."""
+    try:
+        state, sandbox = json.loads(_known(home).read_bytes())
+    except (OSError, ValueError):
+        return ""
+    is_same = state == _state(home) and not any(True for _ in _own_documents(home))
+    return str(sandbox) if is_same else ""
+
+
+def _known(home: Home) -> Path:
+    """It may be lost."""
+    return home.run / "settings.json"
+
+
+def _state(home: Home) -> str:
+    """A digest of all by which settings are good or not: their text, the variables, this release and its plug-ins."""
+    text = home.settings.read_text(encoding="utf-8", errors="replace") if home.settings.exists() else ""
+    variables = sorted(f"{name}={value}" for name, value in os.environ.items() if "AGENTOS" in name.upper())
+    places = [[place, os.stat(place).st_mtime_ns] for place in sys.path if os.path.exists(place)]
+    return digest([__version__, text, variables, places])
 
 
 def _own_documents(home: Home) -> Iterator[Callable[[], object]]:
