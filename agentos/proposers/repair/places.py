@@ -19,6 +19,7 @@ from agentos.proposers.repair.operators import (
     calls,
     conditions,
     names,
+    rewrites,
     statements,
 )
 from agentos.proposers.repair.operators.idioms import flow, limits, nesting, patterns, presence, texts
@@ -43,6 +44,7 @@ OPERATORS = (
     names.treated_alike,
     names.targets,
     names.swaps,
+    rewrites.rewritten,
     presence.sums,
     presence.lookups,
     presence.tests_of_none,

@@ -158,7 +158,11 @@ def templates(site: EditSite) -> Iterator[CodeEdit]:
         return
     for part in _own_templates(node):
         text = site.text(part)
+        is_pattern = re.search(r"\\[dwsSbB]|\(\?|\[\^", text) is not None
         for match in PLACEHOLDER.finditer(text):
+            if is_pattern and match[3] is None and "re" in site.facts.libraries[0]:
+                escaped = f"{text[: match.start()]}{{re.escape({match[1]})}}{text[match.end() :]}"
+                yield site.edit(escaped, "pattern", 3.0, node=part)
             for new, weight in _placeholders(site, *match.groups()):
                 changed = f"{text[: match.start()]}{{{new}}}{text[match.end() :]}"
                 yield site.edit(changed, "template", weight, node=part)
