@@ -99,7 +99,9 @@ def test_a_name_that_the_file_gives_to_something_else_is_not_imported() -> None:
     assert not any("fsum" in splice.text for edit in edits for splice in edit.splices)
 
 
-@pytest.mark.parametrize("text", ["[[group]]\nrewrites = 5\n", "[[group]]\nrewrites = [['a', 'b']]\n", "x = 1", "["])
+@pytest.mark.parametrize(
+    "text", ["[[group]]\nrewrites = 5\n", "[[group]]\nrewrites = [['a', 'b']]\n", "x = 1", "["]
+)
 def test_what_is_no_catalogue_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "rewrites.toml").write_text(text, encoding="utf-8")
     with pytest.raises(Invalid):

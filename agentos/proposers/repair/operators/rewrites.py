@@ -175,7 +175,7 @@ class _Fit:
 
     def _takes(self, name: str, node: ast.expr) -> bool:
         wanted = self.kinds.get(name, "")
-        if isinstance(node, ast.Starred):
+        if isinstance(node, ast.Starred | ast.Slice):
             return False
         if wanted in SHAPES:
             if not isinstance(node, SHAPES[wanted]):
@@ -210,14 +210,19 @@ class _Fit:
         if len(nodes) < len(form) - 1:
             return False
         rest = nodes[many : len(nodes) - behind]
-        ends = zip([*form[:many], *form[many + 1 :]], [*nodes[:many], *nodes[len(nodes) - behind :]], strict=True)
+        ends = zip(
+            [*form[:many], *form[many + 1 :]], [*nodes[:many], *nodes[len(nodes) - behind :]], strict=True
+        )
         return all(self.matches(*pair) for pair in ends) and self._keeps(
-            _many(form[many]), self._block(rest) if rest and isinstance(rest[0], ast.stmt) else self._list(rest, more)
+            _many(form[many]),
+            self._block(rest) if rest and isinstance(rest[0], ast.stmt) else self._list(rest, more),
         )
 
     def _list(self, nodes: Sequence[ast.expr], more: Sequence[ast.keyword]) -> Filling:
         texts = [self.site.text(node) for node in nodes]
-        texts += [f"{k.arg}={self.site.text(k.value)}" if k.arg else f"**{self.site.text(k.value)}" for k in more]
+        texts += [
+            f"{k.arg}={self.site.text(k.value)}" if k.arg else f"**{self.site.text(k.value)}" for k in more
+        ]
         return Filling(", ".join(texts), keywords=frozenset(k.arg or "" for k in more))
 
     def _block(self, nodes: Sequence[ast.stmt]) -> Filling:
@@ -245,7 +250,9 @@ def _many(node: object) -> str:
 
 def _gap(node: ast.expr) -> str:
     name = node.id if isinstance(node, ast.Name) else ""
-    return f"${name.removeprefix(ONE)}" if name.startswith(ONE) else f"${many}" if (many := _many(node)) else ""
+    return (
+        f"${name.removeprefix(ONE)}" if name.startswith(ONE) else f"${many}" if (many := _many(node)) else ""
+    )
 
 
 def _loose(node: ast.AST) -> Iterator[ast.AST]:
@@ -273,7 +280,9 @@ def _library_name(node: ast.AST) -> tuple[str, str] | tuple[()]:
     if not isinstance(node, ast.Attribute):
         return ()
     module = ast.unparse(node.value)
-    known = module in MODULES or (module in sys.stdlib_module_names and f"{module}.{node.attr}" not in MODULES)
+    known = module in MODULES or (
+        module in sys.stdlib_module_names and f"{module}.{node.attr}" not in MODULES
+    )
     return (module, node.attr) if known else ()
 
 
@@ -282,7 +291,9 @@ def _is_library(site: EditSite, node: ast.expr, module: str, name: str) -> bool:
     modules, names = site.facts.libraries
     if isinstance(node, ast.Name):
         return names.get((module, name)) == node.id
-    return isinstance(node, ast.Attribute) and node.attr == name and site.text(node.value) == modules.get(module)
+    return (
+        isinstance(node, ast.Attribute) and node.attr == name and site.text(node.value) == modules.get(module)
+    )
 
 
 def _library_text(site: EditSite, module: str, name: str, imports: dict[str, Splice]) -> str | None:
@@ -310,7 +321,9 @@ def _library_text(site: EditSite, module: str, name: str, imports: dict[str, Spl
 # --- writing ----------------------------------------------------------------------------------
 
 
-def _filled(form: Form, found: Mapping[str, Filling], site: EditSite, imports: dict[str, Splice]) -> str | None:
+def _filled(
+    form: Form, found: Mapping[str, Filling], site: EditSite, imports: dict[str, Splice]
+) -> str | None:
     text, at = "", 0
     for start, end, what, loose in form.parts:
         if start < at:
@@ -364,7 +377,9 @@ def _least(site: EditSite, node: ast.stmt, text: str) -> Splice:
         return Splice(start, end, text, expression=False)
     start += len("\n".join(old[:same]).encode())
     end -= len("".join(f"\n{line}" for line in old[len(old) - behind :]).encode())
-    return Splice(start, end, "".join(f"\n{line}" for line in new[same : len(new) - behind]), expression=False)
+    return Splice(
+        start, end, "".join(f"\n{line}" for line in new[same : len(new) - behind]), expression=False
+    )
 
 
 # --- the catalogue ----------------------------------------------------------------------------

@@ -69,17 +69,6 @@ def patterns(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"{prefix}{quote}{text}{quote}", "pattern", 1.0)
 
 
-def escaped(site: EditSite) -> Iterator[CodeEdit]:
-    """A text that is made part of a pattern, as it is and not as a pattern of its own."""
-    node, above = site.node, site.parent
-    if not isinstance(node, ast.Name | ast.Subscript | ast.Attribute) or not isinstance(above, ast.Call):
-        return
-    func = above.func
-    of_re = isinstance(func, ast.Attribute) and func.attr in OF_RE and site.text(func.value) == "re"
-    if of_re and above.args[:1] == [node]:
-        yield site.edit(f"re.escape({site.text(node)})", "pattern", 2.0)
-
-
 def _is_pattern(site: EditSite, value: str) -> bool:
     above = site.parent
     if isinstance(above, ast.Call) and isinstance(above.func, ast.Attribute) and above.func.attr in OF_RE:
