@@ -13,7 +13,7 @@ import sys
 import textwrap
 import tomllib
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -66,7 +66,7 @@ class Form:
         alone = isinstance(first, ast.Expr) and not isinstance(first.value, ast.Starred)
         return first.value if alone and isinstance(first, ast.Expr) else first
 
-    @property
+    @cached_property
     def kinds(self) -> Mapping[str, str]:
         """What each gap wants, by its name."""
         return {gap[2]: gap[3] for gap in GAP.finditer(self.written) if gap[3]}
@@ -97,7 +97,7 @@ class Form:
         return sorted(found)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rewrite:
     """One line of the catalogue: what is written, what may be meant, and how likely that is among such edits."""
 
@@ -106,7 +106,7 @@ class Rewrite:
     operator: str
     weight: float
 
-    @property
+    @cached_property
     def pattern(self) -> ast.expr | ast.stmt:
         """What it is laid over: where a statement is put, a statement."""
         old, new = self.old.node, self.new.node
@@ -156,7 +156,7 @@ class _Fit:
             return isinstance(node, ast.expr) and _is_library(self.site, node, *library)
         if type(form) is not type(node):
             return False
-        if isinstance(form, ast.Call):
+        if isinstance(form, ast.Call) and isinstance(node, ast.Call):
             return self._called(form, node)
         return all(
             self.matches(getattr(form, name, None), getattr(node, name, None))
@@ -304,11 +304,13 @@ def _library_text(site: EditSite, module: str, name: str, imports: dict[str, Spl
     if module in modules:
         return f"{modules[module]}.{name}"
     tree, program = site.program.tree, site.program
+    from_it: list[ast.stmt]
     from_it = [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == module]
     whole = f"from {module} import {name}" if from_it else f"import {module}"
     if (name if from_it else module.partition(".")[0]) in site.facts.bound:
         return None
-    above = from_it or [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+    imported: list[ast.stmt] = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+    above = from_it or imported
     if above:
         end = program.span(above[-1])[1]
         imports[whole] = Splice(end, end, f"\n{whole}", expression=False)
@@ -406,16 +408,19 @@ def _of_group(group: Mapping[str, Any]) -> Iterator[Rewrite]:
             yield from (Rewrite(old, Form(new), operator, weight) for new in row if new != old.written)
 
 
+_Key = tuple[object, ...]
+
+
 @lru_cache(maxsize=1)
-def shipped_rewrites() -> Mapping[Hashable, Sequence[Rewrite]]:
+def shipped_rewrites() -> Mapping[_Key, Sequence[Rewrite]]:
     """The catalogue that comes with the program, by what a node has to be for a line of it."""
-    found: dict[Hashable, list[Rewrite]] = defaultdict(list)
+    found: dict[_Key, list[Rewrite]] = defaultdict(list)
     for rewrite in read_rewrites(shipped.folder("evolver") / "rewrites.toml"):
         found[_key(rewrite.pattern)].append(rewrite)
     return found
 
 
-def _key(node: ast.AST) -> Hashable:
+def _key(node: ast.AST) -> _Key:
     """What tells most nodes apart: the type, and what is called, operated or said."""
     if isinstance(node, ast.Call):
         func = node.func
@@ -429,7 +434,7 @@ def _key(node: ast.AST) -> Hashable:
         return ast.Compare, type(node.ops[0])
     if isinstance(node, ast.BinOp | ast.BoolOp | ast.UnaryOp | ast.AugAssign):
         return type(node), type(node.op)
-    return type(node)
+    return (type(node),)
 
 
 def rewritten(site: EditSite) -> Iterator[CodeEdit]:
