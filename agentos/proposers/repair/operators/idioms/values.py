@@ -191,8 +191,10 @@ def nothing_to_walk(site: EditSite) -> Iterator[CodeEdit]:
 
 
 def walked(site: EditSite) -> Iterator[CodeEdit]:
-    """What is walked through: without what is empty in it, and as it was at the start."""
+    """What is walked through: without what is empty in it, as it was, and more than once."""
     node, above = site.node, site.parent
+    if isinstance(node, ast.GeneratorExp) and isinstance(above, ast.Assign):
+        yield site.edit(f"[{site.text(node)[1:-1]}]", "presence", 2.0)
     within = isinstance(above, ast.Call) and isinstance(above.func, ast.Name) and above.func.id in WALKING
     within = within and above.args[:1] == [node]  # type: ignore[union-attr]  # a call, as was asked
     if isinstance(node, ast.Name | ast.Attribute | ast.Call) and (
