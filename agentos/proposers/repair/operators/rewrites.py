@@ -365,23 +365,22 @@ def _moved(block: Filling, text: str) -> str:
 def _least(site: EditSite, node: ast.stmt, text: str) -> Splice:
     """The lines that differ: a statement that is added is told from one that is written anew."""
     start, end = site.program.span(node)
-    old, new = site.text(node).split("\n"), text.split("\n")
-    same = 0
-    while same < min(len(old), len(new)) and old[same] == new[same]:
-        same += 1
-    behind = 0
-    while behind < min(len(old), len(new)) - same and old[-1 - behind] == new[-1 - behind]:
-        behind += 1
-    if not same and behind == len(old):
-        indent = " " * node.col_offset
-        return Splice(start, start, "\n".join(new[: len(new) - behind]) + f"\n{indent}", expression=False)
-    if not same:
-        return Splice(start, end, text, expression=False)
-    start += len("\n".join(old[:same]).encode())
+    indent = " " * node.col_offset
+    old, new = f"{indent}{site.text(node)}".split("\n"), f"{indent}{text}".split("\n")
+    most = min(len(old), len(new))
+    same = next((at for at in range(most) if old[at] != new[at]), most)
+    most -= same
+    behind = next((at for at in range(most) if old[-1 - at] != new[-1 - at]), most)
+    if same:
+        start += len("\n".join(old[:same]).encode()) - len(indent)
+        end -= len("".join(f"\n{line}" for line in old[len(old) - behind :]).encode())
+        added = "".join(f"\n{line}" for line in new[same : len(new) - behind])
+        return Splice(start, end, added, expression=False)
+    added = "\n".join(new[: len(new) - behind]).removeprefix(indent)
+    if behind == len(old):
+        return Splice(start, start, f"{added}\n{indent}", expression=False)
     end -= len("".join(f"\n{line}" for line in old[len(old) - behind :]).encode())
-    return Splice(
-        start, end, "".join(f"\n{line}" for line in new[same : len(new) - behind]), expression=False
-    )
+    return Splice(start, end, added, expression=False)
 
 
 # --- the catalogue ----------------------------------------------------------------------------
@@ -428,6 +427,8 @@ def _key(node: ast.AST) -> _Key:
         return ast.Call, "" if name.startswith(ONE) else name
     if isinstance(node, ast.Attribute):
         return ast.Attribute, node.attr
+    if isinstance(node, ast.Name):
+        return ast.Name, node.id
     if isinstance(node, ast.Constant):
         return ast.Constant, type(node.value), node.value
     if isinstance(node, ast.Compare):

@@ -108,17 +108,16 @@ def flushed(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.For | ast.While) or node not in block_of(site):
         return
-    for inner in node.body:
-        if not isinstance(inner, ast.If):
-            continue
-        for statement in inner.body:
+    for inner in (each for statement in node.body for each in ast.walk(statement)):
+        for statement in inner.body if isinstance(inner, ast.If) else ():
             if isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign):
                 text = site.text(statement)
                 yield CodeEdit((after(site, node, text),), "statement inserted", 0.5)
-                for name in {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)} & set(
-                    site.variables()
-                ):
-                    yield CodeEdit((after(site, node, f"if {name}:\n    {text}"),), "statement inserted", 0.5)
+                likely = 4.0 if isinstance(statement, ast.Expr) else 0.5  # kept: the last one is lost else
+                used = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+                for name in used.intersection(site.variables()):
+                    text_of_it = f"if {name}:\n    {text}"
+                    yield CodeEdit((after(site, node, text_of_it),), "statement inserted", likely)
 
 
 def ordered_otherwise(site: EditSite) -> Iterator[CodeEdit]:
