@@ -46,6 +46,8 @@ BLOCKS = {
     "way out": "several lines",
     "caught": "several lines",
     "otherwise": "insert statement",
+    "statement rewritten": "several lines",
+    "step": "insert statement",
     "condition dropped": "delete statement",
 }
 

@@ -145,6 +145,15 @@ class FileFacts:
         )
 
     @cached_property
+    def libraries(self) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
+        """What the file calls each module that it imports, and each name that it takes from one."""
+        whole = [alias for node in self.program.nodes(ast.Import) for alias in node.names]
+        taken = [(n.module or "", alias) for n in self.program.nodes(ast.ImportFrom) for alias in n.names]
+        modules = {alias.name: alias.asname or alias.name for alias in whole}
+        modules |= {f"{of}.{alias.name}": alias.asname or alias.name for of, alias in taken}
+        return modules, {(of, alias.name): alias.asname or alias.name for of, alias in taken}
+
+    @cached_property
     def constants(self) -> tuple[object, ...]:
         """Distinct literals of the file, in order; of a long file those that it has most often."""
         values = [n.value for n in self.nodes if isinstance(n, ast.Constant)]

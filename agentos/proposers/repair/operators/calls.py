@@ -31,16 +31,6 @@ STRING_METHODS = {
     ".strip()": 1.0, ".lower()": 1.0, ".upper()": 0.5, ".rstrip()": 0.3, ".encode()": 0.4,
     ".split()": 0.4, ".splitlines()": 0.2, ".casefold()": 0.2, ".lstrip()": 0.2,
 }  # fmt: skip
-KEYWORDS = {
-    "sorted": ("reverse=True", "key=len", "key=str.lower", "key=abs"),
-    "sort": ("reverse=True", "key=len", "key=str.lower", "key=abs"),
-    "max": ("default=0", "default=None", "key=len"),
-    "min": ("default=0", "default=None", "key=len"),
-    "enumerate": ("start=1",),
-    "open": ("encoding='utf-8'", "newline=''", "errors='replace'"),
-    "read_text": ("encoding='utf-8'", "errors='replace'"),
-    "zip": ("strict=True",),
-}
 
 
 def wraps(site: EditSite) -> Iterator[CodeEdit]:
@@ -132,7 +122,7 @@ def slices(site: EditSite) -> Iterator[CodeEdit]:
 
 
 def arguments(site: EditSite) -> Iterator[CodeEdit]:
-    """One argument more or less, a usual keyword, or two values for ``min`` and ``max``."""
+    """One argument more or less, or two values for ``min`` and ``max``."""
     node = site.node
     if not isinstance(node, ast.Call):
         return
@@ -145,9 +135,6 @@ def arguments(site: EditSite) -> Iterator[CodeEdit]:
     for index in range(len(everything)):
         rest = everything[:index] + everything[index + 1 :]
         yield site.edit(f"{func}({', '.join(rest)})", "argument dropped", 1.0)
-    for keyword in KEYWORDS.get(name, ()):
-        if keyword.partition("=")[0] not in {k.arg for k in node.keywords}:
-            yield site.edit(f"{func}({', '.join([*everything, keyword])})", "keyword", 1.0)
     if name in ("min", "max"):
         yield from _pairs(site, func, written)
     if name == "range" and len(written) == 1:

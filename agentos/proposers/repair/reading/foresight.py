@@ -50,6 +50,8 @@ CHANGING = frozenset({
     "run", "write_text", "write_bytes", "mkdir", "unlink", "rename", "exec", "eval", "setattr", "exit", "rotate",
 })  # fmt: skip
 _GUARD = re.compile(r"\s*if (?P<test>.+):\n", re.DOTALL)
+# What is a thing of its own then is equal to what it was, and is another one.
+_COPIES = re.compile(r"for _ in range\(|\b(?:deep)?copy\(\)?|: (?:\[\]|\{\}|set\(\)) for")
 _SET = re.compile(r"\s*(?P<name>\w+) = (?P<value>[^\n]+)\s*")
 
 Look = Callable[[str], BenchResult]
@@ -128,6 +130,8 @@ class Foresight:
 
     def _place_of(self, edit: CodeEdit) -> tuple[int, int, str] | None:
         """The whole expression that the edit changes, and the text that it would have."""
+        if any(_COPIES.search(splice.text) for splice in edit.splices):
+            return None
         first, last = min(s.start for s in edit.splices), max(s.end for s in edit.splices)
         if len(edit.splices) == 1 and not edit.splices[0].expression and (made := self._asked_of(edit)):
             return made

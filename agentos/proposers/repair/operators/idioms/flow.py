@@ -1,4 +1,4 @@
-"""Idioms of calls and of what runs in which order: arguments that a call usually has, jumps, steps elsewhere."""
+"""What runs when: jumps, steps elsewhere, what one branch does and the other does not, what a call hands on."""
 
 from __future__ import annotations
 
@@ -9,128 +9,6 @@ from collections.abc import Iterator
 from agentos.proposers.repair.operators.statements import SIMPLE, after, before, block_of, gone
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
-
-ENCODINGS = ("'utf-8-sig'", "'utf-8'", "'latin-1'", "'cp1252'")
-KEYWORDS: dict[str, tuple[str, ...]] = {
-    "dumps": ("ensure_ascii=False", "indent=2", "sort_keys=True", "default=str"),
-    "reader": ("delimiter=';'", "delimiter='\\t'", "skipinitialspace=True", 'quotechar="\'"'),
-    "DictReader": ("delimiter=';'", "delimiter='\\t'", "skipinitialspace=True", "restval=''"),
-    "sub": ("flags=re.IGNORECASE", "flags=re.MULTILINE", "count=1"),
-    "findall": ("flags=re.IGNORECASE", "flags=re.MULTILINE"),
-    "finditer": ("flags=re.IGNORECASE", "flags=re.MULTILINE"),
-    "search": ("flags=re.IGNORECASE", "flags=re.MULTILINE"),
-    "match": ("flags=re.IGNORECASE",),
-    "fullmatch": ("flags=re.IGNORECASE",),
-    "compile": ("flags=re.IGNORECASE", "flags=re.MULTILINE", "flags=re.DOTALL"),
-    "splitlines": ("keepends=True",),
-    "max": ("default=''", "default=0.0", "default=1"),
-    "min": ("default=''", "default=0.0", "default=1"),
-    "next": ("None", "0", "''"),
-    "strptime": (),
-    "most_common": ("1",),
-    "isoformat": ("timespec='minutes'", "timespec='seconds'", "sep=' '"),
-    "replace": ("tzinfo=None", "day=1"),
-}
-POSITIONAL: dict[str, tuple[str, ...]] = {
-    "int": ("16", "2", "8"),
-    "sum": ("[]", "()"),
-    "enumerate": ("1", "2"),
-    "range": ("2", "-1"),
-    "ljust": (),
-    "getattr": ("None",),
-    "pop": ("0",),
-}
-CUT = frozenset({"split", "rsplit", "replace"})
-
-
-def keywords(site: EditSite) -> Iterator[CodeEdit]:
-    """A keyword or a last argument that the call has not yet."""
-    node = site.node
-    if not isinstance(node, ast.Call):
-        return
-    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    present = {keyword.arg for keyword in node.keywords}
-    for keyword in KEYWORDS.get(name, ()):
-        if keyword.partition("=")[0] not in present and _makes_sense(site, name, keyword):
-            yield _with(site, node, keyword, "keyword")
-    for value in POSITIONAL.get(name, ()):
-        yield _with(site, node, value, "keyword")
-    if name in CUT and len(node.args) == (2 if name == "replace" else 1) and not node.keywords:
-        yield _with(site, node, "1", "keyword")
-    if name in ("open", "read_text", "decode", "write_text"):
-        yield from _encodings(site, node)
-    if name in ("decode", "encode") and "errors" not in present:
-        yield _with(site, node, "errors='ignore'", "encoding")
-    if name == "quantize" and "rounding" not in present:
-        yield from _rounded(site, node)
-    yield from _other_calls(site, node, name)
-
-
-def _other_calls(site: EditSite, node: ast.Call, name: str) -> Iterator[CodeEdit]:
-    """What such a call is usually written as instead."""
-    if name == "groupby" and node.args and node.keywords:
-        ordered = f"sorted({site.text(node.args[0])}, key={site.text(node.keywords[0].value)})"
-        yield site.edit(ordered, "sort key", 3.0, node=node.args[0])
-    if (
-        name == "replace"
-        and node.keywords
-        and node.keywords[0].arg == "tzinfo"
-        and isinstance(node.func, ast.Attribute)
-    ):
-        zone = f"{site.text(node.func.value)}.astimezone({site.text(node.keywords[0].value)})"
-        yield site.edit(zone, "keyword", 1.0)
-
-
-def _rounded(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
-    """A way of rounding by its name, which is imported where ``Decimal`` is."""
-    imports = [n for n in site.program.tree.body if isinstance(n, ast.ImportFrom) and n.module == "decimal"]
-    for way in ("ROUND_HALF_UP", "ROUND_DOWN", "ROUND_UP"):
-        edit = _with(site, node, f"rounding={way}", "keyword")
-        if way in site.facts.imported:
-            yield edit
-        elif imports:
-            end = site.program.span(imports[0])[1]
-            brought = Splice(end, end, f"\nfrom decimal import {way}", expression=False)
-            yield CodeEdit((*edit.splices, brought), "keyword", 0.5)
-
-
-def _makes_sense(site: EditSite, name: str, keyword: str) -> bool:
-    assert isinstance(site.node, ast.Call)
-    return not (keyword.startswith("flags=") and site.text(site.node.func) != f"re.{name}")
-
-
-def _with(site: EditSite, node: ast.Call, argument: str, operator: str) -> CodeEdit:
-    written = [site.text(a) for a in node.args]
-    given = [f"{k.arg}={site.text(k.value)}" if k.arg else f"**{site.text(k.value)}" for k in node.keywords]
-    parts = [*written, *given, argument] if "=" in argument else [*written, argument, *given]
-    return site.edit(f"{site.text(node.func)}({', '.join(parts)})", operator, 0.7)
-
-
-def _encodings(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
-    if not any(keyword.arg == "encoding" for keyword in node.keywords):
-        for encoding in ENCODINGS:
-            yield _with(site, node, f"encoding={encoding}", "encoding")
-        return
-    for keyword in node.keywords:
-        if keyword.arg == "encoding":
-            for encoding in ENCODINGS:
-                yield site.edit(encoding, "encoding", 1.0, node=keyword.value)
-    if not any(keyword.arg == "errors" for keyword in node.keywords):
-        yield _with(site, node, "errors='replace'", "encoding")
-
-
-# -------------------------------------------------------------------------------------------------
-# What runs when: loops left or gone on with, statements elsewhere, what one branch does and the other
-# does not.
-
-
-LEFT = {"bisect_left": "bisect_right", "ceil": "floor", "mean": "median", "combinations": "permutations",
-        "zip_longest": "zip", "floor": "ceil", "bisect_right": "bisect_left", "median": "mean",
-        "permutations": "combinations", "combinations_with_replacement": "combinations",
-        "OrderedDict": "Counter", "nlargest": "nsmallest", "nsmallest": "nlargest", "unescape": "escape",
-        "escape": "unescape", "quote": "unquote", "unquote": "quote", "date": "datetime"}  # fmt: skip
-
-LIBRARIES = frozenset({"bisect", "heapq", "html", "itertools", "math", "statistics"})
 
 LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
@@ -230,38 +108,16 @@ def flushed(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.For | ast.While) or node not in block_of(site):
         return
-    for inner in node.body:
-        if not isinstance(inner, ast.If):
-            continue
-        for statement in inner.body:
+    for inner in (each for statement in node.body for each in ast.walk(statement)):
+        for statement in inner.body if isinstance(inner, ast.If) else ():
             if isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign):
                 text = site.text(statement)
                 yield CodeEdit((after(site, node, text),), "statement inserted", 0.5)
-                for name in {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)} & set(
-                    site.variables()
-                ):
-                    yield CodeEdit((after(site, node, f"if {name}:\n    {text}"),), "statement inserted", 0.5)
-
-
-def imported_instead(site: EditSite) -> Iterator[CodeEdit]:
-    """Another function of the same library in the place of one that the file imports, wherever it is used."""
-    node = site.node
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in LIBRARIES:
-        if node.attr in LEFT:
-            yield site.edit(f"{node.value.id}.{LEFT[node.attr]}", "function", 1.5)
-        return
-    if not isinstance(node, ast.Name) or node.id not in site.facts.imported or node.id not in LEFT:
-        return
-    new = LEFT[node.id]
-    uses = [n for n in site.facts.nodes if isinstance(n, ast.Name) and n.id == node.id]
-    splices = [site.program.replace(use, new) for use in uses]
-    for line in site.program.tree.body:
-        if isinstance(line, ast.ImportFrom):
-            for alias in line.names:
-                if alias.name == node.id and alias.asname is None:
-                    start = site.program.offset(alias.lineno, alias.col_offset)
-                    splices.insert(0, Splice(start, start + len(node.id), new, expression=False))
-                    yield CodeEdit(tuple(splices), "function", 1.5)
+                likely = 4.0 if isinstance(statement, ast.Expr) else 0.5  # kept: the last one is lost else
+                used = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+                for name in used.intersection(site.variables()):
+                    text_of_it = f"if {name}:\n    {text}"
+                    yield CodeEdit((after(site, node, text_of_it),), "statement inserted", likely)
 
 
 def ordered_otherwise(site: EditSite) -> Iterator[CodeEdit]:
@@ -370,4 +226,7 @@ def passed_on(site: EditSite) -> Iterator[CodeEdit]:
     visible = {name.rpartition(".")[2]: name for name in site.variables()}
     for parameter in (*positional, *called.args.kwonlyargs):
         if parameter.arg in visible and parameter.arg not in present:
-            yield _with(site, node, f"{parameter.arg}={visible[parameter.arg]}", "passed on")
+            end = site.program.span(node)[1] - 1
+            sign = "" if site.text(node)[:-1].rstrip().endswith((",", "(")) else ", "
+            text = f"{sign}{parameter.arg}={visible[parameter.arg]}"
+            yield CodeEdit((Splice(end, end, text, expression=False),), "passed on", 0.7)

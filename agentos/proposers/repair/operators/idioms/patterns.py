@@ -37,7 +37,7 @@ RULES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"(?<!\\) (?![*+?])", (r"\\s*", r"\\s+", " ?", " *")),
         (r"(?<!\\)\.(?![*+?{])", (r"\\.",)),
         (r"^\^", ("",)),
-        (r"\$$", ("",)),
+        (r"\$$", ("", r"\\Z")),
         (r"^(?!\^)", ("^", r"\\b")),
         (r"(?<!\$)$", ("$", r"\\b")),
         (r"\[\^[^\]\\]+\]", (".",)),
@@ -67,17 +67,6 @@ def patterns(site: EditSite) -> Iterator[CodeEdit]:
     prefix, quote, body = written.groups()
     for text in (*variants(body), *with_signs(body, site.facts.given.signs)):
         yield site.edit(f"{prefix}{quote}{text}{quote}", "pattern", 1.0)
-
-
-def escaped(site: EditSite) -> Iterator[CodeEdit]:
-    """A text that is made part of a pattern, as it is and not as a pattern of its own."""
-    node, above = site.node, site.parent
-    if not isinstance(node, ast.Name | ast.Subscript | ast.Attribute) or not isinstance(above, ast.Call):
-        return
-    func = above.func
-    of_re = isinstance(func, ast.Attribute) and func.attr in OF_RE and site.text(func.value) == "re"
-    if of_re and above.args[:1] == [node]:
-        yield site.edit(f"re.escape({site.text(node)})", "pattern", 2.0)
 
 
 def _is_pattern(site: EditSite, value: str) -> bool:
@@ -158,7 +147,11 @@ def templates(site: EditSite) -> Iterator[CodeEdit]:
         return
     for part in _own_templates(node):
         text = site.text(part)
+        is_pattern = re.search(r"\\[dwsSbB]|\(\?|\[\^", text) is not None
         for match in PLACEHOLDER.finditer(text):
+            if is_pattern and match[3] is None and "re" in site.facts.libraries[0]:
+                escaped = f"{text[: match.start()]}{{re.escape({match[1]})}}{text[match.end() :]}"
+                yield site.edit(escaped, "pattern", 3.0, node=part)
             for new, weight in _placeholders(site, *match.groups()):
                 changed = f"{text[: match.start()]}{{{new}}}{text[match.end() :]}"
                 yield site.edit(changed, "template", weight, node=part)

@@ -123,8 +123,6 @@ def prefixes(site: EditSite) -> Iterator[CodeEdit]:
                 yield site.edit(f"({site.text(node)}, {other!r})", "field", 0.3)
         for sign in "#;-*>%'\t":
             yield site.edit(f"({site.text(node)}, {sign!r})", "field", 0.3)
-    elif name in ("split", "rsplit") and node.value == " ":
-        yield site.edit("None", "field", 3.0)
 
 
 def one_of(site: EditSite) -> Iterator[CodeEdit]:
@@ -136,18 +134,6 @@ def one_of(site: EditSite) -> Iterator[CodeEdit]:
         for other in site.facts.constants:
             if isinstance(other, str) and len(other) < 20 and repr(other) != right:
                 yield site.edit(f"{left} {word} ({right}, {other!r})", "field", 0.2)
-
-
-def affixes(site: EditSite) -> Iterator[CodeEdit]:
-    """One end as a whole, where ``strip`` takes any of the signs: ``removesuffix(".csv")``."""
-    node = site.node
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
-        return
-    text = node.args[0]
-    many = isinstance(text, ast.Constant) and isinstance(text.value, str) and len(text.value) > 1
-    if node.func.attr in ("strip", "lstrip", "rstrip") and many:
-        for other in ("removesuffix", "removeprefix"):
-            yield site.edit(f"{site.text(node.func.value)}.{other}({site.text(text)})", "cleaned", 2.0)
 
 
 # --- By what things are ordered: the key of ``sorted``, ``sort``, ``min`` and ``max`` ------------

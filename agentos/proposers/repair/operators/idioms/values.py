@@ -1,4 +1,4 @@
-"""Numbers: kept within limits, rounded, in another unit, with their operations grouped otherwise."""
+"""Values: numbers within limits, in other units, grouped otherwise; what may be missing, or is shared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from agentos.proposers.repair.operators.arithmetic import SIGN
-from agentos.proposers.repair.scope import COLLECTIONS
+from agentos.proposers.repair.scope import COLLECTIONS, comprehension_names, target_names
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit
 
@@ -73,69 +73,12 @@ def _is_value(site: EditSite) -> bool:
     return isinstance(above, ast.keyword | ast.BinOp) and isinstance(node, ast.BinOp | ast.Call)
 
 
-def rounding(site: EditSite) -> Iterator[CodeEdit]:
-    """``round`` with other digits, around a quotient, or another way to a whole number."""
-    node = site.node
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
-        inner = site.text(node.args[0])
-        if node.func.id == "round":
-            for digits in ("", ", 0", ", 1", ", 2", ", 3", ", 4"):
-                yield site.edit(f"round({inner}{digits})", "rounding", 0.7)
-            yield site.edit(f"int({inner})", "rounding", 0.7)
-            yield site.edit(f"int({inner} + 0.5)", "rounding", 0.5)
-        elif node.func.id == "int":
-            yield site.edit(f"round({inner})", "rounding", 1.0)
-        return
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
-        yield from _nearly(site, node)
-    if (whole := _one_too_many(node)) is not None:
-        left, right = _tight(whole.left, site.text(whole.left)), site.text(whole.right)
-        yield site.edit(f"-(-{left} // {right})", "rounding", 2.0)
-    if not isinstance(node, ast.BinOp) or not isinstance(
-        node.op, ast.Div | ast.FloorDiv | ast.Mult | ast.Mod
-    ):
-        return
-    left, right = site.text(node.left), site.text(node.right)
-    for digits in ("", ", 1", ", 2"):
-        yield site.edit(f"round({site.text(node)}{digits})", "rounding", 0.5)
-    if isinstance(node.op, ast.Div | ast.FloorDiv):
-        yield site.edit(f"-(-{_tight(node.left, left)} // {right})", "rounding", 1.0)
-        yield site.edit(f"round({left} / {right})", "rounding", 0.5)
-
-
-def _nearly(site: EditSite, node: ast.Compare) -> Iterator[CodeEdit]:
-    """Equal but for what the last digits of a float make of it."""
-    left, right = node.left, node.comparators[0]
-    sums = ast.BinOp | ast.Call
-    if not isinstance(left, sums) and not isinstance(right, sums):
-        return
-    if "str" in (site.kind(left), site.kind(right)):
-        return
-    for side in (left, right):
-        if isinstance(side, sums):
-            yield site.edit(f"round({site.text(side)}, 2)", "rounding", 0.7, node=side)
-    sign = "<" if isinstance(node.ops[0], ast.Eq) else ">="
-    yield site.edit(
-        f"abs({site.text(left)} - {_tight(right, site.text(right))}) {sign} 1e-9", "rounding", 0.5
-    )
-
-
-def _one_too_many(node: ast.AST) -> ast.BinOp | None:
-    """``a // b`` of ``a // b + 1``, which is one too many where ``b`` divides ``a``."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-        return None
-    whole, more = node.left, node.right
-    if not isinstance(whole, ast.BinOp) or not isinstance(whole.op, ast.FloorDiv):
-        return None
-    return whole if isinstance(more, ast.Constant) and more.value == 1 else None
-
-
 def _tight(node: ast.expr, text: str) -> str:
     return f"({text})" if isinstance(node, ast.BinOp | ast.IfExp) else text
 
 
 def units(site: EditSite) -> Iterator[CodeEdit]:
-    """Another number that counts units of the same sort; another keyword or property of a span of time."""
+    """Another number that counts units of the same sort; another keyword of a span of time."""
     node = site.node
     if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
         value = node.value
@@ -143,10 +86,6 @@ def units(site: EditSite) -> Iterator[CodeEdit]:
         yield from (site.edit(str(other), "unit", 1.0) for other in sorted(others))
     elif isinstance(node, ast.Call) and site.text(node.func).endswith("timedelta"):
         yield from _spans(site, node)
-    elif isinstance(node, ast.Attribute) and node.attr in ("seconds", "days"):
-        base = _tight(node.value, site.text(node.value))
-        yield site.edit(f"{base}.total_seconds()", "unit", 1.0)
-        yield site.edit(f"{base}.{'days' if node.attr == 'seconds' else 'seconds'}", "unit", 1.0)
 
 
 def _spans(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
@@ -216,3 +155,86 @@ def to_variables(site: EditSite) -> Iterator[CodeEdit]:
     for name in site.variables():
         if site.scope.kinds.get(name, "") in ("", own) or not own:
             yield site.edit(name, "expression to name", 0.4)
+
+
+# --- what may be missing, or there only once ----------------------------------------------------
+
+
+WALKING = frozenset({"min", "max", "sum", "sorted", "len", "list", "set", "enumerate"})
+
+
+def tests_of_none(site: EditSite) -> Iterator[CodeEdit]:
+    """What is there told from what is empty: ``x is not None``."""
+    node = site.node
+    if isinstance(node, ast.Name | ast.Attribute) and _is_tested(node, site.parent):
+        yield site.edit(f"{site.text(node)} is not None", "presence", 0.7)
+
+
+def _is_tested(node: ast.expr, above: ast.AST | None) -> bool:
+    if isinstance(above, ast.If | ast.While | ast.IfExp):
+        return above.test is node
+    return isinstance(above, ast.BoolOp) or (isinstance(above, ast.comprehension) and node in above.ifs)
+
+
+def nothing_to_walk(site: EditSite) -> Iterator[CodeEdit]:
+    """``or []`` for what is walked through, and ``or ""`` for what is a text."""
+    node, above = site.node, site.parent
+    if isinstance(above, ast.For | ast.comprehension) and above.iter is node and isinstance(node, ast.expr):
+        yield site.edit(f"({site.text(node)} or [])", "default", 1.0)
+    if (
+        isinstance(above, ast.Attribute)
+        and above.value is node
+        and isinstance(node, ast.Name | ast.Attribute)
+    ):
+        for default in ("''", "{}"):
+            yield site.edit(f"({site.text(node)} or {default})", "default", 0.5)
+
+
+def walked(site: EditSite) -> Iterator[CodeEdit]:
+    """What is walked through: without what is empty in it, as it was, and more than once."""
+    node, above = site.node, site.parent
+    if isinstance(node, ast.GeneratorExp) and isinstance(above, ast.Assign):
+        yield site.edit(f"[{site.text(node)[1:-1]}]", "presence", 2.0)
+    within = isinstance(above, ast.Call) and isinstance(above.func, ast.Name) and above.func.id in WALKING
+    within = within and above.args[:1] == [node]  # type: ignore[union-attr]  # a call, as was asked
+    if isinstance(node, ast.Name | ast.Attribute | ast.Call) and (
+        within or (isinstance(above, ast.For | ast.comprehension) and above.iter is node)
+    ):
+        if isinstance(above, ast.For):  # what it walks through may change under way
+            yield site.edit(f"list({site.text(node)})", "presence", 0.5)
+        for test in ("each is not None", "each"):
+            yield site.edit(f"[each for each in {site.text(node)} if {test}]", "filter", 0.5)
+
+
+def of_their_own(site: EditSite) -> Iterator[CodeEdit]:
+    """Each function its own variable of a loop."""
+    node = site.node
+    if not isinstance(node, ast.Lambda):
+        return
+    start, end = site.program.span(node)[0], site.program.span(node.body)[0]
+    head = site.program.data[start:end].decode().rstrip().removesuffix(":").rstrip()
+    used = {n.id for n in ast.walk(node.body) if isinstance(n, ast.Name)}
+    for name in sorted(_bound_by_loops(site) & used):
+        sign = "," if node.args.args else ""
+        yield site.edit(f"{head}{sign} {name}={name}: {site.text(node.body)}", "presence", 3.0)
+
+
+def _bound_by_loops(site: EditSite) -> set[str]:
+    found = set(comprehension_names(site.program, site.parent or site.node))
+    above = site.parent
+    while above is not None and not isinstance(above, ast.FunctionDef):
+        if isinstance(above, ast.For):
+            found |= set(target_names(above.target))
+        above = site.program.parent.get(above)
+    return found
+
+
+def entries(site: EditSite) -> Iterator[CodeEdit]:
+    """A mapping that is given back with one entry more, under a name that the file knows as a constant."""
+    node = site.node
+    if not isinstance(node, ast.Return) or not isinstance(node.value, ast.Name | ast.Call | ast.DictComp):
+        return
+    whole = site.text(node.value)
+    for name in site.facts.idle:
+        for value in ("1.0", "0", "1", "''"):
+            yield site.edit(f"return {{{name}: {value}, **{whole}}}", "presence", 0.3)

@@ -1,0 +1,108 @@
+"""The catalogue of rewrites: every line is Python, and gives what it says at an example of itself."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from agentos import shipped
+from agentos.errors import Invalid
+from agentos.proposers.repair.operators.rewrites import GAP, Form, Rewrite, read_rewrites, rewritten
+from agentos.proposers.repair.site import FileFacts, sites
+from agentos.proposers.repair.source import Program
+
+CATALOGUE = read_rewrites(shipped.folder("evolver") / "rewrites.toml")
+# what fits a gap that wants such a thing
+SAMPLES = {"text": "'ab'", "number": "7", "call": "{}(1)", "lookup": "{}[0]", "sum": "({} + 1)", "str": "str({})",
+           "float": "float({})", "list": "list({})", "set": "set({})"}  # fmt: skip
+
+
+def test_the_catalogue_is_large_and_no_line_stands_in_it_twice() -> None:
+    pairs = [(rewrite.old.written, rewrite.new.written) for rewrite in CATALOGUE]
+    assert len(pairs) > 200
+    assert len(pairs) == len(set(pairs))
+
+
+@pytest.mark.parametrize("operator", sorted({rewrite.operator for rewrite in CATALOGUE}))
+def test_each_line_gives_what_it_says(operator: str) -> None:
+    for rewrite in (each for each in CATALOGUE if each.operator == operator):
+        before, after = example_of(rewrite, rewrite.old), example_of(rewrite, rewrite.new)
+        assert ast.dump(ast.parse(after)) in made_by(rewrite, before), (before, after)
+
+
+def example_of(rewrite: Rewrite, form: Form) -> str:
+    """A file that says this within a loop of a function, each gap filled by a name, or by what it wants."""
+    wanted = rewrite.old.kinds
+    text = GAP.sub(lambda gap: SAMPLES.get(wanted.get(gap[2], ""), "{}").format(f"v_{gap[2]}"), form.written)
+    used = [what.rpartition(".")[0] for each in (rewrite.old, rewrite.new) for _, _, what, _ in each.parts]
+    head = "".join(f"import {module}\n" for module in sorted(filter(None, set(used))))
+    step = f"keep = {text}" if isinstance(rewrite.pattern, ast.expr) else text.replace("\n", "\n        ")
+    return f"{head}def f(every):\n    for each in every:\n        {step}\n"
+
+
+def made_by(rewrite: Rewrite, source: str) -> set[str]:
+    program = Program(source)
+    edits = (edit for site in sites(FileFacts(program)) for edit in rewrite.edits(site))
+    return {ast.dump(ast.parse(text)) for edit in edits if (text := program.apply(edit)) is not None}
+
+
+# what is written, and what is among the edits then, with the imports that it needs
+IN_FILES = {
+    "imported as a module": ("import re\ndef f(a):\n    return re.search(a, 'x')\n", "re.search(a", "re.search(re.escape(a)"),
+    "imported by name": ("from math import floor\ndef f(a):\n    return floor(a)\n", "return floor(a)", "return int(a)"),
+    "one more name of the module": (
+        "from math import floor\ndef f(a):\n    return floor(a)\n",
+        "floor\ndef f(a):\n    return floor(a)",
+        "floor\nfrom math import trunc\ndef f(a):\n    return trunc(a)",
+    ),
+    "a module more": (
+        '"""About."""\ndef f(a):\n    return sum(a)\n',
+        "def f(a):\n    return sum(a)",
+        "import math\ndef f(a):\n    return math.fsum(a)",
+    ),
+    "the other arguments stay": (
+        "import csv\ndef f(a):\n    return csv.reader(a, strict=True)\n",
+        "strict=True",
+        "strict=True, delimiter=';'",
+    ),
+    "brackets around what needs them": (
+        "def f(a, b):\n    return (a + b).lstrip('www.')\n",
+        "lstrip",
+        "removeprefix",
+    ),
+    "a step at the start of a loop": (
+        "def f(a):\n    for b in a:\n        # why\n        c = b\n        print(c)\n    return a\n",
+        "        # why\n",
+        "        if not b.strip():\n            continue\n        # why\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_FILES)
+def test_a_rewrite_fits_into_the_file(name: str) -> None:
+    source, old, new = IN_FILES[name]
+    program = Program(source)
+    edits = [edit for site in sites(FileFacts(program)) for edit in rewritten(site)]
+    texts = [text for edit in edits if (text := program.apply(edit)) is not None]
+    assert ast.dump(ast.parse(source.replace(old, new, 1))) in {ast.dump(ast.parse(text)) for text in texts}
+
+
+def test_an_argument_that_is_there_is_not_given_twice() -> None:
+    program = Program("import csv\ndef f(a):\n    return csv.reader(a, delimiter='|')\n")
+    edits = [edit for site in sites(FileFacts(program)) for edit in rewritten(site)]
+    assert not any(edit.splices[0].text.count("delimiter=") > 1 for edit in edits)
+
+
+def test_a_name_that_the_file_gives_to_something_else_is_not_imported() -> None:
+    program = Program("def f(math):\n    return sum(math)\n")
+    edits = [edit for site in sites(FileFacts(program)) for edit in rewritten(site)]
+    assert not any("fsum" in splice.text for edit in edits for splice in edit.splices)
+
+
+@pytest.mark.parametrize(
+    "text", ["[[group]]\nrewrites = 5\n", "[[group]]\nrewrites = [['a', 'b']]\n", "x = 1", "["]
+)
+def test_what_is_no_catalogue_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "rewrites.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(Invalid):
+        read_rewrites(tmp_path / "rewrites.toml")
