@@ -21,6 +21,7 @@ CONFIG = {
     "receive.autogc": "false",
     "receive.fsckObjects": "true",
 }
+
 # On top of what the repository's own configuration says, for every git program that we start.
 _OVERRIDES = {
     **{key: value for key, value in CONFIG.items() if not key.startswith("receive")},
@@ -35,16 +36,16 @@ def environment() -> dict[str, str]:
     """The environment for a git subprocess: no inherited ``GIT_*``, no outside configuration."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     clean |= {
-        "GITCONFIG_NOSYSTEM": "1",
-        "GITCONFIG_SYSTEM": "/dev/null",
-        "GITCONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_SYSTEM": "/dev/null",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
-        "GITCONFIG_COUNT": str(len(_OVERRIDES)),
+        "GIT_CONFIG_COUNT": str(len(_OVERRIDES)),
         "LC_ALL": "C",
     }
     for number, (key, value) in enumerate(_OVERRIDES.items()):
-        clean |= {f"GITCONFIG_KEY_{number}": key, f"GITCONFIG_VALUE_{number}": value}
+        clean |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return clean
 
 
