@@ -21,6 +21,7 @@ CONFIG = {
     "receive.autogc": "false",
     "receive.fsckObjects": "true",
 }
+
 # On top of what the repository's own configuration says, for every git program that we start.
 _OVERRIDES = {
     **{key: value for key, value in CONFIG.items() if not key.startswith("receive")},
