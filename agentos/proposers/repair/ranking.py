@@ -50,8 +50,11 @@ def hypotheses(
     """
     weights = {id(p): p.ranked.probability * credibility(program, old, p) for p in found}
     clusters: dict[bytes, list[Plausible]] = defaultdict(list)
-    for plausible in found:
-        clusters[canonical([list(plausible.outputs), list(plausible.passed)])].append(plausible)
+    for plausible in found:  # where nothing was generated, nothing tells that two texts do the same
+        told = list(plausible.outputs) or [
+            ast.dump(parse(plausible.source)) if program.is_python else plausible.source
+        ]
+        clusters[canonical([told, list(plausible.passed)])].append(plausible)
     total = sum(weights.values()) or 1.0
     ranked = [
         Hypothesis(

@@ -175,7 +175,9 @@ def test_what_leaves_a_computation_out_or_turns_a_condition_comes_behind_what_is
     found = hypotheses(Program(SOURCE), (0, 0), [dropped, turned, other])
     assert found[0].best is other
     assert found[0].share == pytest.approx(0.2 / (0.2 + 2 * 0.08))
-    alike = hypotheses(Program(SOURCE), (), [replace(each, outputs=()) for each in (dropped, turned, other)])
+    alike = hypotheses(
+        Program(SOURCE), (0, 0), [replace(each, outputs=(5, 6)) for each in (dropped, turned, other)]
+    )
     assert [each.best.source for each in alike] == [other.source], "of one behaviour, too"
     likely = hypotheses(
         Program(SOURCE), (0, 0), [made("b + 1", "b", 0.9, (1, 2)), made("1", "2", 0.1, (5, 6))]

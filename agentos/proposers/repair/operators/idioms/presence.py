@@ -64,6 +64,14 @@ def lookups(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"{site.text(node.func.value)}[{key}]", "presence", 0.4)
 
 
+def absent_attributes(site: EditSite) -> Iterator[CodeEdit]:
+    """None where there is no such attribute."""
+    node, above = site.node, site.parent
+    called = isinstance(above, ast.Call) and above.func is node
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and not called:
+        yield site.edit(f"getattr({site.text(node.value)}, {node.attr!r}, None)", "default", 0.2)
+
+
 def tests_of_none(site: EditSite) -> Iterator[CodeEdit]:
     """Empty and missing told apart, or not: ``x`` and ``x is not None``."""
     node, above = site.node, site.parent
