@@ -285,6 +285,8 @@ def _is_dropped(one: ast.AST, other: ast.AST) -> bool:
             ast.dump(part) == left for part in ast.walk(one) if part is not one and isinstance(part, ast.expr)
         ):
             return True
+    if isinstance(one, ast.Subscript) and ast.dump(one.slice) == ast.dump(other):
+        return True  # the key stands for what it was looked up for
     if type(one) is not type(other):
         return False
     for name in ("values", "body", "orelse", "finalbody"):
