@@ -279,6 +279,10 @@ def _dropped_in(one: ast.AST, other: ast.AST) -> bool:
 
 def _is_dropped(one: ast.AST, other: ast.AST) -> bool:
     """Whether the other is what is left of the one: an argument, an operand, a body with a statement less."""
+    if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.Not) and isinstance(one.operand, ast.Call):
+        one = one.operand  # ``not f(a)``, and now ``a``; the call itself is the opposite
+        if ast.dump(one) == ast.dump(other):
+            return False
     if isinstance(one, ast.Call | ast.BinOp | ast.BoolOp):
         left = ast.dump(other)
         if any(

@@ -158,6 +158,7 @@ def test_a_condition_that_became_its_opposite_is_told(old: str, new: str, turned
         ("f(a)", "g(a)", False), ("f(a, b)", "f(a)", False), ("abs(a) + b", "a + c", False),
         ("a[0].isdigit()", "a", True), ("len(a.split(b))", "a", True), ("a[0].isdigit()", "c", False), ("a[0]", "a", False),
         ("a[0]", "0", True), ("int(a['b'])", "int('b')", True), ("a['b']", "'c'", False),
+        ("not f(a, b)", "a", True), ("not f(a, b)", "f(a, b)", False), ("not a", "a", False),
     ],
 )  # fmt: skip
 def test_a_computation_that_is_left_out_is_told(old: str, new: str, dropped: bool) -> None:

@@ -416,8 +416,9 @@ def not_in_place(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
         target, added = site.text(node.target), site.text(node.value)
+        shared = isinstance(node.target, ast.Attribute) or site.scope.first_line.get(target) == 0
         for text in (f"{target} + {added}", f"[*{target}, *{added}]"):
-            yield site.edit(f"{target} = {text}", "not in place", 0.5)
+            yield site.edit(f"{target} = {text}", "not in place", 1.5 if shared else 0.3)
 
 
 def other_defaults(site: EditSite) -> Iterator[CodeEdit]:
