@@ -32,7 +32,7 @@ from typing import Any
 
 from agentos.domain import Call, Kind, ResourceId, Snapshot
 from agentos.evolver.policy import Policy
-from agentos.evolver.propose.edit_mutants import loosened
+from agentos.evolver.propose.edit_mutants import loosened, mutants
 from agentos.evolver.propose.unread_names import unread
 from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
 from agentos.proposers.repair import RepairProposer
@@ -300,18 +300,19 @@ def measured(bug: Bug, mended: Sequence[int], kept: Sequence[int], options: argp
     ]
     cpu_s = time.process_time() - began + sum(bench.cpu_s for bench in benches.opened)
     tries = sum(bench.tries for bench in benches.opened)
-    word, shown = "none", ""
+    word, shown, tests = "none", "", (*mended, *kept)
     if proposals:
         made = proposals[0].files[str(bug.file)]
         if bare_file(made) == bare_file(bug.right):
             word = "right"
         else:
-            bench = TestBench(bug, options.python)
-            passed = bench.try_source(made, whole=True).passed
-            bench.close()
-            word = "to read" if all(passed[number] for number in (*mended, *kept)) else "wrong"
+            passed = passes(bug, options.python, made, tests)
+            word = "to read" if passed else "wrong"
             shown = "\n".join(difference(source, text) for text in (made, bug.right))
-        word += " asked" if (asked := reasons(proposals[0], source, made)) else " alone"
+        asked = reasons(proposals[0], source, made)
+        if rival := rival_of(bug, options.python, source, [p.files[str(bug.file)] for p in proposals], tests):
+            asked = f"{asked}, ambiguous: {rival}".removeprefix(", ")
+        word += " asked" if asked else " alone"
         shown += f"\n{asked}" if asked else ""
     print(
         f"{bug.name:60} {word:14} {cpu_s:5.1f} s of CPU {tries:5} tries, {len(mended)} mended, {len(kept)} kept",
@@ -330,13 +331,33 @@ def bare_file(source: str) -> str:
     return ast.dump(tree)
 
 
+def passes(bug: Bug, python: str, source: str, tests: Sequence[int]) -> bool:
+    """Whether all of these tests pass with it."""
+    bench = TestBench(bug, python, wanted=tests)
+    try:
+        return all(bench.try_source(source).passed)
+    finally:
+        bench.close()
+
+
+def rival_of(bug: Bug, python: str, before: str, made: Sequence[str], tests: Sequence[int]) -> str:
+    """Another proposal, or a mutant of the first, that passes all tests as well, in words; "" where there is none.
+
+    The gates ask about the first where an input tells the two apart; here none is made, so all are taken to be told apart.
+    """
+    rivals = {f"proposal {number}": other for number, other in enumerate(made[1:], 2)}
+    rivals |= mutants(before, made[0], Policy().replay.mutants)
+    return next((words for words, source in rivals.items() if passes(bug, python, source, tests)), "")
+
+
 def reasons(proposal: Proposal, before: str, after: str) -> str:
-    """For what a person would be asked about this edit, as far as no input has to be made."""
-    rules = Policy().replay
+    """For what a person would be asked about this edit, as far as it rests on the search and both texts."""
+    policy = Policy()
+    rules = policy.replay
     found = {
         "far-fetched": 0 < proposal.prior < rules.prior_min,
         "unlikely": 0 < proposal.weight < rules.share_min,
-        "unguarded": not proposal.tasks_at_risk,
+        "few guards": len(proposal.tasks_at_risk) < policy.judge.min_tasks,
         "loosened": bool(loosened(before, after)),
         "unread": bool(unread(before, after)),
     }

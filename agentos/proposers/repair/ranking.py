@@ -50,8 +50,11 @@ def hypotheses(
     """
     weights = {id(p): p.ranked.probability * credibility(program, old, p) for p in found}
     clusters: dict[bytes, list[Plausible]] = defaultdict(list)
-    for plausible in found:
-        clusters[canonical([list(plausible.outputs), list(plausible.passed)])].append(plausible)
+    for plausible in found:  # where nothing was generated, nothing tells that two texts do the same
+        told = list(plausible.outputs) or [
+            ast.dump(parse(plausible.source)) if program.is_python else plausible.source
+        ]
+        clusters[canonical([told, list(plausible.passed)])].append(plausible)
     total = sum(weights.values()) or 1.0
     ranked = [
         Hypothesis(
@@ -276,12 +279,18 @@ def _dropped_in(one: ast.AST, other: ast.AST) -> bool:
 
 def _is_dropped(one: ast.AST, other: ast.AST) -> bool:
     """Whether the other is what is left of the one: an argument, an operand, a body with a statement less."""
+    if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.Not) and isinstance(one.operand, ast.Call):
+        one = one.operand  # ``not f(a)``, and now ``a``; the call itself is the opposite
+        if ast.dump(one) == ast.dump(other):
+            return False
     if isinstance(one, ast.Call | ast.BinOp | ast.BoolOp):
         left = ast.dump(other)
         if any(
             ast.dump(part) == left for part in ast.walk(one) if part is not one and isinstance(part, ast.expr)
         ):
             return True
+    if isinstance(one, ast.Subscript) and ast.dump(one.slice) == ast.dump(other):
+        return True  # the key stands for what it was looked up for
     if type(one) is not type(other):
         return False
     for name in ("values", "body", "orelse", "finalbody"):

@@ -16,6 +16,7 @@ from agentos.proposers.repair.scope import Scope, scope_of
 from agentos.proposers.repair.source import CONTRACT, CodeEdit, Program, children, first_line, is_docstring
 
 CONSTANTS_MAX = 120
+TYPES_MAX = 6
 # What may be written twice with the same slip. Not every use of a name is one slip.
 TWINS = (ast.Attribute, ast.Subscript, ast.Call, ast.Compare, ast.BinOp)
 
@@ -206,6 +207,15 @@ class FileFacts:
     def unread(self) -> frozenset[str]:
         """Names that the file makes and does not use."""
         return idle_names(self.program) | {f"input.{name}" for name in idle_names(self.program)}
+
+    @cached_property
+    def asked_types(self) -> tuple[str, ...]:
+        """Types that ``isinstance`` asks for in the file, those it asks for most first, and the usual two."""
+        calls = [node for node in self.nodes if isinstance(node, ast.Call) and len(node.args) == 2]
+        asked = [c.args[1] for c in calls if isinstance(c.func, ast.Name) and c.func.id == "isinstance"]
+        parts = [part for each in asked for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
+        names = Counter(self.program.text(part) for part in parts)
+        return tuple(dict.fromkeys([name for name, _ in names.most_common(TYPES_MAX)] + ["str", "dict"]))
 
     @cached_property
     def module_numbers(self) -> tuple[str, ...]:

@@ -152,6 +152,40 @@ FAULTS = {
     "one thing more": ("", "c = set()\nreturn f(c, b)", "(c, b)", "(c | {b}, b)"),
     "two fewer": ("", "return 2**a < b", "2**a", "2**a - 2"),
     "a part before it is stripped": ("", "return a.strip()", "a.strip", "a.split('+')[0].strip"),
+    "one exception more": (
+        "",
+        "try:\n    return int(a)\nexcept ValueError:\n    return b",
+        "except ValueError",
+        "except (ValueError, TypeError)",
+    ),
+    "two exceptions more": (
+        "",
+        "try:\n    return int(a)\nexcept ValueError:\n    return b",
+        "except ValueError",
+        "except (ValueError, TypeError, OverflowError)",
+    ),
+    "not in place": ("", "a += b\nreturn a", "a += b", "a = a + b"),
+    "no such attribute": ("", "return a.size", "a.size", "getattr(a, 'size', None)"),
+    "copied first": ("", "a.pop()\nreturn a", "    a.pop", "    a = list(a)\n    a.pop"),
+    "one stands for many": (
+        "",
+        "for x in a:\n    b += x\nreturn b",
+        "    for",
+        "    if isinstance(a, str):\n        a = [a]\n    for",
+    ),
+    "given back as it is": ("", "return g(b, a)", "    return", "    if not b:\n        return a\n    return"),
+    "left out by its type": (
+        "",
+        "for x in a:\n    b.append(x.y)\nreturn b",
+        "        b.append",
+        "        if not isinstance(x, dict):\n            continue\n        b.append",
+    ),
+    "refused as elsewhere": (
+        "",
+        "if a is None:\n    raise ValueError('no')\nreturn g(b)",
+        "    return",
+        "    if b is None:\n        raise ValueError('no')\n    return",
+    ),
     "the same slip twice": ("", "return a.x + b * a.x", "return a.x + b * a.x", "return abs(a.x) + b * abs(a.x)"),
 }  # fmt: skip
 
@@ -172,6 +206,29 @@ def test_a_start_value_is_set_again() -> None:
         "    def close(self, found):\n        found.append(self.spent)\n"
     )
     wanted = source + "        self.spent = 0.0\n"
+    assert among_edits(wanted, source)
+
+
+def test_a_default_is_another() -> None:
+    source = "def f(a, b=None, *, c=True):\n    return g(a, b, c)\n"
+    assert among_edits(source.replace("c=True", "c=False"), source)
+    assert among_edits(source.replace("b=None", "b=0"), source)
+
+
+def test_the_class_above_is_asked_first() -> None:
+    source = "class A(B):\n    def f(self, a):\n        self.a = a\n"
+    assert among_edits(source.replace("        self.a", "        super().f(a)\n        self.a"), source)
+
+
+@pytest.mark.parametrize("called", ["self.g(a)", "A(a)"])
+def test_a_parameter_is_handed_on(called: str) -> None:
+    """To a method, and to a class."""
+    source = (
+        "class A:\n    def __init__(self, a, deep=False):\n        self.a, self.deep = a, deep\n\n"
+        "    def g(self, a, deep=False):\n        return (a, deep)\n\n"
+        f"    def f(self, a, deep):\n        return {called} if deep else None\n"
+    )
+    wanted = source.replace(f"return {called} if", f"return {called[:-1]}, deep=deep) if")
     assert among_edits(wanted, source)
 
 

@@ -157,6 +157,8 @@ def test_a_condition_that_became_its_opposite_is_told(old: str, new: str, turned
         ("abs(a)", "abs(b)", False), ("a + b", "a - b", False), ("a", "abs(a)", False), ("a + b", "c", False),
         ("f(a)", "g(a)", False), ("f(a, b)", "f(a)", False), ("abs(a) + b", "a + c", False),
         ("a[0].isdigit()", "a", True), ("len(a.split(b))", "a", True), ("a[0].isdigit()", "c", False), ("a[0]", "a", False),
+        ("a[0]", "0", True), ("int(a['b'])", "int('b')", True), ("a['b']", "'c'", False),
+        ("not f(a, b)", "a", True), ("not f(a, b)", "f(a, b)", False), ("not a", "a", False),
     ],
 )  # fmt: skip
 def test_a_computation_that_is_left_out_is_told(old: str, new: str, dropped: bool) -> None:
@@ -175,7 +177,9 @@ def test_what_leaves_a_computation_out_or_turns_a_condition_comes_behind_what_is
     found = hypotheses(Program(SOURCE), (0, 0), [dropped, turned, other])
     assert found[0].best is other
     assert found[0].share == pytest.approx(0.2 / (0.2 + 2 * 0.08))
-    alike = hypotheses(Program(SOURCE), (), [replace(each, outputs=()) for each in (dropped, turned, other)])
+    alike = hypotheses(
+        Program(SOURCE), (0, 0), [replace(each, outputs=(5, 6)) for each in (dropped, turned, other)]
+    )
     assert [each.best.source for each in alike] == [other.source], "of one behaviour, too"
     likely = hypotheses(
         Program(SOURCE), (0, 0), [made("b + 1", "b", 0.9, (1, 2)), made("1", "2", 0.1, (5, 6))]

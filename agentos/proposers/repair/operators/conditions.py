@@ -194,6 +194,8 @@ def _about(site: EditSite, name: str) -> dict[str, float]:
         weights |= {f"len({name}) > 1": 0.4, f"len({name}) == 0": 0.2, f"len({name}) == 1": 0.2}
     if kind in ("", "str"):
         weights |= {f"{name}.strip()": 0.5, f"{name}.isdigit()": 0.2, f"{name}.isalpha()": 0.2}
+    for kind_asked in site.facts.asked_types if kind == "" else ():
+        weights |= {f"isinstance({name}, {kind_asked})": 0.3, f"not isinstance({name}, {kind_asked})": 0.3}
     for function in site.scope.of_one:
         weights |= {f"{function}({name})": 0.7, f"not {function}({name})": 0.4}
     return weights

@@ -12,8 +12,9 @@ from agentos.proposers.repair.operators.conditions import conditions_for
 from agentos.proposers.repair.reading.clues import GroupedTexts, TextFactors, TextKind
 from agentos.proposers.repair.scope import COLLECTIONS, compatible, target_names
 from agentos.proposers.repair.site import EditSite
-from agentos.proposers.repair.source import CodeEdit, Family, Splice
+from agentos.proposers.repair.source import CodeEdit, Family, Splice, is_docstring
 
+SHORT = 60  # characters of a statement that is written once more elsewhere
 SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Break, ast.Continue, ast.Raise, ast.AnnAssign)
 
 
@@ -225,13 +226,28 @@ def _ways_out(site: EditSite) -> dict[str, float]:
     if site.function is not None:
         first = site.function.body[0] is site.node or not ways
         for node in site.facts.nodes_in(site.function):
+            if isinstance(node, ast.Raise) and node is not site.node and _is_short(site, node):
+                ways.setdefault(site.text(node), 0.3)
             if not isinstance(node, ast.Return):
                 continue
             if isinstance(node.value, ast.Constant | ast.List | ast.Name) and site.visible(node.value):
                 ways[site.text(node)] = 1.0 if first else 0.3
-        for default in ("None", "0", "''", "[]", "False", "True"):
+            elif node is not site.node and node.value is not None and _is_short(site, node):
+                ways.setdefault(site.text(node), 0.3)
+        for default in ("None", "0", "''", "[]", "False", "True", *_given_first(site.function)):
             ways.setdefault(f"return {default}", 0.5 if first else 0.1)
     return ways
+
+
+def _is_short(site: EditSite, node: ast.stmt) -> bool:
+    """Whether it stands on one line, and all that it names is known here."""
+    text = site.text(node)
+    return "\n" not in text and len(text) <= SHORT and site.visible(node)
+
+
+def _given_first(function: ast.FunctionDef) -> list[str]:
+    """What it is given, which it may give back as it is; of a method that is the object itself as well."""
+    return [argument.arg for argument in function.args.args[:2]]
 
 
 def insertions(site: EditSite) -> Iterator[CodeEdit]:
@@ -240,10 +256,44 @@ def insertions(site: EditSite) -> Iterator[CodeEdit]:
     if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
         return
     last = block[-1] is node and not isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise)
-    for text, weight in _statements(site).items():
+    statements = _statements(site)
+    if site.function is not None and node is _first_statement(site):
+        statements |= _taken_over(site.function)
+    for text, weight in statements.items():
         yield CodeEdit((before(site, node, text),), "statement inserted", weight)
         if last:
             yield CodeEdit((after(site, node, text),), "statement inserted", weight)
+
+
+def _first_statement(site: EditSite) -> ast.stmt | None:
+    """The first of the function that is no docstring."""
+    for each in site.function.body if site.function else ():
+        if not (isinstance(each, ast.Expr) and is_docstring(site.program, each.value)):
+            return each
+    return None
+
+
+def _taken_over(function: ast.FunctionDef) -> dict[str, float]:
+    """What a function does first with what it is given: copies it, or brings it into one form; the class above is asked."""
+    weights: dict[str, float] = {}
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    optional = {each.arg for each in named[len(named) - len(given.kwonlyargs) - len(given.defaults) :]}
+    for name in (each.arg for each in named if each.arg not in ("self", "cls")):
+        weights |= {
+            f"{name} = list({name})": 0.3,
+            f"{name} = dict({name})": 0.2,
+            f"{name} = {name}.copy()": 0.2,
+        }
+        weights |= {f"if isinstance({name}, str):\n    {name} = [{name}]": 0.2}
+        weights |= {f"if isinstance({name}, bytes):\n    {name} = {name}.decode()": 0.2}
+        weights |= {f"if not isinstance({name}, str):\n    {name} = str({name})": 0.2}
+        for default in ("[]", "{}", "''", "0", "1") if name in optional else ():
+            weights[f"if {name} is None:\n    {name} = {default}"] = 0.2
+    if named and named[0].arg == "self":
+        handed = ", ".join(each.arg for each in named[1:])
+        weights[f"super().{function.name}({handed})"] = 0.3
+    return weights
 
 
 def _statements(site: EditSite) -> dict[str, float]:

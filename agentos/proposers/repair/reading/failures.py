@@ -208,6 +208,10 @@ def clues_of_error(kind: str, message: str, line: int) -> Iterator[Clue]:
     """What speaks for which edits when a call ended with this error at this line (0: unknown)."""
     here = frozenset({line}) if line else frozenset()
     name = kind.rpartition(".")[2]
+    if name.endswith("Error") and name != "AssertionError":
+        yield Clue(4.0, tokens=frozenset({name}))  # what catches it has to name it
+    if name in ("TypeError", "AttributeError"):
+        yield Clue(4.0, tokens=frozenset({"isinstance"}))
     if "None" in message and name in ("TypeError", "AttributeError"):
         yield Clue(8.0, GUARDS, frozenset({"None", "or"}), here)
         yield Clue(3.0, GUARDS, frozenset({"None"}))

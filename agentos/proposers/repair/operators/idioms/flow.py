@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import combinations
 
 from agentos.proposers.repair.operators.statements import SIMPLE, after, before, block_of, gone
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 
+WIDER = ("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "OverflowError")
 LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
@@ -206,7 +208,7 @@ def caught(site: EditSite) -> Iterator[CodeEdit]:
         ways |= dict.fromkeys(f"{node.targets[0].id} = {value}" for value in ("None", "0", "''"))
     indent = " " * node.col_offset
     inner = site.text(node).replace("\n", "\n    ")
-    for kind in (*types, *(each for each in ("ValueError", "KeyError") if each not in types)):
+    for kind in (*types, *(each for each in WIDER if each not in types)):
         for way in ways:
             text = f"try:\n{indent}    {inner}\n{indent}except {kind}:\n{indent}    {way}"
             splice = Splice(*site.program.span(node), text, expression=False)
@@ -214,19 +216,85 @@ def caught(site: EditSite) -> Iterator[CodeEdit]:
 
 
 def passed_on(site: EditSite) -> Iterator[CodeEdit]:
-    """A parameter that the called function has and the caller knows by the same name, handed on."""
+    """A parameter that the called function has and the caller knows by the same name, handed on; what nobody reads, to any."""
     node = site.node
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
         return
-    called = next((f for f in site.program.functions if f.name == node.func.id), None)
-    if called is None or any(keyword.arg is None for keyword in node.keywords):
+    if any(keyword.arg is None for keyword in node.keywords):
         return
-    positional = [*called.args.posonlyargs, *called.args.args][len(node.args) :]
     present = {keyword.arg for keyword in node.keywords}
     visible = {name.rpartition(".")[2]: name for name in site.variables()}
-    for parameter in (*positional, *called.args.kwonlyargs):
-        if parameter.arg in visible and parameter.arg not in present:
-            end = site.program.span(node)[1] - 1
-            sign = "" if site.text(node)[:-1].rstrip().endswith((",", "(")) else ", "
-            text = f"{sign}{parameter.arg}={visible[parameter.arg]}"
-            yield CodeEdit((Splice(end, end, text, expression=False),), "passed on", 0.7)
+    for name in _taken_by(site, node):
+        if name in visible and name not in present:
+            yield _with(site, node, f"{name}={visible[name]}", "passed on")
+    given = site.function.args if site.function else None
+    for argument in (*given.args, *given.kwonlyargs) if given else ():
+        if argument.arg in site.facts.unread and argument.arg not in present:
+            yield _with(site, node, f"{argument.arg}={argument.arg}", "passed on")
+            yield _with(site, node, argument.arg, "passed on")
+
+
+def _with(site: EditSite, node: ast.Call, argument: str, operator: str) -> CodeEdit:
+    written = [site.text(a) for a in node.args]
+    given = [f"{k.arg}={site.text(k.value)}" if k.arg else f"**{site.text(k.value)}" for k in node.keywords]
+    parts = [*written, *given, argument] if "=" in argument else [*written, argument, *given]
+    return site.edit(f"{site.text(node.func)}({', '.join(parts)})", operator, 0.7)
+
+
+def _taken_by(site: EditSite, node: ast.Call) -> list[str]:
+    """Parameters that the call fills by no place: of a function, a method or a class of the file."""
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    found = [(f, 0) for f in site.program.functions if f.name == name]
+    for klass in site.program.nodes(ast.ClassDef):
+        if klass.name == name:
+            found += [(f, 1) for f in klass.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"]
+    taken: dict[str, None] = {}
+    for called, own in found[:2]:
+        named = [*called.args.posonlyargs, *called.args.args]
+        own = own or int(
+            isinstance(node.func, ast.Attribute) and bool(named) and named[0].arg in ("self", "cls")
+        )
+        taken |= dict.fromkeys(each.arg for each in (*named[own + len(node.args) :], *called.args.kwonlyargs))
+    return [*taken]
+
+
+def caught_wider(site: EditSite) -> Iterator[CodeEdit]:
+    """One more exception that a handler takes: one that the file catches elsewhere, or a usual one."""
+    node, above = site.node, site.parent
+    if not isinstance(above, ast.ExceptHandler) or above.type is not node or not isinstance(node, ast.expr):
+        return
+    own = [site.text(each) for each in (node.elts if isinstance(node, ast.Tuple) else [node])]
+    types = [each.type for each in site.program.nodes(ast.ExceptHandler) if each.type is not None]
+    parts = [part for each in types for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
+    named = [site.text(part) for part in parts]
+    others = [other for other in dict.fromkeys((*named, *WIDER)) if other not in own]
+    for other in others:
+        yield site.edit(f"({', '.join((*own, other))})", "caught wider", 3.0)
+    for one, other in combinations((other for other in others if other in WIDER), 2):
+        yield site.edit(f"({', '.join((*own, one, other))})", "caught wider", 1.5)
+
+
+def not_in_place(site: EditSite) -> Iterator[CodeEdit]:
+    """A new value in the place of one that is changed: whoever else has the old one keeps it as it was."""
+    node = site.node
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        target, added = site.text(node.target), site.text(node.value)
+        shared = isinstance(node.target, ast.Attribute) or site.scope.first_line.get(target) == 0
+        for text in (f"{target} + {added}", f"[*{target}, *{added}]"):
+            yield site.edit(f"{target} = {text}", "not in place", 1.5 if shared else 0.3)
+
+
+def other_defaults(site: EditSite) -> Iterator[CodeEdit]:
+    """Another value for a parameter that is not given."""
+    node = site.node
+    if not isinstance(node, ast.FunctionDef):
+        return
+    for default in (*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)):
+        if isinstance(default, ast.Constant):
+            value = default.value
+            others = (
+                [repr(not value)] if isinstance(value, bool) else ["None", "True", "False", "0", "1", "''"]
+            )
+            for other in others:
+                if other != site.text(default):
+                    yield site.edit(other, "other default", 0.5, node=default)

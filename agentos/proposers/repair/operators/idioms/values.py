@@ -163,6 +163,14 @@ def to_variables(site: EditSite) -> Iterator[CodeEdit]:
 WALKING = frozenset({"min", "max", "sum", "sorted", "len", "list", "set", "enumerate"})
 
 
+def absent_attributes(site: EditSite) -> Iterator[CodeEdit]:
+    """None where there is no such attribute."""
+    node, above = site.node, site.parent
+    called = isinstance(above, ast.Call) and above.func is node
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and not called:
+        yield site.edit(f"getattr({site.text(node.value)}, {node.attr!r}, None)", "default", 0.2)
+
+
 def tests_of_none(site: EditSite) -> Iterator[CodeEdit]:
     """What is there told from what is empty: ``x is not None``."""
     node = site.node
