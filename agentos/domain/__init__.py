@@ -43,7 +43,6 @@ from agentos.domain.evolution import Trial as Trial
 from agentos.domain.evolution import TrialLook as TrialLook
 from agentos.domain.evolution import TrialSet as TrialSet
 from agentos.domain.evolution import Verdict as Verdict
-from agentos.domain.evolution import trial_id as trial_id
 from agentos.domain.people import MUTED_CURSOR as MUTED_CURSOR
 from agentos.domain.people import Feedback as Feedback
 from agentos.domain.people import MemoryProposal as MemoryProposal
@@ -94,6 +93,7 @@ from agentos.domain.runs import is_reference as is_reference
 from agentos.domain.runs import kernel_fault as kernel_fault
 from agentos.domain.runs import kind_of as kind_of
 from agentos.domain.runs import origin_of as origin_of
+from agentos.domain.runs import trial_id as trial_id
 from agentos.domain.runs import word_of as word_of
 from agentos.domain.tasks import Call as Call
 from agentos.domain.tasks import Check as Check

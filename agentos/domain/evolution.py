@@ -443,12 +443,6 @@ class Trial:
     work: str = ""
 
 
-def trial_id(owner: tuple[str, str, str], arm: Arm, repeat: int, tree: str, *, renamed: bool) -> str:
-    """A trial's id follows from what it is. ``owner``: its evolution, its candidate ("" for the base) and its task."""
-    parts = [*owner, arm, repeat, tree, *(["renamed"] if renamed else [])]
-    return f"trial-{digest(parts)[:20]}"
-
-
 class TrialLook(NamedTuple):
     """What one trial of a candidate was a look at, with the words of its ``Trial``."""
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from agentos.domain.resources import Snapshot
 from agentos.domain.tasks import InputFile, Share
-from agentos.identity import Json
+from agentos.identity import Json, digest
 
 IMPORT = "import"  # as a run's sandbox: it was made elsewhere, and says nothing of what is here
 
@@ -63,6 +63,12 @@ class Outcome:
     fault: Fault | None = None
     checks: tuple[CheckResult, ...] = ()
     cost: Cost = Cost()
+
+
+def trial_id(owner: tuple[str, str, str], arm: str, repeat: int, tree: str, *, renamed: bool) -> str:
+    """A trial's id follows from what it is. ``owner``: its evolution, its candidate ("" for the base) and its task."""
+    parts = [*owner, arm, repeat, tree, *(["renamed"] if renamed else [])]
+    return f"trial-{digest(parts)[:20]}"
 
 
 @dataclass(frozen=True, slots=True)
