@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg
 
-from agentos.ledger.migrations import upgrade_postgres
+from agentos.ledger.postgres.migrating import migrate
 
 # Nothing of a test has to survive the machine; what has to is the server's own business.
 _QUICK = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "shared_buffers": "32MB"}
@@ -87,7 +87,7 @@ class PostgresServer:
         """A database with an empty ledger, or with nothing; gone at the end."""
         if not self._made and not empty:
             self._sql("CREATE DATABASE made")
-            upgrade_postgres(self.address("made"))
+            migrate(self.address("made"))
             self._made = True
         name = f"test_{next(self._numbers)}"
         self._sql(f"CREATE DATABASE {name}{'' if empty else ' TEMPLATE made STRATEGY file_copy'}")

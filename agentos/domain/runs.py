@@ -81,6 +81,12 @@ class Outcome:
     cost: Cost = Cost()
 
 
+def trial_id(owner: tuple[str, str, str], arm: str, repeat: int, tree: str, *, renamed: bool) -> str:
+    """A trial's id follows from what it is. ``owner``: its evolution, its candidate ("" for the base) and its task."""
+    parts = [*owner, arm, repeat, tree, *(["renamed"] if renamed else [])]
+    return f"trial-{digest(parts)[:20]}"
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One action and its observation. Append-only; ``index`` counts from 0 within the run."""
@@ -443,12 +449,6 @@ class Trial:
     @property
     def passed(self) -> bool:
         return self.outcome.result is Result.PASSED
-
-
-def trial_id(owner: tuple[str, str, str], arm: Arm, repeat: int, tree: str, *, renamed: bool) -> str:
-    """A trial's id follows from what it is. ``owner``: its evolution, its candidate ("" for the base) and its task."""
-    parts = [*owner, arm, repeat, tree, *(["renamed"] if renamed else [])]
-    return f"trial-{digest(parts)[:20]}"
 
 
 class TrialLook(NamedTuple):

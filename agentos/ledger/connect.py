@@ -173,15 +173,15 @@ def _version(path: Path) -> str:
 
 
 def _open_in_postgres(path: Path, address: str) -> LedgerConnection:
-    from agentos.ledger.migrations import upgrade_postgres
     from agentos.ledger.postgres.connection import PostgresConnection
+    from agentos.ledger.postgres.migrating import migrate
 
     try:
         connection = PostgresConnection(address)
         version = version_of(connection)
         refuse_newer(path, version)
         if version != HEAD:
-            upgrade_postgres(address)
+            migrate(address)
     except sqlite3.DatabaseError as error:
         raise unavailable(path, error) from error
     return connection

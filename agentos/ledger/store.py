@@ -44,9 +44,6 @@ from agentos.ledger.retention import EVENT, PruneBatch
 from agentos.ledger.rows.codec import Rows, from_text, kept, pack, plain, time_text, to_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
-    RecordType,
-    column_value,
-    id_of,
     of_records,
     of_run,
     shelf_of,
@@ -56,7 +53,7 @@ from agentos.ledger.rows.statements import (
     body_of,
     first_value,
     insert,
-    insert_all,
+    put,
     run_row,
     task_row,
     update,
@@ -228,7 +225,7 @@ class Ledger(Reader):
             row = run_row(run)
             update(connection, "run", row | {"seq": seq})
             _note_use(connection, run, seq)
-            _put(connection, *records)
+            put(connection, *records)
             if outcome.result is not Result.INFRA:
                 end = _STATE_AFTER.get(outcome.result, TaskState.DONE)
                 _move(connection, run.task_id, (TaskState.QUEUED, TaskState.RUNNING), end)
@@ -284,7 +281,7 @@ class Ledger(Reader):
         table = shelf_of(type(record)).table
         with self._writing() as connection:
             if not first_value(connection, f"SELECT seq FROM {table} WHERE id = ?", record.id):
-                _put(connection, record)
+                put(connection, record)
 
     def answer(self, question_id: str, text: str) -> Question:
         """Answer a question; its task is queued again once no other question of it is open.
@@ -299,7 +296,7 @@ class Ledger(Reader):
             state = first_value(connection, "SELECT state FROM task WHERE id = ?", question.root_id)
             if state != TaskState.WAITING:
                 raise Conflict(f"the task {question.root_id} is {state}: it waits for no answer")
-            _put(connection, question)
+            put(connection, question)
             still = "SELECT seq FROM question WHERE root_id = ? AND answer IS NULL"
             if not first_value(connection, still, question.root_id):
                 _move(connection, question.root_id, (TaskState.WAITING,), TaskState.QUEUED)
@@ -314,7 +311,7 @@ class Ledger(Reader):
             old = from_text(MemoryProposal, body_of(connection, "proposal", proposal.id))
             if old.state is not ProposalState.OPEN:
                 raise Conflict(f"the proposal {old.id} is {old.state.value} already")
-            _put(connection, proposal)
+            put(connection, proposal)
             detail = {"state": proposal.state, "resource": proposal.resource, "reason": proposal.reason}
             _note(connection, "memory.decided", proposal.id, detail, (proposal,))
         self._publish()
@@ -327,7 +324,7 @@ class Ledger(Reader):
         The same record again changes nothing; another one on an append-only shelf is a Conflict.
         """
         with self._writing() as connection:
-            _put(connection, *records)
+            put(connection, *records)
 
     def pack_trials(self, ended_before: datetime) -> int:
         """Put the trials of each evolution that had ended by then into one row; how many evolutions.
@@ -385,7 +382,7 @@ class Ledger(Reader):
                 raise Conflict(
                     f"the cursor {name} is at {at} before it moves to {to}: another reader was faster"
                 )
-            _put(connection, *records)
+            put(connection, *records)
             upsert(connection, "cursor", ("name",), {"name": name, "position": to})
             if note:
                 _note(connection, *note, records)
@@ -402,7 +399,7 @@ class Ledger(Reader):
     def note(self, event: str, subject: str, detail: Json, records: Sequence[object] = ()) -> None:
         """Store the records and append one entry with their digests; durable when the call returns."""
         with self._writing() as connection:
-            _put(connection, *records)
+            put(connection, *records)
             _note(connection, event, subject, detail, records)
         self._publish()
 
@@ -444,37 +441,6 @@ def _note_use(connection: LedgerConnection, run: Run, seq: int) -> None:
 def _next_seq(connection: LedgerConnection) -> int:
     # The transaction holds the write lock, so numbers are in the order of commits.
     return int(first_value(connection, "SELECT max(seq) FROM run") or 0) + 1
-
-
-def _put(connection: LedgerConnection, *records: object) -> None:
-    """All of a kind at once: the trials of a stage are looked up by one statement and inserted by one."""
-    by_kind: dict[type, list[object]] = {}
-    for record in records:
-        by_kind.setdefault(type(record), []).append(record)
-    for kind, group in by_kind.items():
-        _put_alike(connection, shelf_of(kind), group)
-
-
-def _put_alike(connection: LedgerConnection, shelf: RecordType, records: Sequence[object]) -> None:
-    ids = [*map(id_of, records)]
-    sql = f"SELECT id, body FROM {shelf.table} WHERE id IN ({', '.join('?' * len(ids))})"
-    there = {name: plain(body) for name, body in connection.execute(sql, ids)}
-    new: dict[str, dict[str, object]] = {}
-    for name, record in zip(ids, records, strict=True):
-        text = to_text(record)
-        if there.get(name) == text:
-            continue
-        if name in there and shelf.append_only:
-            raise Conflict(f"the {shelf.table} {name} stands already and is never changed")
-        row = {column: column_value(getattr(record, column)) for column in shelf.columns}
-        row |= {"id": name, "body": text if shelf.searched else kept(text)}
-        if name in there and name not in new:
-            update(connection, shelf.table, row)
-        else:
-            new[name] = row
-        there[name] = text
-    if new:
-        insert_all(connection, shelf.table, [*new.values()])
 
 
 def _rows_in(connection: LedgerConnection) -> Rows:

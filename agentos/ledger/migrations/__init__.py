@@ -1,18 +1,10 @@
-"""Schema changes, oldest first; each file is one revision and is never edited after a release.
-
-On PostgreSQL the same files, said in its dialect.
-"""
+"""Schema changes, oldest first; each file is one revision and is never edited after a release."""
 
 from __future__ import annotations
 
-import sqlite3
-from typing import Any
-
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, create_engine, event
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Connection
 
 
 def upgrade(connection: Connection) -> None:
@@ -21,30 +13,3 @@ def upgrade(connection: Connection) -> None:
     config.set_main_option("script_location", "agentos.ledger:migrations")
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
-
-
-def upgrade_postgres(address: str) -> None:
-    """Bring the ledger there up to this program's schema, or make it. Raises sqlite3.Error, like all of the ledger."""
-    import psycopg
-
-    from agentos.ledger.postgres.connection import WRITERS
-    from agentos.ledger.postgres.dialect import FUNCTIONS, migration
-
-    engine = create_engine(
-        "postgresql+psycopg://", creator=lambda: psycopg.connect(address), poolclass=NullPool
-    )
-
-    @event.listens_for(engine, "before_cursor_execute", retval=True)
-    def translate(_connection: Any, _cursor: Any, sql: str, values: Any, *_: Any) -> tuple[str, Any]:
-        return migration(sql), values
-
-    try:
-        with engine.begin() as connection:
-            # another process may be at it: then nothing is left to do
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
-            connection.exec_driver_sql(FUNCTIONS.replace("%", "%%"))
-            upgrade(connection)
-    except DBAPIError as error:
-        raise sqlite3.OperationalError(" ".join(str(error.orig or error).split())) from error
-    finally:
-        engine.dispose()

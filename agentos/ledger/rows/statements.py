@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentos.domain import Run, Share, Task, TaskState
-from agentos.errors import NotFound
-from agentos.ledger.rows.codec import kept, time_text, to_text
+from agentos.errors import Conflict, NotFound
+from agentos.ledger.rows.codec import kept, plain, time_text, to_text
+from agentos.ledger.rows.record_types import RecordType, column_value, id_of, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection
 
 # ruff: noqa: S608 - names of tables and columns are constants of this package; values are bound
@@ -88,3 +89,37 @@ def task_row(task: Task, share: Share, state: TaskState) -> dict[str, object]:
         "schedule_id": task.schedule_id,
         "body": kept(to_text(task)),
     }
+
+
+# --- Records: all of a kind by one look-up, and by one insert where they are new -------------------
+
+
+def put(connection: LedgerConnection, *records: object) -> None:
+    """Insert, or replace those with the same ids; raises Conflict for one that never changes and would."""
+    by_kind: dict[type, list[object]] = {}
+    for record in records:
+        by_kind.setdefault(type(record), []).append(record)
+    for kind, group in by_kind.items():
+        _put_alike(connection, shelf_of(kind), group)
+
+
+def _put_alike(connection: LedgerConnection, shelf: RecordType, records: Sequence[object]) -> None:
+    ids = [*map(id_of, records)]
+    sql = f"SELECT id, body FROM {shelf.table} WHERE id IN ({', '.join('?' * len(ids))})"
+    there = {name: plain(body) for name, body in connection.execute(sql, ids)}
+    new: dict[str, dict[str, object]] = {}
+    for name, record in zip(ids, records, strict=True):
+        text = to_text(record)
+        if there.get(name) == text:
+            continue
+        if name in there and shelf.append_only:
+            raise Conflict(f"the {shelf.table} {name} stands already and is never changed")
+        row = {column: column_value(getattr(record, column)) for column in shelf.columns}
+        row |= {"id": name, "body": text if shelf.searched else kept(text)}
+        if name in there and name not in new:
+            update(connection, shelf.table, row)
+        else:
+            new[name] = row
+        there[name] = text
+    if new:
+        insert_all(connection, shelf.table, [*new.values()])
