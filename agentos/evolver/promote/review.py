@@ -27,7 +27,7 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import ModelFailed
-from agentos.evolver.advice.requests import (
+from agentos.evolver.advice import (
     WIDE,
     Line,
     RequestDraft,
