@@ -5,7 +5,7 @@ Workflow bodies are tiny and lie outside of what evolves, and the application ve
 by default DBOS derives it from the source of the workflows and would orphan them at each release.
 Workflows are started directly when a slot is free instead of through a DBOS queue, because polling
 a queue often enough to start tasks quickly costs more than the whole idle daemon may
-(docs/decisions/direct-start.md). Tasks run on threads beside DBOS, which has nothing to remember of
+(docs/decisions/talk-through-the-ledger.md). Tasks run on threads beside DBOS, which has nothing to remember of
 them: how far a task came stands in the ledger, and the next daemon goes on from there.
 """
 

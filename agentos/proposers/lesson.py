@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from agentos import shipped
 from agentos.domain import Json, Layer
 from agentos.errors import ModelFailed
-from agentos.evolver.advice.requests import (
+from agentos.evolver.advice import (
     NARROW,
     WIDE,
     BriefLimits,

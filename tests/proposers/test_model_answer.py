@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentos.evolver.advice.requests import ANSWER_MAX, Declined, Unusable, parse
+from agentos.evolver.advice import ANSWER_MAX, Declined, Unusable, parse
 from agentos.proposers.model.editing import replaced
 
 FINDINGS = (

@@ -1,4 +1,4 @@
-"""Consent: approval that only the kernel can issue.
+"""Consent: approval that only the kernel can issue, and what a second model said before it.
 
 A token is an HMAC-SHA256 over everything it is bound to (candidate tree, manifest, verdict, who,
 until when). The key lies in the home with mode 0600 and is in no sandbox, no registry and no
@@ -18,8 +18,20 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agentos.domain import Candidate, Consent, Json, RefusalKind, Verdict, canonical, digest, new_id
+from agentos.domain import (
+    Candidate,
+    Consent,
+    Json,
+    RefusalKind,
+    Review,
+    ReviewOpinion,
+    Verdict,
+    canonical,
+    digest,
+    new_id,
+)
 from agentos.errors import PromotionRefused, UserError
+from agentos.ports import Records
 
 KEY_BYTES = 32
 TERMINAL, YES, STANDING, PAGE = "terminal", "--yes", "standing", "page"  # how a consent was given
@@ -162,3 +174,15 @@ def _token(key: bytes, consent: Consent) -> str:
     if not consent.given:  # made before that was written down
         del bound["given"]
     return hmac.new(key, canonical(bound | {"token": ""}), "sha256").hexdigest()
+
+
+def failing_review(records: Records, candidate: Candidate) -> Review | None:
+    """A review of this very tree that fails it: no consent opens that."""
+    review = stored_review(records, candidate)
+    return review if review is not None and review.opinion is ReviewOpinion.FAIL else None
+
+
+def stored_review(records: Records, candidate: Candidate) -> Review | None:
+    """What a second model said of this very tree."""
+    found = records.find(Review, candidate_id=candidate.id)
+    return next((one for one in found if one.candidate_tree == candidate.snapshot.tree), None)

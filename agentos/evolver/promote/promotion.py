@@ -29,10 +29,9 @@ from agentos.evolver.promote import (
     PromotionContext,
     RollBackContext,
 )
-from agentos.evolver.promote.consent import STANDING, expiry, issue, verify
+from agentos.evolver.promote.consent import STANDING, expiry, failing_review, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
 from agentos.evolver.promote.rebasing import is_overtaken, rebase_trailers, rebased, stands_on
-from agentos.evolver.promote.review import failing_review
 from agentos.evolver.verdict.doubts import doubts, fresh_work, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
 from agentos.resources import parse_id
@@ -245,7 +244,7 @@ def _consented(parts: PromotionContext, evolution: Evolution) -> tuple[Candidate
         raise PromotionRefused(
             RefusalKind.VERDICT, f"The verdict on {candidate.id} does not promote this tree."
         )
-    if failing_review(parts, candidate) is not None:
+    if failing_review(parts.records, candidate) is not None:
         raise PromotionRefused(RefusalKind.REVIEW, f"The review of {candidate.id} fails it.")
     if (weaker := _weakened(parts, candidate)) is not None:
         raise PromotionRefused(

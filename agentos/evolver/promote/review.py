@@ -27,7 +27,7 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import ModelFailed
-from agentos.evolver.advice.requests import (
+from agentos.evolver.advice import (
     WIDE,
     Line,
     RequestDraft,
@@ -40,7 +40,8 @@ from agentos.evolver.advice.requests import (
     with_data,
 )
 from agentos.evolver.find.holding_back import runs_of, shown_part
-from agentos.evolver.promote import ReviewContext, VouchContext
+from agentos.evolver.promote import ReviewContext
+from agentos.evolver.promote.consent import stored_review
 
 PURPOSE = "review"
 ANSWER_TOKENS = 4_096
@@ -59,22 +60,11 @@ def held_back(parts: ReviewContext, evolution: Evolution, candidate: Candidate) 
     """Why the candidate is not promoted for now; None when no review is wanted or it does not fail."""
     if not parts.policy.review.wants(tier_of(candidate.manifest.files)):
         return None
-    review = _stored(parts, candidate) or _reviewed(parts, evolution, candidate)
+    review = stored_review(parts.records, candidate) or _reviewed(parts, evolution, candidate)
     if review.opinion is not ReviewOpinion.FAIL:
         return None
     said = f"the review of {candidate.id} by {review.model or 'nobody'} fails it: {'; '.join(review.reasons)}"
     return Refusal(RefusalKind.REVIEW, said)
-
-
-def failing_review(parts: VouchContext, candidate: Candidate) -> Review | None:
-    """A review of this very tree that fails it."""
-    review = _stored(parts, candidate)
-    return review if review is not None and review.opinion is ReviewOpinion.FAIL else None
-
-
-def _stored(parts: VouchContext, candidate: Candidate) -> Review | None:
-    found = parts.records.find(Review, candidate_id=candidate.id)
-    return next((one for one in found if one.candidate_tree == candidate.snapshot.tree), None)
 
 
 def _reviewed(parts: ReviewContext, evolution: Evolution, candidate: Candidate) -> Review:

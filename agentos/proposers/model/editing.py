@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from agentos.domain import Kind, Layer, ResourceId
-from agentos.evolver.advice.requests import EditReply, Unusable
+from agentos.evolver.advice import EditReply, Unusable
 from agentos.evolver.memory.lessons import added, changed, lessons_in
 from agentos.ports import Brief
 from agentos.resources import examine, name_fault

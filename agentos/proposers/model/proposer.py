@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from agentos.domain import Layer, ResourceId
 from agentos.errors import ModelFailed
-from agentos.evolver.advice.requests import (
+from agentos.evolver.advice import (
     NAME,
     NARROW,
     TINY,

@@ -28,7 +28,7 @@ MESSAGE_MAX = 16 << 10  # bytes of a JSON message
 BEAT_S = 2.0  # between two words of either end
 MESSAGES_MAX = 200  # of one end, a second, and for each box of the worker:
 MESSAGES_OF_A_BOX = 4  # to open and to end it is two, and all may begin or end at once
-REFUSED, LATE, FORBIDDEN = 4000, 4001, 4003  # codes of a close: this worker is not wanted, lost, may not
+REFUSED, LATE = 4000, 4001  # codes of a close: this worker is not wanted, is lost
 
 Short = Annotated[str, Field(max_length=200)]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]

@@ -18,7 +18,7 @@ from agentos.domain import (
     ResourceId,
     Share,
 )
-from agentos.evolver.advice.requests import NARROW, talk, told_of
+from agentos.evolver.advice import NARROW, talk, told_of
 from agentos.evolver.find.triage import retry
 from agentos.evolver.history.proposer_order import DIFF_MAX, lower_bound, parents_for
 from agentos.evolver.policy import Policy
