@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agentos.domain import Kind, ResourceId
+from agentos.registry.git import environment
 from agentos.registry.git import versions as history
-from agentos.registry.git.repository import Repository, environment
+from agentos.registry.git.repository import Repository
 from agentos.registry.store import Registry
 from agentos.resources import resource_of
 

@@ -150,12 +150,15 @@ def _versions(repository: Repository, line: Iterator[pygit2.Commit], faults: lis
     except AgentOSError as error:
         faults.append(str(error))
         return 0
+    if unwritable := repository.unwritable():  # once, not for each commit
+        faults.append(f"{unwritable}: version tags that may be missing were not written again")
     for commit in commits:
         if not versions.said(commit).get("Origin"):
             faults.append(f"commit {commit.id} on {MAIN} was not made by this program")
         try:
-            with repository.lock():
-                repaired += versions.record(repository, commit)
+            if not unwritable:
+                with repository.lock():
+                    repaired += versions.record(repository, commit)
             faults += _disagreements(repository, commit)
         except AgentOSError as error:
             faults.append(f"commit {commit.id}: {error}")

@@ -22,9 +22,9 @@ import pygit2
 
 from agentos.errors import Conflict, Unavailable, UserError
 from agentos.registry.check import Report, check
-from agentos.registry.git import versions
+from agentos.registry.git import environment, versions
 from agentos.registry.git.external_commits import announce, note
-from agentos.registry.git.repository import EMAIL, MAIN, Repository, environment
+from agentos.registry.git.repository import EMAIL, MAIN, Repository
 from agentos.registry.promotion import CANDIDATES
 
 _TERM = "refs/agentos/term/"

@@ -16,7 +16,7 @@ import pytest
 from agentos.daemon.upkeep.backup import _Digested, back_up, restore
 from agentos.errors import Unavailable
 from agentos.home import Home
-from agentos.registry.git.repository import environment
+from agentos.registry.git import environment
 from agentos.registry.store import Registry
 
 SKILL = "skill/test-kit/SKILL.md"

@@ -33,7 +33,7 @@ from agentos.domain import (
 from agentos.evolver.promote.probing import driving_sha256
 from agentos.home import Home
 from agentos.ledger.reading import Reader
-from agentos.registry.git.repository import environment
+from agentos.registry.git import environment
 from agentos.registry.store import Registry
 from tests.daemon.swapping import Waiting, mixed
 

@@ -124,11 +124,16 @@ def list_(
 
 @app.command()
 def again(id: Id, as_json: AsJson = False) -> None:
-    """Queue the same work once more, as a task of its own with the same inputs; nothing is delivered by it."""
+    """Queue the same work once more, as a task of its own with the same inputs; nothing is delivered by it.
+
+    The id of a run stands for its task.
+    """
     from agentos.daemon.intake.filing import queue_again
 
     home = Home.find()
-    task = queue_again(home, Reader(home.ledger).resolve("task", id))
+    reader = Reader(home.ledger)
+    task_id = reader.run(id).task_id if reader.has_run(id) else reader.resolve("task", id)
+    task = queue_again(home, task_id)
     if as_json:
         print_json(task.id)
     else:

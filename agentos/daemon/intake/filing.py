@@ -47,13 +47,14 @@ def file_task(home: Home, document: Mapping[str, Json], files: Mapping[str, byte
 
 
 def doubts(home: Home, drafts: Sequence[Draft]) -> list[str]:
-    """What whoever adds them should know, though it is no fault yet: names that nothing bears today, and checks that
-    the grader refuses unless they say ``runs_workspace``.
+    """What whoever adds them should know, though it is no fault yet: names that nothing bears today, goals that no
+    model is there for, and checks that the grader refuses unless they say ``runs_workspace``.
     """
     found: dict[str, None] = {}
     if any(draft.call or draft.agent != "default" for draft in drafts):
         found.update(dict.fromkeys(_unknown_names(home, drafts)))
     found.update(dict.fromkeys(_unknown_secrets(home, drafts)))
+    found.update(dict.fromkeys(_unanswerable(home, drafts)))
     for draft in drafts:
         for number, check in enumerate(draft.checks, start=1):
             if ran := _would_run(draft, check):
@@ -89,6 +90,30 @@ def _unknown_secrets(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
         for name in sorted(wanted - known.keys()):
             hint = meant(name, known, f"Type: agentos secret set {name} --host HOST")
             yield f"There is no secret '{name}'. {hint}"
+
+
+def _unanswerable(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
+    """Goals whose agent would have no model to ask; an agent that is a program of its own may need none."""
+    from agentos.registry.store import Registry
+    from agentos.resources import read
+
+    for agent in dict.fromkeys(draft.agent for draft in drafts if draft.call is None):
+        try:
+            require_model(home, agent)
+        except NotFound:  # told as an unknown name
+            continue
+        except UserError:
+            registry = Registry(home.registry)
+            snapshot = registry.stable()
+            own = ResourceId(Kind.AGENT, agent)
+            harness = ResourceId(
+                Kind.HARNESS, read(own, registry.files(snapshot, str(own))).settings[Kind.HARNESS]
+            )
+            if not read(harness, registry.files(snapshot, str(harness))).settings["command"]:
+                yield (
+                    f"no model is set up, so the agent '{agent}' will fail at a goal without a call: "
+                    "type `agentos model add` (docs/use/models.md) before it runs."
+                )
 
 
 def _would_run(draft: Draft, check: Check) -> str:

@@ -37,7 +37,8 @@ from agentos.ledger.audit import AuditHead, HeadFile, contains, newest, text_of
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.moving import copy_database, copy_to_file
 from agentos.ledger.postgres.address import address_of
-from agentos.registry.git.repository import MAIN, Repository, environment
+from agentos.registry.git import environment
+from agentos.registry.git.repository import MAIN, Repository
 from agentos.sandboxes.owner import Owner
 
 FORMAT = 1

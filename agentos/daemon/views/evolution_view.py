@@ -16,6 +16,7 @@ from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
 from agentos.ledger.reading import EvolutionRecords, Reader
 from agentos.plaintext import clean
+from agentos.registry.git import texts_at
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import Probation
@@ -58,16 +59,16 @@ def verdict_on(story: EvolutionRecords, candidate: Candidate) -> Verdict | None:
 
 def base_text(home: Home, candidate: Candidate | None) -> dict[str, str]:
     """The files that the candidate edits, as they stood on its base."""
-    from agentos.registry.store import Registry  # takes long to import, and lists need none of it
-
     if candidate is None:
         return {}
-    registry = Registry(home.registry)
-    found: dict[str, str] = {}
-    for path in (*candidate.edit.files, *(candidate.migration.files if candidate.migration else ())):
-        content = registry.files(candidate.base, path).get(path, b"")
-        found[path] = content.decode("utf-8", "replace")
-    return found
+    paths = [*candidate.edit.files, *(candidate.migration.files if candidate.migration else ())]
+    found = texts_at(home.registry, candidate.base.tree, paths)
+    if found is None:  # who can say what is wrong takes long to import
+        from agentos.registry.store import Registry
+
+        registry = Registry(home.registry)
+        found = {path: registry.files(candidate.base, path).get(path, b"") for path in paths}
+    return {path: content.decode("utf-8", "replace") for path, content in found.items()}
 
 
 def scene_of(home: Home, reader: Reader, story: EvolutionRecords) -> Scene:

@@ -24,6 +24,7 @@ from pygit2.enums import ConfigLevel, FileMode, ObjectType
 from agentos.domain import Snapshot
 from agentos.durable import flush_folder
 from agentos.errors import Conflict, NotFound, Unavailable
+from agentos.registry.git import CONFIG, environment
 
 T = TypeVar("T")
 
@@ -36,44 +37,7 @@ EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 INCOMING = "refs/heads/incoming/"
 REFUSED = "refs/heads/refused/"
 
-_CONFIG = {
-    "core.hooksPath": "/dev/null",
-    "core.fsync": "committed,reference",
-    "core.fsmonitor": "false",
-    "core.logAllRefUpdates": "false",
-    "gc.auto": "0",
-    "gc.packRefs": "false",
-    "maintenance.auto": "false",
-    "receive.autogc": "false",
-    "receive.fsckObjects": "true",
-}
 _HIDDEN = ("refs", f"!{INCOMING.rstrip('/')}", f"!{REFUSED.rstrip('/')}")
-
-# On top of what the repository's own configuration says, for every git program that we start.
-_OVERRIDES = {
-    **{key: value for key, value in _CONFIG.items() if not key.startswith("receive")},
-    "log.showSignature": "false",
-    "core.attributesFile": "/dev/null",
-    "core.pager": "cat",
-    "protocol.allow": "never",
-}
-
-
-def environment() -> dict[str, str]:
-    """The environment for a git subprocess: no inherited ``GIT_*``, no outside configuration."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    clean |= {
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_SYSTEM": "/dev/null",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_CONFIG_COUNT": str(len(_OVERRIDES)),
-        "LC_ALL": "C",
-    }
-    for number, (key, value) in enumerate(_OVERRIDES.items()):
-        clean |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return clean
 
 
 def _settle_libgit2() -> None:
@@ -121,7 +85,7 @@ class Repository:
                 if stale.name != "agentos.lock":
                     stale.unlink(missing_ok=True)
             handle = pygit2.init_repository(str(path), bare=True, initial_head="main")
-            for key, value in _CONFIG.items():
+            for key, value in CONFIG.items():
                 handle.config[key] = value
             have = [*handle.config.get_multivar("receive.hideRefs")]
             for pattern in _HIDDEN:
@@ -136,8 +100,8 @@ class Repository:
         """The writer's lock, between processes and between threads. Not re-entrant."""
         try:
             descriptor = os.open(self.path / "agentos.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Unavailable(f"The registry cannot be locked: {error}") from None
+        except OSError:
+            raise Unavailable(self.unwritable() or "The registry could not be locked; try again") from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -145,6 +109,14 @@ class Repository:
             raise Unavailable(f"The registry cannot be written: {error}") from error
         finally:
             os.close(descriptor)
+
+    def unwritable(self) -> str:
+        """Why nothing can be written here, "" where it can."""
+        try:
+            os.close(os.open(self.path / "agentos.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            return f"Nothing can be written in {self.path} ({error.strerror})"
+        return ""
 
     # --- references -----------------------------------------------------------------------
 

@@ -25,8 +25,9 @@ from pygit2.enums import SortMode
 
 from agentos.domain import ResourceId, Version
 from agentos.errors import Unavailable
+from agentos.registry.git import environment
 from agentos.registry.git.reading import digest, resources
-from agentos.registry.git.repository import EMAIL, MAIN, Repository, environment
+from agentos.registry.git.repository import EMAIL, MAIN, Repository
 from agentos.resources import parse_id
 
 if TYPE_CHECKING:
