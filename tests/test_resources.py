@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from codecs import BOM_UTF8
 
 import pytest
@@ -312,3 +313,54 @@ def test_near_names_are_told() -> None:
     harness, prompt = missing_references(found.resource, known)
     assert "did you mean default?" in harness
     assert "did you mean" not in prompt
+
+
+MCP = {
+    "tool": "now",
+    "definition": "d" * 64,
+    "environment": {},
+    "brings": "",
+    "hosts": ["a.example"],
+    "inputs": ["*.txt"],
+}
+
+
+def manifest(mcp: object) -> bytes:
+    """A ``tool.json`` of a server's tool; the key ``mcp`` stands in its fourth line."""
+    says = {"name": "now", "description": "The time.", "effects": ["read"], "command": ["./clock"]}
+    head = json.dumps(says)[1:-1]
+    return f'{{\n{head},\n\n"mcp": {json.dumps(mcp, indent=1)}\n}}\n'.encode()
+
+
+@pytest.mark.parametrize(
+    ("mcp", "line", "key"),
+    [
+        ("now", 4, "mcp"),
+        ([MCP], 4, "mcp"),
+        ({}, 4, "definition"),
+        ({"definition": "d"}, 4, "tool"),
+        (MCP | {"tool": 3}, 5, "tool"),
+        (MCP | {"definition": ""}, 6, "definition"),
+        (MCP | {"environment": ["A=b"]}, 7, "environment"),
+        (MCP | {"environment": {"A": {}}}, 7, "environment"),
+        (MCP | {"brings": "../../etc"}, 8, "brings"),
+        (MCP | {"hosts": "a.example"}, 9, "hosts"),
+        (MCP | {"inputs": "*.txt"}, 12, "inputs"),
+        (MCP | {"url": 5}, 15, "url"),
+    ],
+)
+def test_what_is_wrong_with_a_servers_document_is_told_by_file_line_and_key(
+    mcp: object, line: int, key: str
+) -> None:
+    path = "skill/clock/tools/now/tool.json"
+    assert tool_faults(path, manifest(MCP)) == []
+    told = [fault for fault in tool_faults(path, manifest(mcp)) if f"'{key}'" in fault]
+    assert [fault.split(": ")[:2] for fault in told] == [["tools/now/tool.json", f"line {line}"]]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\0", b"\xff", b"{", b"[1]", b"3", b"[" * 100_000, b'{"mcp": {', b"null", b'"mcp"']
+)
+def test_garbage_for_a_servers_document_is_told_by_file(content: bytes) -> None:
+    (fault, *_) = tool_faults("skill/clock/tools/now/tool.json", content)
+    assert "tools/now/tool.json" in fault

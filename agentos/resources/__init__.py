@@ -21,6 +21,7 @@ from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId
 from agentos.errors import Invalid, NotFound, Unavailable, UserError, meant, near_names
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
 from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, examine_skill, settings_of
+from agentos.resources.servers import server_faults
 from agentos.rules.document import is_rule_file, read_rule
 from agentos.syntax import parse
 
@@ -380,6 +381,7 @@ def _manifest_faults(name: str, expected: str, content: bytes) -> list[str]:
         return [f"{name} is not JSON: {error}"]
     if not isinstance(says, dict):
         return [f"{name} must be one JSON object"]
+    notes.faults += [f"{name}: {fault}" for fault in server_faults(content)]
     _examine_declared(name, expected, says, notes)
     if not notes.texts(name, "command", says.get("command")):
         notes.faults.append(f'{name}: \'command\' is missing: what starts it, as ["bash", "run.sh"]')

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -77,6 +77,55 @@ def server_tool(path: str, content: bytes) -> ServerTool | None:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def server_faults(content: bytes) -> list[str]:
+    """What is wrong with the key ``mcp`` of a ``tool.json`` that is JSON, a sentence with its line for each fault."""
+    mcp = json.loads(content).get("mcp")
+    if mcp is None:
+        return []
+    if not isinstance(mcp, dict):
+        return [f"{_line(content, 'mcp')}'mcp' must be an object with 'tool' and 'definition'"]
+    return [
+        f"{_line(content, key)}'mcp': '{key}' {'is missing: ' if value is None else 'must be '}{wanted}"
+        for key, (wanted, is_right) in _SAYS.items()
+        if not is_right(value := mcp.get(key, _UNSAID.get(key)))
+    ]
+
+
+def _line(content: bytes, key: str) -> str:
+    """Where a key stands at or below ``mcp``; where it is missing, where that stands."""
+    text = content.decode(errors="replace")
+    top = text.find('"mcp"')
+    found = text.find(f'"{key}"', top)
+    return f"line {text.count(chr(10), 0, max(found, top, 0)) + 1}: "
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _are_texts(value: Json) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+_UNSAID: Mapping[str, Json] = {"environment": {}, "brings": "", "url": "", "hosts": []}
+_SAYS: Mapping[str, tuple[str, Callable[[Json], bool]]] = {
+    "tool": ("the tool's name at the server", _is_text),
+    "definition": ("the digest of its definition, which `agentos mcp accept` writes", _is_text),
+    "environment": (
+        "an object of texts",
+        lambda value: isinstance(value, dict) and all(isinstance(item, str) for item in value.values()),
+    ),
+    "brings": ("the SHA-256 of a tar, or an empty text", lambda value: value == "" or _is_digest(value)),
+    "url": ("a text", lambda value: isinstance(value, str)),
+    "hosts": ("a list of texts", _are_texts),
+    "inputs": ("a list of patterns of files", lambda value: value is None or _are_texts(value)),
+}
+
+
+def _is_digest(value: Json) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
 
 
 def is_server(files: Mapping[str, bytes]) -> bool:

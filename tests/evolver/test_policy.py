@@ -176,3 +176,43 @@ def test_a_missing_file_and_a_taxonomy_without_an_end_are_refused(tmp_path: Path
     path.write_text('[[class]]\nname = "x"\nfaults = ["y"]\nlayer = "tool"\nevolvable = true\nsays = "z"\n')
     with pytest.raises(Invalid, match="must fit any fault"):
         load_taxonomy(path)
+
+
+WHOLE = '# what fails\n[[class]]\nname = "x"\nfaults = ["*"]\nlayer = "tool"\nevolvable = true\nsays = "z"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "[[class]]"),
+        ("class = []\n", "[[class]]"),
+        ("class = 3\n", "[[class]]"),
+        ("class = [3]\n", "class 1: it is no table"),
+        ("[[class]\n", "line 1"),
+        ("x = " + "[" * 100_000, "not TOML"),
+        (WHOLE.replace('name = "x"\n', ""), "line 2: class 1: 'name' is missing"),
+        (WHOLE.replace('["*"]', '"*"'), "line 2: class 1: 'faults' is '*'"),
+        (WHOLE.replace('["*"]', "[1]"), "line 2: class 1: 'faults' is [1]"),
+        (WHOLE.replace('"tool"', '"tol"'), "line 2: class 1: 'layer' is 'tol'"),
+        (WHOLE.replace("true", '"false"'), "line 2: class 1: 'evolvable' is 'false'"),
+        (WHOLE.replace('"z"', "3"), "line 2: class 1: 'says' is 3"),
+        (WHOLE + WHOLE.replace("says", "sais"), "line 9: class 2: 'says' is missing"),
+    ],
+)
+def test_a_broken_taxonomy_is_told_by_file_line_and_key(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "taxonomy.toml"
+    path.write_text(text)
+    with pytest.raises(Invalid) as caught:
+        load_taxonomy(path)
+    assert str(path) in str(caught.value)
+    assert any(told in fault for fault in caught.value.faults), caught.value.faults
+
+
+def test_a_taxonomy_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "taxonomy.toml").write_bytes(b"\xff\xfe")
+    for path in (tmp_path, tmp_path / "taxonomy.toml"):
+        with pytest.raises(Invalid) as caught:
+            load_taxonomy(path)
+        assert str(path) in str(caught.value)
+    (tmp_path / "taxonomy.toml").write_text(WHOLE)
+    assert [klass.name for klass in load_taxonomy(tmp_path / "taxonomy.toml")] == ["x"]
