@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agentos.domain import Refusal, ResourceId, Snapshot, Version
@@ -49,6 +50,7 @@ class Registry:
         self._tools: tuple[str, list[str], dict[str, str]] = ("", [], {})  # tree, paths, what names which
         self._tools_lock = Lock()
         self._read = lru_cache(maxsize=_READ_AGAIN)(partial(reading.files, self.repository))
+        self._digests = lru_cache(maxsize=2)(self._digests_of)
         self._fixed = lru_cache(maxsize=_READ_AGAIN)(self._why_fixed)  # each stage of an evolution asks again
 
     @cached_property
@@ -107,7 +109,10 @@ class Registry:
 
     def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
         """Every resource with its digest, sorted: three tree objects are read, no file."""
-        return {found: str(tree) for found, tree in reading.resources(self.repository, snapshot.tree)}
+        return MappingProxyType(self._digests(snapshot.tree))
+
+    def _digests_of(self, tree: str) -> dict[ResourceId, str]:
+        return {found: str(own) for found, own in reading.resources(self.repository, tree)}
 
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
         """The registry path of the tool that a task calls ``reference``; see resources.tool_path."""

@@ -16,6 +16,7 @@ from agentos import shipped
 from agentos.cli.resources.registry import app
 from agentos.daemon.offline import offline_context
 from agentos.daemon.setup import init_home
+from agentos.daemon.views import evolution_view
 from agentos.domain import EvolutionEnding
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable, UserError
 from agentos.evolver.watch.live_regression import follow
@@ -286,3 +287,69 @@ def test_a_release_that_ships_something_else_says_so(
     assert registry.stable() == before
     registry.upgrade(changed, "1")
     assert outdated(registry.repository, changed) == []
+
+
+def test_the_kept_list_is_that_of_the_registry_whatever_became_of_either(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home.find()
+    home.run.mkdir()
+    index = home.run / "resources.json"
+    plain = call_json("list")
+    monkeypatch.setattr(evolution_view, "_MANY", 1)
+
+    def kept() -> Any:
+        """The list, made with an index and once more by it; without one it is the same."""
+        first, again = call_json("list"), call_json("list")
+        with monkeypatch.context() as patch:
+            patch.setattr(evolution_view, "_MANY", 1_000_000)
+            assert first == again == call_json("list")
+        return again
+
+    assert kept() == plain
+    assert call_json("list", "--kind", "memory") == [
+        row for row in plain if row["resource"] == "memory/default"
+    ]
+    made = index.read_bytes()
+    with monkeypatch.context() as patch:  # what is kept is gone by
+        patch.setattr(Registry, "latest", None)
+        assert call_json("list") == plain
+    registry.commit({TEXT: b"# Other\n"}, "Another", "edit")
+    (row,) = [row for row in kept() if row["resource"] == "memory/default"]
+    assert (row["version"], row["reason"]) == ("1.1.0", "Another")
+    index.write_bytes(made)  # of a backup, older than the registry
+    call("revert", "memory/default", "--yes", "--reason", "Back")
+    (row,) = [row for row in kept() if row["resource"] == "memory/default"]
+    back = row["version"], row["reason"]
+    assert row["origin"] == "revert", "its content is what it was, its version is not"
+    tag = f"refs/agentos/latest/{MEMORY}"
+    registry.repository.run("update-ref", "-d", tag)  # a kill between a commit and its tags
+    index.unlink()
+    (row,) = [row for row in kept() if row["resource"] == "memory/default"]
+    assert row["version"] is None
+    call("check")  # writes it again
+    (row,) = [row for row in kept() if row["resource"] == "memory/default"]
+    assert (row["version"], row["reason"]) == back
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"", b"{", b"[]", b"[1, 2, 3]", b'["x", {}, []]', b"\xff", b'["x", {"a": 1}, {"b": 2}]', b"null"],
+)
+def test_a_kept_list_that_is_none_is_made_anew(
+    registry: Registry, garbage: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = call_json("list")
+    monkeypatch.setattr(evolution_view, "_MANY", 1)
+    index = Home.find().run / "resources.json"
+    index.parent.mkdir()
+    index.write_bytes(garbage)
+    assert call_json("list") == plain
+    commit = registry.stable().commit
+    index.write_text(json.dumps([commit, {"memory/default": []}, {}]))
+    assert call_json("list") == plain
+    index.write_text(json.dumps([commit, {"memory/default": ["0" * 40, "9.9.9", "edit", 0, "made up"]}, {}]))
+    assert call_json("list") == plain, "it is not of this tree"
+    index.unlink()
+    index.mkdir()  # it cannot be written
+    assert call_json("list") == plain

@@ -68,8 +68,8 @@ def test_what_is_added_though_it_cannot_end_well_is_told_at_once(
     refused = [doubt for doubt in told if "runs_workspace" in doubt]
     assert [doubt.split()[1] for doubt in refused] == ["1", "2", "3", "4"]
     names = [doubt for doubt in told if doubt not in refused]
-    assert len(names) == 3
-    for word in ("default", "'nobody'", "word_count"):
+    assert len(names) == 4
+    for word in ("default", "'nobody'", "word_count", "agentos model add"):
         assert [doubt for doubt in names if word in doubt], word
     done = agentos("task", "add", str(tmp_path / "tasks.json"))
     assert len(done.stdout.splitlines()) == len(tasks), "all the same they are added"

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.control.daemon_lock import DaemonLock
+from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.doctor import examine
 from agentos.daemon.upkeep.heartbeat import HeartbeatFile, read_heartbeat
 from agentos.daemon.upkeep.status import ABSENT, DEGRADED, WORKS, daemon_status
@@ -24,6 +25,7 @@ from agentos.home import Home
 from agentos.ledger.connect import damage_of
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
 from tests.daemon.conftest import Daemon
 from tests.daemon.test_tasks import SNAPSHOT
 
@@ -152,8 +154,38 @@ def test_the_doctor_blames_a_home_that_is_read_only_once(made_home: Path, tmp_pa
         subprocess.run(["mount", "-o", "remount,ro", place], check=True)
         found = examine(Home(place / "home"), fix=False)
         assert [item.what for item in found if "ead-only" in item.what] == [found[0].what], found
+        report = Registry(place / "home" / "registry.git").check()
+        assert [str(place) in fault and "Read-only" in fault for fault in report.faults] == [True], (
+            report.faults
+        )
     finally:
         subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_settings_that_the_doctor_found_good_are_read_again_once_anything_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("bwrap") is None:
+        pytest.skip("without bubblewrap the settings are read for the sandbox")
+    init_home(home := Home(tmp_path / "home"))
+    home.run.mkdir(exist_ok=True)
+
+    def told() -> list[str]:
+        return [item.what for item in examine(home, fix=False) if "agentos.toml" in item.what]
+
+    assert told() == []
+    with monkeypatch.context() as patch:
+        patch.setattr("agentos.settings.load_settings", None)
+        assert told() == [], "not read again"
+    monkeypatch.setenv("AGENTOS_PARALLEL", "many")
+    assert told() != []
+    monkeypatch.delenv("AGENTOS_PARALLEL")
+    good = home.settings.read_text()
+    home.settings.write_text(good + "\nparalel = 3\n")
+    assert told() != []
+    assert told() != [], "what is wrong is told each time"
+    home.settings.write_text(good)
+    assert told() == []
 
 
 def test_the_doctor_says_that_there_is_no_sandbox(

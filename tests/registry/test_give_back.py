@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 
 from agentos.domain import ResourceId
 from agentos.errors import Conflict, UserError
+from agentos.registry.skill_folders import folder
 from agentos.registry.skill_folders.folder import (
     DifferenceSide,
     FolderDifference,
+    KnownFolders,
     folder_differences,
 )
 from agentos.registry.skill_folders.give_back import GiveBack, GiveBackResult, give_back
@@ -104,6 +107,44 @@ def test_which_side_is_ahead(place: Place) -> None:
     assert ahead() == [DifferenceSide.FOLDER]
     assert place.scan() == ["imported"]
     assert ahead() == []
+
+
+def test_a_known_folder_is_read_again_once_anything_in_it_changed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each change is made within the folder's size, and with the times of its files set back."""
+    known: KnownFolders = {}
+
+    def ahead() -> list[DifferenceSide]:
+        return [item.ahead for item in folder_differences(place.registry, [place.watched], known)]
+
+    notes = place.folder / "notes.md"
+    times = notes.stat()
+    assert ahead() == []
+    assert known == {}, "what changed just now may change again and look the same"
+    monkeypatch.setattr(folder, "_SETTLED_NS", 0)
+    assert ahead() == []
+    assert [*known] == [str(place.folder)]
+    monkeypatch.setattr(folder, "read", None)
+    assert ahead() == [], "it is not read again"
+    monkeypatch.undo()
+
+    notes.write_text("OLD notes\n")
+    os.utime(notes, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert ahead() == [DifferenceSide.FOLDER]
+    notes.write_text("old notes\n")
+    assert ahead() == []
+    (place.folder / "more.md").write_text("m\n")
+    assert ahead() == [DifferenceSide.FOLDER]
+    (place.folder / "more.md").unlink()
+    notes.rename(place.folder / "notes2.md")
+    assert ahead() == [DifferenceSide.FOLDER]
+    (place.folder / "notes2.md").rename(notes)
+    known.clear()
+    monkeypatch.setattr(folder, "_SETTLED_NS", 0)
+    assert ahead() == []
+    place.learn()
+    assert ahead() == [DifferenceSide.REGISTRY], "the registry went on"
 
 
 @pytest.mark.parametrize("in_git", [True, False])

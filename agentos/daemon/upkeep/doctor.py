@@ -258,7 +258,8 @@ def _state(home: Home) -> str:
     """A digest of all by which settings are good or not: their text, the variables, this release and its plug-ins."""
     text = home.settings.read_text(encoding="utf-8", errors="replace") if home.settings.exists() else ""
     variables = sorted(f"{name}={value}" for name, value in os.environ.items() if "AGENTOS" in name.upper())
-    places = [[place, os.stat(place).st_mtime_ns] for place in sys.path if os.path.exists(place)]
+    where = [place for place in sys.path if place.endswith("-packages") and os.path.exists(place)]
+    places = [[place, os.stat(place).st_mtime_ns] for place in where]
     return digest([__version__, text, variables, places])
 
 

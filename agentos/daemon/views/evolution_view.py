@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +20,11 @@ from agentos.ledger.postgres.address import has_ledger
 from agentos.ledger.reading import EvolutionRecords, Reader
 from agentos.plaintext import clean
 from agentos.registry.git import texts_at
+from agentos.resources import parse_id
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import Probation
+    from agentos.registry.skill_folders.folder import KnownFolders
     from agentos.registry.store import Registry
 
 
@@ -114,25 +119,63 @@ def _probation(home: Home, evolution: Evolution) -> Probation:
 # --- What ``agentos registry … --json`` tells of resources, as data: for the command line and the API
 
 
+_MANY = 500  # resources from which on what was found is kept for the next look
+_KEYS = ("version", "origin", "at", "reason")
+
+
 def resource_lines(home: Home, registry: Registry, kind: Kind | None = None) -> list[dict[str, Any]]:
     """Every resource that runs get, with its newest version, its pin, and a folder that differs from it."""
-    pinned, folders = registry.pinned(), folders_of(home, registry)
+    stable = registry.stable()
+    digests = {str(resource): digest for resource, digest in registry.digests(stable).items()}
+    known, known_folders = _kept_index(home, stable.commit) if len(digests) >= _MANY else ({}, {})
+    before = len(known), dict(known_folders)
+    pinned, folders = registry.pinned(), folders_of(home, registry, known_folders)
     found = []
-    for resource in registry.names(registry.stable()):
-        if kind in (None, resource.kind):
-            version = registry.latest(resource)
-            found.append(
-                {
-                    "resource": str(resource),
-                    "version": version.number if version else None,
-                    "origin": version.origin if version else None,
-                    "at": version.created_at if version else None,
-                    "reason": version.reason if version else None,
-                    "pinned": pinned.get(str(resource)),
-                    "folder": folders.get(str(resource)),
-                }
+    for resource, digest in digests.items():
+        if kind is not None and not resource.startswith(f"{kind}/"):
+            continue
+        line = known.get(resource)
+        if line is None or line[0] != digest:
+            version = registry.latest(parse_id(resource))
+            facts = (
+                (version.number, version.origin, version.created_at.timestamp(), version.reason)
+                if version
+                else 4 * (None,)
             )
+            line = [version.digest if version else "", *facts]
+            if line[0] == digest:
+                known[resource] = line
+        _, number, origin, time, reason = line
+        at = None if time is None else datetime.fromtimestamp(time, UTC)
+        told = {"resource": resource} | dict(zip(_KEYS, (number, origin, at, reason), strict=True))
+        found.append(told | {"pinned": pinned.get(resource), "folder": folders.get(resource)})
+    if len(digests) >= _MANY and before != (len(known), known_folders):
+        _keep_index(home, stable.commit, known, known_folders)
     return found
+
+
+def _kept_index(home: Home, commit: str) -> tuple[dict[str, Any], KnownFolders]:
+    """What was found at this very commit, and folders that were read. All of it may be lost.
+
+    Of a resource: its digest, as its newest version has it, and ``_KEYS``. What does not fit the tree is not gone by.
+    """
+    try:
+        kept, lines, folders = json.loads(_index(home).read_bytes())
+        known = {name: (digest, stamp, tuple(paths)) for name, (digest, stamp, paths) in folders.items()}
+        return (lines if kept == commit and all(len(line) == 5 for line in lines.values()) else {}), known
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}, {}
+
+
+def _keep_index(home: Home, commit: str, lines: Mapping[str, Any], folders: KnownFolders) -> None:
+    new = _index(home).with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        new.write_text(json.dumps([commit, lines, folders]), encoding="utf-8")
+        new.replace(_index(home))
+
+
+def _index(home: Home) -> Path:
+    return home.run / "resources.json"
 
 
 def version_of(registry: Registry, resource: ResourceId, number: str | None) -> Version:
@@ -179,8 +222,8 @@ def resource_whole(registry: Registry, resource: ResourceId, number: str | None)
     }
 
 
-def folders_of(home: Home, registry: Registry) -> Mapping[str, Any]:
-    """Skill -> the folder that differs from the registry, and which side is ahead."""
+def folders_of(home: Home, registry: Registry, known: KnownFolders | None = None) -> Mapping[str, Any]:
+    """Skill -> the folder that differs from the registry, and which side is ahead; see ``folder_differences``."""
     if not has_ledger(home.ledger):
         return {}
     from agentos.ledger.reading import Reader
@@ -195,5 +238,5 @@ def folders_of(home: Home, registry: Registry) -> Mapping[str, Any]:
         watched = table.get("skills", [])
     named = [*watched, *(item["folder"] for item in Reader(home.ledger).get_kv(ADOPTED, []))]
     places = [home.skills, *(Path(os.path.abspath(Path(place).expanduser())) for place in named)]
-    found = folder_differences(registry, places)
+    found = folder_differences(registry, places, known)
     return {str(item.skill): {"folder": str(item.folder), "ahead": item.ahead.value} for item in found}

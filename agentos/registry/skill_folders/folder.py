@@ -6,8 +6,9 @@ import hashlib
 import os
 import re
 import stat
+import time
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +22,7 @@ from agentos.resources import DEPTH_MAX, FILE_MAX, FILES_MAX, RESOURCE_MAX, plai
 from agentos.resources.documents import NAME_MAX
 
 FOLDERS = "refs/agentos/folders/"  # below it lies what was taken in from each watched folder
+_SETTLED_NS = 2_000_000_000  # since its last change, until the times of a file tell one state from the next
 _DEEPEST = DEPTH_MAX - 3  # of a directory: kind, name and the file itself are levels too
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -198,24 +200,67 @@ class FolderDifference:
     digest: str  # of the skill in the registry
 
 
-def folder_differences(registry: Registry, places: Sequence[Path]) -> Iterator[FolderDifference]:
-    """Of every folder below ``places`` that was taken in and is not what the registry has."""
+# Folder -> the digest of the skill that it was found to be, the stamp of what lies in it then, and the paths of that:
+# what need not be read again.
+KnownFolders = dict[str, tuple[str, str, tuple[str, ...]]]
+
+
+def _stamp(folder: str, paths: Iterable[str]) -> tuple[str, int]:
+    """Changes whenever these do, or one comes or goes in a directory among them; and when the last one did, in ns.
+
+    A directory need not be read for it, which takes longer than all else that is done with a folder.
+    """
+    seen, newest = [], 0
+    try:
+        for path in paths:
+            info = os.lstat(f"{folder}/{path}" if path else folder)
+            newest = max(newest, info.st_ctime_ns)
+            seen.append((info.st_mode, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino))
+    except OSError:
+        return "", 0
+    return hashlib.blake2b(repr(seen).encode(), digest_size=16).hexdigest(), newest
+
+
+def _is_known(folder: str, digest: str, known: KnownFolders) -> bool:
+    kept, stamp, paths = known.get(folder, ("", "", ()))
+    return bool(digest) and kept == digest and stamp == _stamp(folder, paths)[0]
+
+
+def folder_differences(
+    registry: Registry, places: Sequence[Path], known: KnownFolders | None = None
+) -> Iterator[FolderDifference]:
+    """Of every folder below ``places`` that was taken in and is not what the registry has.
+
+    Folders in ``known`` are not read again while nothing in them changes; others are added to it.
+    """
+    known = {} if known is None else known
     stable = registry.stable()
+    digests = {str(item): own for item, own in registry.digests(stable).items() if item.kind is Kind.SKILL}
     for place in places:
         for name, taken in sorted(registry.repository.below(folder_prefix(place)).items()):
-            found = _difference(registry, stable.tree, place / name, str(taken))
+            found = _difference(
+                registry, digests.get(f"{Kind.SKILL}/{name}", ""), place / name, str(taken), known
+            )
             if found is not None:
                 yield found
 
 
-def _difference(registry: Registry, root: str, folder: Path, taken: str) -> FolderDifference | None:
-    skill = ResourceId(Kind.SKILL, folder.name)
-    digest = reading.digest(registry.repository, root, skill)
+def _difference(
+    registry: Registry, digest: str, folder: Path, taken: str, known: KnownFolders
+) -> FolderDifference | None:
+    if taken == digest and _is_known(str(folder), digest, known):
+        return None
+    paths = ("", *(path for path, _ in _walk(folder, "", 0)))
+    stamp, changed_ns = _stamp(str(folder), paths)
     content = read(folder)
     if not digest or not content.files:
         return None  # retired, or the disk is away
     if taken == digest and reading.holds(registry.repository, digest, content.files):
+        # one that changed just now may change again within the tick of the clock, and look as it does now
+        if stamp and changed_ns < time.time_ns() - _SETTLED_NS:
+            known[str(folder)] = (digest, stamp, paths)
         return None
+    skill = ResourceId(Kind.SKILL, folder.name)
     ours = _files(registry, digest, content.files)
     base = ours if taken == digest else _files(registry, taken, content.files)
     if ours == content.files:
