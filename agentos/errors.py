@@ -23,6 +23,9 @@ class NotFound(UserError):
     """A name or id that the home does not know."""
 
 
+_TOLD = 12  # faults of one document that the sentence names; a file of another kind has one in each line
+
+
 class Invalid(UserError):
     """A document (task, skill, tool, settings, resource) breaks its rules.
 
@@ -31,7 +34,9 @@ class Invalid(UserError):
 
     def __init__(self, what: str, faults: list[str]) -> None:
         self.faults = list(faults)
-        super().__init__(f"{what}: " + "; ".join(faults))
+        more = len(faults) - _TOLD
+        told = faults[:_TOLD] + ([f"and {more} more faults"] if more > 0 else [])
+        super().__init__(f"{what}: " + "; ".join(told))
 
 
 class Conflict(UserError):

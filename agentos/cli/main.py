@@ -179,6 +179,10 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show is replaced
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
+    if (
+        os.environ.get("COLUMNS", "").strip("0") == ""
+    ):  # a shell without a terminal says 0: nothing would be shown
+        os.environ.pop("COLUMNS", None)
     without_adapters()
     try:
         app(prog_name="agentos")

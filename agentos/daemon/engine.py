@@ -103,9 +103,9 @@ class Engine:
             def noted() -> None:
                 try:
                     body(Steps(), subject)
-                except BaseException:
-                    self._failed.add(DBOS.workflow_id or subject)
-                    raise
+                finally:
+                    if sys.exception() is not None:
+                        self._failed.add(DBOS.workflow_id or subject)
 
             with self._lock:
                 self._active[subject] = kind

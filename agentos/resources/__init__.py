@@ -82,6 +82,8 @@ def parse_id(text: str) -> ResourceId:
     if kind not in set(Kind):
         hint = meant(kind, Kind, "Try: agentos registry list")
         raise UserError(f"Expected KIND/NAME with a kind of {kinds}; found '{text}'. {hint}")
+    if not name:
+        raise UserError(f"Expected KIND/NAME; found '{text}'. Try: agentos registry list --kind {kind}")
     if fault := name_fault(name):
         raise UserError(f"Expected KIND/NAME; in '{text}' {fault}.")
     return ResourceId(Kind(kind), name)

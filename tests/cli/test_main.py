@@ -246,3 +246,28 @@ def test_streams_that_were_closed_are_stood_in_for(home: Home, closed: str, comm
     assert done.returncode == (1 if "nobody" in command else 0), done.stderr
     assert "Traceback" not in done.stderr
     assert not list(home.logs.glob("bug-*"))
+
+
+@pytest.mark.parametrize("columns", ["0", "00", ""])
+def test_a_width_that_is_none_hides_nothing(
+    home: Home, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = os.environ | {"AGENTOS_HOME": str(home.root), "COLUMNS": columns, "TERM": "dumb"}
+    command = [sys.executable, "-m", "agentos", "registry", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "agent/default" in done.stdout
+
+
+def test_a_name_without_its_other_half_and_a_file_of_another_kind_are_told_shortly(
+    agentos: Agentos, tmp_path: Path
+) -> None:
+    for name in ("skill", "skill/"):
+        told = agentos("registry", "show", name, code=1).stderr
+        assert "KIND/NAME" in told
+        assert "agentos registry list --kind skill" in told
+    (tmp_path / "passwd").write_text("".join(f"user{number}:x: {number}\n" for number in range(100)))
+    told = agentos("task", "add", str(tmp_path / "passwd"), code=1).stderr
+    assert "line 1" in told
+    assert "more faults" in told
+    assert "line 90" not in told

@@ -353,3 +353,22 @@ def test_a_kept_list_that_is_none_is_made_anew(
     index.unlink()
     index.mkdir()  # it cannot be written
     assert call_json("list") == plain
+
+
+def test_what_an_edit_prints(registry: Registry, tmp_path: Path) -> None:
+    """The difference, then the version and why on a line, then only what the person should know of it."""
+    file = tmp_path / "new.md"
+    file.write_text("# Lessons\n- One.\n")
+    *difference, last = call(
+        "edit", "memory/default", "--file", str(file), "--reason", "It lacked one"
+    ).splitlines()
+    assert difference[0].startswith("diff --git a/memory/default/memory.md")
+    assert [line for line in difference if line.startswith("+") and "+++" not in line] == ["+- One."]
+    assert last == "memory/default is now 1.1.0: It lacked one"
+    (unchanged,) = call("edit", "memory/default", "--file", str(file)).splitlines()
+    assert "Nothing was changed" in unchanged
+    agent = registry.files(registry.stable(), "agent/default/")["agent/default/resource.toml"]
+    file.write_bytes(b'skils = ["counting"]\n' + agent)
+    told = call("edit", "agent/default", "--file", str(file)).splitlines()
+    assert [line for line in told if line.startswith("agent/default is now 1.1.0")]
+    assert [line for line in told if "skils" in line and not line.startswith("+")], "an unknown key is told"

@@ -231,3 +231,18 @@ def test_after_ctrl_c_what_goes_on_is_named(
     agentos("task", "cancel", task_id)
     _tell_left(reader, [reader.task(task_id)])
     assert capsys.readouterr().err == ""
+
+
+def test_the_id_of_a_run_finds_its_task_or_says_which_it_is(agentos: Agentos, home: Home, file: Path) -> None:
+    task_id = agentos("task", "add", str(file)).stdout.split()[0]
+    ledger = Ledger(home.ledger)
+    task = ledger.task(task_id)
+    run = Run("run-1", task_id, task.key, Share.OPEN, 1, Snapshot("c", "t"), "none", "none", NOW)
+    ledger.begin_run(run)
+    ledger.finish_run("run-1", Outcome(Result.FAILED, 0.0, "no"))
+    again = json.loads(agentos("task", "again", "run-1", "--json").stdout)
+    assert again != task_id
+    assert ledger.task(again).key == task.key
+    assert task_id in agentos("task", "show", "run-1", code=1).stderr
+    assert "a task" in agentos("run", "show", task_id, code=1).stderr
+    assert "agentos task list" in agentos("task", "again", "run-2", code=1).stderr
