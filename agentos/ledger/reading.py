@@ -418,9 +418,8 @@ class Reader:
         sql = f"SELECT id FROM {kind} WHERE ?1 <> '' AND ({matches}) ORDER BY id <> ?1, id LIMIT 6"
         found = [row[0] for row in self._rows(sql, fragment)]
         if not found:
-            raise NotFound(
-                f"there is no {kind} {fragment!r}: {self._other(kind, fragment)}type `agentos {kind} list` to see them"
-            )
+            other = self._other(kind, fragment)
+            raise NotFound(f"there is no {kind} {fragment!r}: {other}type `agentos {kind} list` to see them")
         if len(found) > 1 and found[0] != fragment:
             some = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
             raise UserError(f"{fragment!r} could be any of {some}: give more letters of the {kind}'s id")
@@ -430,9 +429,10 @@ class Reader:
         """What bears the name instead, as the beginning of a sentence; "" where nothing does."""
         if kind == "task" and (rows := self._rows("SELECT task_id FROM run WHERE id = ?", name)):
             return f"that is a run of {rows[0][0]}; "
-        others = [other for other in NAMED if other != kind]
-        bearing = (other for other in others if self._rows(f"SELECT 1 FROM {other} WHERE id = ?", name))
-        return next((f"that is the id of a {other}; " for other in bearing), "")
+        bearing = (other for other in NAMED if self._rows(f"SELECT 1 FROM {other} WHERE id = ?", name))
+        return next(
+            (f"that is the id of a {other}; " for other in bearing), ""
+        )  # not ``kind``: that was looked for
 
     def get_kv(self, key: str, default: Json = None) -> Json:
         """The JSON value under ``key``."""
