@@ -317,7 +317,8 @@ class Reader:
         rest = {name: value for name, value in equal.items() if name not in columns}
         found = [from_text(kind, body) for (body,) in rows]
         if kind is Trial:
-            packed: list[Any] = [*self._packed()]
+            packs = self._rows("SELECT body FROM trial_pack ORDER BY seq")  # of evolutions that are over
+            packed: list[Any] = [trial for (body,) in packs for trial in from_bundle(body)]
             found, rest = each_once([*packed, *found]), equal
         return [record for record in found if matches(record, rest)]
 
@@ -329,11 +330,6 @@ class Reader:
         for name, *at in self._rows(sql, fingerprint_id):
             found += self._trials.looks(self._rows, name, at)
         return found
-
-    def _packed(self) -> Iterator[Trial]:
-        """Trials of evolutions that are over."""
-        for (body,) in self._rows("SELECT body FROM trial_pack ORDER BY seq"):
-            yield from from_bundle(body)
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """The ``limit`` newest records with these columns, newest first."""
@@ -451,9 +447,8 @@ class Reader:
 
     def name(self) -> str:
         """Of this ledger, wherever it is moved: the hash of its first audit entry; "" before there is any."""
-        return "".join(
-            in_digits(first) for (first,) in self._rows("SELECT hash FROM audit ORDER BY seq LIMIT 1")
-        )
+        rows = self._rows("SELECT hash FROM audit ORDER BY seq LIMIT 1")
+        return "".join(in_digits(first) for (first,) in rows)
 
     def count_entries(self, event: str) -> int:
         """How many of the newest 10,000 audit entries are of this event."""
