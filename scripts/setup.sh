@@ -72,11 +72,19 @@ postgres() {
         fail "PostgreSQL was not found, which the tests of the ledger there need; type: sudo apt-get install postgresql"
 }
 
+# Only the tests need it: they cut the network between hosts, each a namespace of its own.
+network() {
+    type -P nft >/dev/null && type -P ip >/dev/null && return
+    apt_install nftables iproute2 && type -P nft >/dev/null && type -P ip >/dev/null ||
+        fail "ip or nft was not found, which the tests of cut networks need; type: sudo apt-get install iproute2 nftables"
+}
+
 case ${1:-} in
     environment) environment "$2" ;;
     bubblewrap) bubblewrap ;;
     systemd) systemd ;;
     chromium) chromium ;;
     postgres) postgres ;;
-    *) fail "expected 'environment DIR', 'bubblewrap', 'systemd', 'chromium' or 'postgres', got '${1:-}'" ;;
+    network) network ;;
+    *) fail "expected 'environment DIR', 'bubblewrap', 'systemd', 'chromium', 'postgres' or 'network', got '${1:-}'" ;;
 esac
