@@ -145,6 +145,8 @@ TOKENS = (
 
 
 def seen(text: str) -> dict[str, str]:
+    assert re.fullmatch(r"[A-Za-z0-9+/]*=*", text), re.sub(r"[A-Za-z0-9+/]{20,}", "…", text)
+    assert not len(text) % 4, (len(text), text[-40:])
     found: dict[str, str] = json.loads(zlib.decompress(base64.b64decode(text)))
     pids = sorted({int(pid) for name in found for pid in re.findall(r"^list /proc/(\d+)$", name)})
     ranks = {str(pid): str(rank) for rank, pid in enumerate(pids, 1)}
