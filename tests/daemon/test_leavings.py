@@ -51,6 +51,17 @@ def test_status_names_boxes_that_would_not_go(home: Home) -> None:
     assert daemon_status(home).overdue == ()
 
 
+def test_what_a_kill_left_of_telling_who_the_daemon_is_the_next_one_takes_away(home: Home) -> None:
+    ends = "import os, sys; from pathlib import Path; Path.rename = lambda *_: os._exit(9)"  # before it is in place
+    takes = "from agentos.daemon.control.daemon_lock import DaemonLock; from agentos.home import Home"
+    script = f"{ends}; {takes}; DaemonLock(Home(Path(sys.argv[1])))"
+    done = subprocess.run([sys.executable, "-P", "-c", script, str(home.root)], check=False)
+    assert done.returncode == 9
+    assert [path.name for path in home.run.glob("daemon.json*")] == ["daemon.json.new"]
+    DaemonLock(home).release()
+    assert [*home.run.glob("daemon.json*")] == []
+
+
 @pytest.mark.sandbox
 def test_a_daemon_that_may_open_too_few_files_says_so(home: Home) -> None:
     # An engine beside bubblewrap holds its descriptors itself, and would do.
