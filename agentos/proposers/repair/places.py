@@ -18,6 +18,7 @@ from agentos.proposers.repair.operators import (
     arithmetic,
     calls,
     conditions,
+    defects,
     names,
     rewrites,
     statements,
@@ -32,6 +33,7 @@ from agentos.proposers.repair.site import EditSite, FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program, TextFile, blocks_of
 
 OPERATORS = (
+    defects.defects,
     names.constants,
     conditions.comparisons,
     conditions.booleans,

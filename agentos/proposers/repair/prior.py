@@ -49,6 +49,7 @@ BLOCKS = {
     "statement rewritten": "several lines",
     "step": "insert statement",
     "condition dropped": "delete statement",
+    "defect": "known defect",
 }
 
 

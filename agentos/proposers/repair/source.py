@@ -229,7 +229,7 @@ class Program:
             return cuts[below], cuts[above], None
         start, end = self.span(holder)
         body = getattr(holder, "body", None)
-        if body and last <= self.span(body[0])[0] and body[0].lineno > holder.lineno:
+        if body and last < self.span(body[0])[0] and body[0].lineno > holder.lineno:
             return start, self._head_end(body[0]), holder
         return start, end, holder
 

@@ -243,6 +243,23 @@ def _asked_before(site: EditSite, own: str) -> Iterator[CodeEdit]:
         yield site.edit(f"{name} and {grouped}", "condition added", 1.0)
         yield site.edit(f"{name} is None or {grouped}", "condition added", 0.5)
         yield site.edit(f"{name} is not None and {grouped}", "condition added", 0.5)
+    for bound in dict.fromkeys(_bounds(site)):
+        yield site.edit(f"{bound} and {grouped}", "condition added", 2.0)
+        yield site.edit(f"not {bound} or {grouped}", "condition added", 0.5)
+
+
+def _bounds(site: EditSite) -> Iterator[str]:
+    """That the places which the node looks up are there: ``i < len(values)``."""
+    for node in ast.walk(site.node):
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name | ast.Attribute):
+            continue
+        held, place = site.text(node.value), node.slice
+        if not isinstance(place, ast.Name | ast.BinOp) or site.kind(node.value) == "dict":
+            continue
+        if isinstance(place, ast.BinOp) and isinstance(place.op, ast.Sub):
+            yield f"{site.text(place.left)} >= {site.text(place.right)}"
+        else:
+            yield f"{site.text(place)} < len({held})"
 
 
 def from_zero(site: EditSite) -> Iterator[CodeEdit]:
