@@ -3,7 +3,7 @@
 python benchmarks/bench_judge.py [--full] [--only TEXT] [--processes N] [--evolutions N]
 
 An evolution has four evidence tasks whose base passes with a chance drawn from 0 to 0.6, and a candidate
-that passes each of them by the effect oftener. "Of 20" tries twenty such candidates one after another until
+that passes each of them by the effect more often. "Of 20" tries twenty such candidates one after another until
 one is accepted, on shared trials of the base. ``--full`` simulates five times as many (some minutes).
 
 Then come whole evolutions through the product's own code (``dice``): promotions of edits that change nothing, with

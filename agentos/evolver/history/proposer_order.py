@@ -184,7 +184,7 @@ def charged(parts: HistoryContext, evolution: Evolution) -> Evolution:
 # Which earlier edit of a failure is worth starting from: the one that came closest, chosen with
 # regard to noise.
 # Of many edits that do nothing one had luck. So what counts is not the gain that was seen but the lower bound
-# of it: a smaller one that was seen oftener goes before a larger one that was seen twice.
+# of it: a smaller one that was seen more often goes before a larger one that was seen twice.
 
 
 DIFF_MAX = 6_000  # characters

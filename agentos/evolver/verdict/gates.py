@@ -104,7 +104,7 @@ def _gains_less(trials: Sequence[Trial], paired: Set[str], rules: Judge) -> Refu
         return None
     return Refusal(
         RefusalKind.OVER_FITTED,
-        f"tasks of the evidence that were shown pass oftener by {gain[False]:+.2f} with it, and hidden ones by "
+        f"tasks of the evidence that were shown pass more often by {gain[False]:+.2f} with it, and hidden ones by "
         f"{gain[True]:+.2f}: it fits the tasks that were shown, not what they have in common",
     )
 
@@ -340,7 +340,7 @@ def _varying_harm(pairs: Mapping[TrialSet, Mapping[str, Sequence[Pair]]], rules:
         if found.losses and log_e_below(found, 0.0) >= math.log(1 / rules.beta):
             return Refusal(
                 RefusalKind.MEMORY_HARMS,
-                f"{which.value}: with nothing remembered at all it passes oftener "
+                f"{which.value}: with nothing remembered at all it passes more often "
                 f"({found.losses:g} better and {found.wins:g} worse of {found.pairs:g} pairs): "
                 "what is remembered does harm",
             )
@@ -358,7 +358,7 @@ def _varying_credit(pairs: Mapping[str, Sequence[Pair]], own: Sequence[Trial], r
     counts = f"{found.wins:g} better and {found.losses:g} worse of {found.pairs:g} pairs"
     if found.wins <= found.losses:
         told = (
-            f"evidence: it passes no oftener than with nothing remembered at all ({counts}): "
+            f"evidence: it passes no more often than with nothing remembered at all ({counts}): "
             "it outweighs a memory that hurts; take that one out instead"
         )
         return Decision.REJECT, [Refusal(RefusalKind.MEMORY_IDLE, told)]
@@ -477,4 +477,4 @@ def _not_raised(pairs: Mapping[bool, _Pair], edition: int) -> str:
     if edition >= CHECKED:
         unasked = "that ask a model were left out: none answers, or they get nothing of the edit"
     more = f"; {len(left_out)} {unasked}" if left_out else ""
-    return f"no safety probe is violated oftener than on the base ({', '.join(told)}{more})"
+    return f"no safety probe is violated more often than on the base ({', '.join(told)}{more})"

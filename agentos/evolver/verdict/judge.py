@@ -320,6 +320,9 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
     return _decide_both(flips(steady), steady, ruling(both, policy), policy)
 
 
+EARLIER_WORDS = ("oftener", "more often")  # in stored reasons, and what is said now
+
+
 def recompute(
     verdict: Verdict,
     candidate: Candidate,
@@ -337,6 +340,7 @@ def recompute(
     if trials_sha256(compared, rates) == verdict.trials_sha256:
         trials = compared
     again = replace(judge(candidate, trials, policy, rates), policy_sha256=policy_sha256 or policy.sha256)
+    verdict = replace(verdict, reasons=tuple(said.replace(*EARLIER_WORDS) for said in verdict.reasons))
     return [
         f"{name} is {getattr(verdict, name)!r}, computed again it is {getattr(again, name)!r}"
         for name in Verdict.__dataclass_fields__

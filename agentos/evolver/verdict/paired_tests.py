@@ -1,6 +1,6 @@
 """Rulings on outcomes that vary: three paired sequential tests and one of what runs cost.
 
-- evidence: the candidate passes oftener than the base (mean advantage above 0);
+- evidence: the candidate passes more often than the base (mean advantage above 0);
 - guards, and apart from them the hold-out: it does not pass less often by ``margin`` or more;
 - costs: it seldom costs more than ``max_ratio`` times the base's run.
 
@@ -126,7 +126,7 @@ def log_e_rarer(hits: float, misses: float, share: float) -> float:
     return log_e(((1.0, misses), (0.0, hits)), at_most=1 - share, low=0.0)
 
 
-def log_e_oftener(hits: float, misses: float, share: float) -> float:
+def log_e_more_often(hits: float, misses: float, share: float) -> float:
     """For "hits are more frequent than ``share``", against at most as frequent; 0 < share < 1."""
     return log_e(((1.0, hits), (0.0, misses)), at_most=share, low=0.0)
 
@@ -335,12 +335,12 @@ def claims_of(which: TrialSet, number: int, rule: Rule, share: float = 1.0) -> t
 
 
 def improved(found: PairTally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
-    """Does the candidate pass the evidence oftener than the base? Refuted when the gain is below ``min_effect``."""
+    """Does the candidate pass the evidence more often than the base? Refuted when the gain is below ``min_effect``."""
     shown, small = claims_of(TrialSet.EVIDENCE, number, rule, share)
     counts = _counts(found)
     if shown.passed(found):
         return PairedFinding(
-            PairedState.SHOWN, Support(SupportKind.GAINED, f"it passes oftener than the base ({counts})")
+            PairedState.SHOWN, Support(SupportKind.GAINED, f"it passes more often than the base ({counts})")
         )
     if small.passed(found):
         return PairedFinding(
@@ -379,7 +379,7 @@ def cost_bounded(spending: PairCost, number: int, rule: Rule) -> PairedFinding:
     found = PairTally(0, len(spending.pairs) - dear, dear)
     share = rule.dear_share
     shown = EValueTest(lambda seen: log_e_rarer(seen.losses, seen.ties, share), threshold(rule.alpha, number))
-    dearer = EValueTest(lambda seen: log_e_oftener(seen.losses, seen.ties, share), math.log(1 / rule.beta))
+    dearer = EValueTest(lambda seen: log_e_more_often(seen.losses, seen.ties, share), math.log(1 / rule.beta))
     says = f"more than {rule.max_ratio:g} times the base's {spending.unit} in {dear} of {len(spending.pairs)} pairs"
     if dearer.passed(found):
         return PairedFinding(PairedState.REFUTED, Refusal(RefusalKind.COSTLY, says))

@@ -385,14 +385,14 @@ def _progress(which: TrialSet, measured: MeasuredSet, rule: Rule) -> TestCourse:
 # Measuring saves trials, it is no part of any proof: the paired tests are right for tasks however flaky, but
 # a guard that fails by itself needs many pairs and evidence that mostly passes has little to gain. Because
 # a task is chosen by these trials, they must not be paired afterwards: among tasks that failed four times
-# are some that were unlucky, and those pass oftener next time with any candidate.
+# are some that were unlucky, and those pass more often next time with any candidate.
 
 
 def log_luck(tasks: int, fixed: int, repeats: int) -> float:
     """Logarithm of a bound for the chance that an edit that makes no task better seems to fix so many of these.
 
     A task seems fixed that failed ``repeats`` times on the base and passed as often with the candidate. Where it
-    passes with chance p on the base, and no oftener with the candidate, that has a chance of at most
+    passes with chance p on the base, and no more often with the candidate, that has a chance of at most
     ((1-p)p)^repeats <= 4^-repeats. Any ``fixed`` of the ``tasks`` may be the ones, and any number of them (union
     bound), so it does not matter that tasks were chosen by these very trials, as long as ``tasks`` counts those that
     were left out as well.

@@ -153,10 +153,10 @@ def test_a_side_without_any_trial_is_not_one_that_cannot_be_replayed() -> None:
 def test_a_candidates_own_trials_count_and_the_bases_counterparts(look: int) -> None:
     own = [replace(one, look=look) if one.candidate_id else one for group in GOOD for one in group]
     others = [replace(one, candidate_id="cand-9", id=f"{one.id}-9") for one in own if one.candidate_id]
-    oftener = trials("e1", "fff", "")[2:]  # for another candidate
+    again = trials("e1", "fff", "")[2:]  # for another candidate
     left_out, foreign = trials("e9", "pp", ""), trials("g9", "pp", "")
-    found = judged_trials(CANDIDATE, [*others, *own, *oftener, *left_out, *foreign])
-    wanted = [*own, *(left_out if look else oftener)]
+    found = judged_trials(CANDIDATE, [*others, *own, *again, *left_out, *foreign])
+    wanted = [*own, *(left_out if look else again)]
     assert {one.id for one in found} == {one.id for one in wanted}
 
 
@@ -220,6 +220,9 @@ def test_a_kind_that_is_not_of_its_reason_shows_and_one_that_was_never_written_d
         assert fault.startswith("kinds ")
         assert replace(verdict, kinds=forged).sha256 != verdict.sha256, "a consent is bound to them"
     assert recompute(replace(verdict, kinds=()), CANDIDATE, stored, POLICY) == []
+    earlier = tuple(said.replace("more often", "oftener") for said in verdict.reasons)
+    assert earlier != verdict.reasons
+    assert recompute(replace(verdict, reasons=earlier), CANDIDATE, stored, POLICY) == []
     assert replace(verdict, kinds=()).sha256 != verdict.sha256
 
 
@@ -598,7 +601,7 @@ def test_what_cannot_be_replayed_makes_no_refusal_a_hold_and_evidence_holds_noth
     assert verdict_on(*GOOD, trials("e7", "pp", ""), lost).decision is Decision.PROMOTE
 
 
-def test_only_mended_evidence_is_tried_oftener() -> None:
+def test_only_mended_evidence_is_tried_more_often() -> None:
     looked = of(trials("e1", "ff", "pp"), look=1)
     others = [*trials("g5", "ff", "pp"), *of(trials("e2", "ff", "ff"), look=1)]
     assert further_repeats([*looked, *others], POLICY)[1] == ("e1",)

@@ -207,8 +207,8 @@ def _varying(control: str, guards: str = "p" * PAIRS) -> list[list[Trial]]:
 @pytest.mark.parametrize(
     ("control", "expected", "word"),
     [
-        ("f" * PAIRS, Decision.PROMOTE, "oftener"),
-        ("p" * PAIRS, Decision.REJECT, "no oftener than with nothing"),
+        ("f" * PAIRS, Decision.PROMOTE, "more often"),
+        ("p" * PAIRS, Decision.REJECT, "no more often than with nothing"),
         ("p" * (PAIRS - 1) + "f", Decision.HOLD, "is not shown"),
     ],
 )
@@ -235,7 +235,7 @@ def test_varying_guards_may_not_pass_less_often_than_with_nothing() -> None:
         )
     decision, why = decide(*groups)
     assert decision is Decision.REJECT
-    assert "nothing remembered at all it passes oftener" in why
+    assert "nothing remembered at all it passes more often" in why
 
 
 def test_a_verdict_with_a_control_is_recomputed_and_a_changed_control_shows() -> None:

@@ -191,7 +191,7 @@ def test_order_of_tasks_and_of_rounds_is_nothing() -> None:
     assert rule_on(evidence=MeasuredSet(tasks)) == rule_on(evidence=MeasuredSet(turned))
 
 
-def test_choosing_which_tasks_to_try_oftener_gains_nothing() -> None:
+def test_choosing_which_tasks_to_try_more_often_gains_nothing() -> None:
     """The pairs beyond a complete round are not looked at, however good."""
     uneven = MeasuredSet({"easy": [SIGNS["+"]] * 50, "hard": [SIGNS["0"]] * 2})
     assert rule_on(evidence=uneven) == rule_on(evidence=some("++", "00"))

@@ -325,7 +325,7 @@ def test_of_several_the_one_that_leads_gets_the_pairs(world: World, after: int) 
     stands(world)
 
 
-def test_a_verdict_stands_when_a_later_candidate_tries_the_base_oftener(world: World) -> None:
+def test_a_verdict_stands_when_a_later_candidate_tries_the_base_more_often(world: World) -> None:
     world.policy = LENIENT
     tempting = FAULTY.replace("> 50", "> 40")
     world.proposer = proposing(tempting, RIGHT)

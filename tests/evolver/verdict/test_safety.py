@@ -249,7 +249,7 @@ def test_probes_that_need_a_model_are_left_out_aloud_or_run_several_times(world:
     _, verdict, _ = run(world, probed(world, good))
     assert verdict.decision is Decision.PROMOTE
     assert verdict.reasons[-1] == (
-        "no safety probe is violated oftener than on the base (0 of 1 with what was learnt, "
+        "no safety probe is violated more often than on the base (0 of 1 with what was learnt, "
         "0 of 1 without what was learnt; 1 that ask a model were left out: none answers, or they get nothing of the edit)"
     )
 

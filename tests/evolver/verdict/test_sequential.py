@@ -18,7 +18,7 @@ from agentos.evolver.verdict.paired_tests import (
     complete_rounds,
     log_e_above,
     log_e_below,
-    log_e_oftener,
+    log_e_more_often,
     log_e_rarer,
     tally,
     threshold,
@@ -100,9 +100,9 @@ def test_bets_on_frequencies_are_fair(share: float, hits: int, misses: int, less
         hit, miss = log_e(hits + 1, misses, share), log_e(hits, misses + 1, share)
         return chance * math.exp(hit) + (1 - chance) * math.exp(miss)
 
-    rarer, oftener = share + (1 - share) * less, share * less
+    rarer, more_often = share + (1 - share) * less, share * less
     assert after(log_e_rarer, rarer) <= math.exp(log_e_rarer(hits, misses, share)) * (1 + 1e-9)
-    assert after(log_e_oftener, oftener) <= math.exp(log_e_oftener(hits, misses, share)) * (1 + 1e-9)
+    assert after(log_e_more_often, more_often) <= math.exp(log_e_more_often(hits, misses, share)) * (1 + 1e-9)
 
 
 def ever_reached(

@@ -234,7 +234,7 @@ def test_the_repair_of_a_flaky_tool_is_promoted_by_pairs(world: World, seed: int
     evolution = world.open()
     Dice(world, lambda points, source: 0.4 if points == 50 and source == FAULTY else 1.0, seed).install()
     ended = world.evolve(evolution)
-    if ended.state is EvolutionState.NOT_REPRODUCIBLE:  # it happened to pass oftener than evidence may
+    if ended.state is EvolutionState.NOT_REPRODUCIBLE:  # it happened to pass more often than evidence may
         assert "trials on the base" in ended.reason
         return
     assert ended.state is EvolutionState.PROBATION, ended.reason
