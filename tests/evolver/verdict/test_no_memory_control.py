@@ -219,6 +219,14 @@ def test_tasks_that_vary_need_a_gain_over_nothing_at_the_same_level(
     assert (decision, word in why) == (expected, True), why
 
 
+def test_a_verdict_in_words_that_were_changed_since_stands() -> None:
+    stored = [trial for group in _varying("f" * PAIRS) for trial in group]
+    verdict = judge(CANDIDATE, stored, POLICY)
+    earlier = tuple(said.replace("more often", "oftener") for said in verdict.reasons)
+    assert earlier != verdict.reasons
+    assert recompute(replace(verdict, reasons=earlier), CANDIDATE, stored, POLICY) == []
+
+
 def test_varying_guards_may_not_pass_less_often_than_with_nothing() -> None:
     """Where the base's own memories make them fail already, at a rate that the base still serves at."""
     groups = _varying("f" * PAIRS)
