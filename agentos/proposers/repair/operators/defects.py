@@ -23,7 +23,7 @@ GIVES_ANOTHER = frozenset(
 READ_ONCE = frozenset({"map", "filter", "zip", "reversed", "enumerate", "iter", "reader", "DictReader", "finditer", "scandir"})  # fmt: skip
 TO_BE_CALLED = frozenset(
     {"isdigit", "isdecimal", "isalpha", "isalnum", "isspace", "isupper", "islower", "strip", "lower", "upper", "casefold",
-     "isoformat", "weekday", "isoweekday", "total_seconds", "is_file", "is_dir"}
+     "isoformat", "total_seconds", "is_file", "is_dir"}
 )  # fmt: skip
 LOOPS = (ast.For, ast.While)
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)(?:\.\w+|\[\w+\])*(?:[!:][^{}]*)?\}")
@@ -369,7 +369,11 @@ def _not_called(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     assert isinstance(node, ast.Attribute)
     named = isinstance(node.value, ast.Name) and node.value.id == "str"
-    if node.attr in TO_BE_CALLED and not named and not isinstance(site.parent, ast.Call | ast.keyword):
+    if (
+        node.attr in TO_BE_CALLED
+        and not named
+        and not isinstance(site.parent, ast.Call | ast.keyword | ast.Assign)
+    ):
         yield _mended(site.program.replace(node, f"{site.text(node)}()"))
 
 
