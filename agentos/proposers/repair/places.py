@@ -23,7 +23,7 @@ from agentos.proposers.repair.operators import (
     rewrites,
     statements,
 )
-from agentos.proposers.repair.operators.idioms import flow, nesting, patterns, texts, values
+from agentos.proposers.repair.operators.idioms import flow, patterns, texts, values
 from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings
 from agentos.proposers.repair.operators.shell import shell
 from agentos.proposers.repair.prior import EditStock, weighed
@@ -58,10 +58,10 @@ OPERATORS = (
     values.regrouped,
     values.repeated,
     values.to_variables,
-    nesting.across,
-    nesting.with_one_more,
-    nesting.again,
-    nesting.around,
+    arithmetic.across,
+    arithmetic.with_one_more,
+    arithmetic.again,
+    arithmetic.around,
     texts.sort_keys,
     texts.in_order,
     patterns.patterns,
