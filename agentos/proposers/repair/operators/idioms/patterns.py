@@ -20,7 +20,16 @@ RULES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"(?<=\))(?![?*+{])", ("?",)),
         (
             r"(?<!\\)\\d\+(?!\(\?:)",
-            (r"-?\\d+", r"\\d+(?:\\.\\d+)?", r"[\\d.]+", r"[\\d,]+", r"[\\d.,]+", r"\\d+|-", r"\\w+"),
+            (
+                r"-?\\d+",
+                r"[+-]?\\d+",
+                r"\\d+(?:\\.\\d+)?",
+                r"[\\d.]+",
+                r"[\\d,]+",
+                r"[\\d.,]+",
+                r"\\d+|-",
+                r"\\w+",
+            ),
         ),
         (r"(?<!\\)\\d(?![+*{])", (r"\\d?", r"\\d+", r"\\d{1,2}")),
         (r"(?<!\\)\\w\+", (r"[\\w-]+", r"[\\w.-]+", r"\\S+", r"[^\\W\\d]+", r"\\w*", r"[\\w']+")),
@@ -31,15 +40,20 @@ RULES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"\[a-z\]", ("[A-Za-z]", "[a-z0-9]")),
         (r"\[A-Z(?!a-z)", ("[A-Za-z",)),
         (r"\[a-z(?!A-Z)", ("[A-Za-z", "[a-z0-9")),
+        (r"A-z", ("A-Za-z",)),
+        (r"\[(?:a-zA-Z|A-Za-z)\]", (r"[^\\W\\d_]", "[A-Za-z0-9]", r"\\w", r"[\\w-]")),
         (r"\[0-9\]", ("[0-9.]",)),
-        (r"(?<!\\)\\s(?![*+?])", (r"\\s*", r"\\s+")),
-        (r"(?<!\\)\\s\+", (r"\\s*",)),
+        (r"(?<!\\)\((?!\?)", ("(?:",)),
+        (r"\(\?:", ("(",)),
+        (r"(?<!\\)\\n", (r"\\r?\\n", r"\\s*\\n", r"\\n+")),
+        (r"(?<!\\)\\s(?![*+?])", (r"\\s*", r"\\s+", r"[ \\t]")),
+        (r"(?<!\\)\\s\+", (r"\\s*", r"[ \\t]+")),
         (r"(?<!\\) (?![*+?])", (r"\\s*", r"\\s+", " ?", " *")),
         (r"(?<!\\)\.(?![*+?{])", (r"\\.",)),
         (r"^\^", ("",)),
         (r"\$$", ("", r"\\Z")),
-        (r"^(?!\^)", ("^", r"\\b")),
-        (r"(?<!\$)$", ("$", r"\\b")),
+        (r"^(?!\^)", ("^", r"\\b", r"(?<!\\w)", r"(?<!\\d)")),
+        (r"(?<!\$)$", ("$", r"\\b", r"(?!\\w)", r"(?!\\d)")),
         (r"\[\^[^\]\\]+\]", (".",)),
         (r"(?<!\[)\]", (r"-]", r".]", r"_]", r"']")),
     )
@@ -93,8 +107,17 @@ def variants(body: str) -> Iterator[str]:
             and text != body
         ):
             yield text
+    yield from filter(_compiles, _grouped(body))
     if repeated := re.match(r"(\^?)((?:\(\?:)[^()]*\)(?:\\s\*|\\s\+)?)", body):
         yield f"{repeated.group(1)}(?:{repeated.group(2)})+{body[repeated.end() :]}"
+
+
+def _grouped(body: str) -> Iterator[str]:
+    """The alternatives between the anchors as one group: ``^a|b$`` has each anchor at one of them only."""
+    inside = body.removeprefix("^").removesuffix("$")
+    if "|" in inside:
+        yield body.replace(inside, f"(?:{inside})", 1)
+        yield rf"\b(?:{inside})\b"
 
 
 def with_signs(body: str, signs: str) -> Iterator[str]:
