@@ -200,6 +200,12 @@ class FileFacts:
         return modules, {(of, alias.name): alias.asname or alias.name for of, alias in taken}
 
     @cached_property
+    def modules(self) -> frozenset[str]:
+        """Modules that the file imports, or takes names from."""
+        modules, names = self.libraries
+        return frozenset({name.partition(".")[0] for name in modules} | {module for module, _ in names})
+
+    @cached_property
     def constants(self) -> tuple[object, ...]:
         """Distinct literals of the file, in order; of a long file those that it has most often."""
         values = [n.value for n in self.nodes if isinstance(n, ast.Constant)]

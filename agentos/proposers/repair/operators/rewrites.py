@@ -27,13 +27,14 @@ from agentos.proposers.repair.site import EditSite, is_library, library_text
 from agentos.proposers.repair.source import ATOMS, CodeEdit, Splice
 from agentos.syntax import parse
 
+ONE_MORE_IMPORT = 0.7
 UNKNOWN = 0.5  # for each gap that wants a kind of value, and is given something of which nothing is known
 GAP = re.compile(r"\$(\*?)(\w+)(?::([a-z]+))?")
 ONE, MANY = "one_gap_", "many_gap_"
 MARKS = frozenset({"ctx", "type_comment", "kind", "lineno", "col_offset", "end_lineno", "end_col_offset"})
 SHAPES: dict[str, type[ast.expr] | tuple[type[ast.expr], ...]] = {
     "name": ast.Name, "call": ast.Call, "lookup": ast.Subscript, "sum": ast.BinOp,
-    "plain": (ast.Name, ast.Attribute, ast.Subscript),
+    "plain": (ast.Name, ast.Attribute, ast.Subscript), "test": (ast.Compare, ast.BoolOp, ast.UnaryOp),
 }  # fmt: skip
 LITERALS: dict[str, type | tuple[type, ...]] = {"text": str, "number": (int, float)}
 TURNED = (ast.Compare, ast.BinOp)
@@ -117,6 +118,7 @@ class Rewrite:
     new: Form
     operator: str
     weight: float
+    needs: str = ""  # a module that the file imports
 
     @cached_property
     def pattern(self) -> ast.expr | ast.stmt:
@@ -126,6 +128,8 @@ class Rewrite:
 
     def edits(self, site: EditSite) -> Iterator[CodeEdit]:
         """The rewrite of the site's node, if it fits there."""
+        if self.needs and self.needs not in site.facts.modules:
+            return
         fit = _Fit(site, self.old.kinds)
         node = site.node
         if not fit.matches(self.pattern, node) or self.new.keywords & fit.given:
@@ -137,7 +141,8 @@ class Rewrite:
             splice = site.program.replace(node, text)
             if isinstance(node, ast.stmt) and "\n" in text:
                 splice = _least(site, node, text)
-            yield CodeEdit((splice, *imports.values()), self.operator, self.weight * fit.weight)
+            weight = self.weight * fit.weight * (ONE_MORE_IMPORT if imports else 1.0)
+            yield CodeEdit((splice, *imports.values()), self.operator, weight)
 
 
 @dataclass(slots=True)
@@ -261,6 +266,11 @@ class _Fit:
         program = self.site.program
         first, end = program.span(nodes[0])[0], program.span(nodes[-1])[1]
         start = program.data.rfind(b"\n", 0, first) + 1
+        if program.data[first:].startswith(b"elif"):
+            return Filling(
+                (b" " * nodes[0].col_offset + program.data[first + 2 : end]).decode(),
+                column=nodes[0].col_offset,
+            )
         if program.data[start:first].strip():
             return Filling(program.data[first:end].decode(), column=0)
         while start:
@@ -421,13 +431,13 @@ def read_rewrites(path: Path) -> Sequence[Rewrite]:
 
 
 def _of_group(group: Mapping[str, Any]) -> Iterator[Rewrite]:
-    operator, weight = str(group["by"]), float(group.get("weight", 1.0))
+    said = str(group["by"]), float(group.get("weight", 1.0)), str(group.get("needs", ""))
     for row in group.get("rewrites", ()):
         for old in map(Form, [row[0]] if isinstance(row[0], str) else row[0]):
-            yield from (Rewrite(old, Form(new), operator, weight) for new in row[1:] if new != old.written)
+            yield from (Rewrite(old, Form(new), *said) for new in row[1:] if new != old.written)
     for row in group.get("swaps", ()):
         for old in map(Form, row):
-            yield from (Rewrite(old, Form(new), operator, weight) for new in row if new != old.written)
+            yield from (Rewrite(old, Form(new), *said) for new in row if new != old.written)
 
 
 _Key = tuple[object, ...]

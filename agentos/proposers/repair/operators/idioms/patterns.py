@@ -63,6 +63,8 @@ OF_RE = frozenset({"compile", "match", "search", "fullmatch", "findall", "findit
 TIMES = {"%d": ("%m", "%-d"), "%m": ("%d", "%M", "%b"), "%M": ("%m",), "%H": ("%I",), "%I": ("%H",), "%y": ("%Y",),
          "%Y": ("%y", "%G"), "%W": ("%V",), "%U": ("%V", "%W"), "%b": ("%B", "%m"), "%B": ("%b",), "%S": ("%f",), "%j": ("%d",)}  # fmt: skip
 SPECS = (":02d", ":.2f", ":.1f", ":.0f", ":02", ":,", ":03d", ":,.2f", ":g", ":>2", ":4d")
+PRINTED = re.compile(r"(%[-+ 0-9.]*[dsfgx])")
+PLACED = re.compile(r"(?<!\{)\{\w*((?::[^{}]*)?)\}")
 PLACEHOLDER = re.compile(r"(?<!\{)\{([^{}:!]+)(![rs])?(:[^{}]*)?\}(?!\})")
 
 
@@ -166,6 +168,7 @@ def times(site: EditSite) -> Iterator[CodeEdit]:
 def templates(site: EditSite) -> Iterator[CodeEdit]:
     """What an f-string puts in, and how: another format, another variable, cleaned or counted otherwise."""
     node = site.node
+    yield from _formats(site)
     if not isinstance(node, ast.stmt):
         return
     for part in _own_templates(node):
@@ -178,6 +181,22 @@ def templates(site: EditSite) -> Iterator[CodeEdit]:
             for new, weight in _placeholders(site, *match.groups()):
                 changed = f"{text[: match.start()]}{{{new}}}{text[match.end() :]}"
                 yield site.edit(changed, "template", weight, node=part)
+
+
+def _formats(site: EditSite) -> Iterator[CodeEdit]:
+    """Another way to write what a text with places puts in: ``"%d" % a`` and ``"{}".format(a)``."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return
+    printed = isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mod) and above.left is node
+    placed = isinstance(above, ast.Attribute) and above.attr == "format"
+    text = site.text(node)
+    for match in (PRINTED if printed else PLACED).finditer(text) if printed or placed else ():
+        for spec in (*SPECS, ""):
+            new = f"%{spec[1:].replace(',', '') or 's'}" if printed else spec
+            if printed and not new[-1].isalpha():
+                new += "d"
+            yield site.edit(f"{text[: match.start(1)]}{new}{text[match.end(1) :]}", "template", 1.0)
 
 
 def _own_templates(node: ast.stmt) -> Iterator[ast.JoinedStr]:
