@@ -13,7 +13,7 @@ from agentos.proposers.repair.source import Program
 
 CATALOGUE = read_rewrites(shipped.folder("evolver") / "rewrites.toml")
 # what fits a gap that wants such a thing
-SAMPLES = {"text": "'ab'", "number": "7", "call": "{}(1)", "lookup": "{}[0]", "sum": "({} + 1)", "str": "str({})",
+SAMPLES = {"text": "'ab'", "number": "7", "call": "{}(1)", "lookup": "{}[0]", "sum": "({} + 1)", "test": "({} == 1)", "str": "str({})",
            "float": "float({})", "list": "list({})", "set": "set({})"}  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def example_of(rewrite: Rewrite, form: Form) -> str:
     wanted = rewrite.old.kinds
     text = GAP.sub(lambda gap: SAMPLES.get(wanted.get(gap[2], ""), "{}").format(f"v_{gap[2]}"), form.written)
     used = [what.rpartition(".")[0] for each in (rewrite.old, rewrite.new) for _, _, what, _ in each.parts]
-    head = "".join(f"import {module}\n" for module in sorted(filter(None, set(used))))
+    head = "".join(f"import {module}\n" for module in sorted(filter(None, {*used, rewrite.needs})))
     step = f"keep = {text}" if isinstance(rewrite.pattern, ast.expr) else text.replace("\n", "\n        ")
     return f"{head}def f(every):\n    for each in every:\n        {step}\n"
 
