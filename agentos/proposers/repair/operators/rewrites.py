@@ -121,6 +121,14 @@ class Rewrite:
     needs: str = ""  # a module that the file imports
 
     @cached_property
+    def telling(self) -> float:
+        """How much it says that the pattern fits: a name of a library much, two operands and a sign little."""
+        if any(not what.startswith("$") for _, _, what, _ in self.old.parts):
+            return 2.0
+        fixed = re.search(r"(?<![$\w*])[A-Za-z_\"']", GAP.sub("", self.old.written))
+        return 1.0 if fixed else 0.5
+
+    @cached_property
     def pattern(self) -> ast.expr | ast.stmt:
         """What it is laid over: where a statement is put, a statement."""
         old, new = self.old.node, self.new.node
@@ -141,7 +149,7 @@ class Rewrite:
             splice = site.program.replace(node, text)
             if isinstance(node, ast.stmt) and "\n" in text:
                 splice = _least(site, node, text)
-            weight = self.weight * fit.weight * (ONE_MORE_IMPORT if imports else 1.0)
+            weight = self.weight * self.telling * fit.weight * (ONE_MORE_IMPORT if imports else 1.0)
             yield CodeEdit((splice, *imports.values()), self.operator, weight)
 
 

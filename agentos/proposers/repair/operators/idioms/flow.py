@@ -322,5 +322,6 @@ def _made_anew(site: EditSite, node: ast.FunctionDef) -> Iterator[CodeEdit]:
         if isinstance(default, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.Call):
             indent = " " * first.col_offset
             step = f"if {argument.arg} is None:\n{indent}    {argument.arg} = {site.text(default)}\n{indent}"
+            step += chr(site.program.data[start])  # part of the body: what ends before it is only the head
             none = site.program.replace(default, "None")
-            yield CodeEdit((none, Splice(start, start, step, expression=False)), "other default", 6.0)
+            yield CodeEdit((none, Splice(start, start + 1, step, expression=False)), "other default", 6.0)
