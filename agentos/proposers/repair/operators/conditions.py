@@ -54,6 +54,9 @@ def _overlapping(site: EditSite, node: ast.Compare) -> Iterator[CodeEdit]:
     ):
         return
     low, high = site.text(node.left), site.text(node.comparators[1])
+    if type(ops[0]) is type(ops[1]):
+        sign = "<=" if isinstance(ops[0], ast.Lt) else "<"
+        yield site.edit(f"{low} {sign} {inside.id} {sign} {high}", "comparison operator", 2.0)
     for other in site.facts.bound_beside(inside.id, site.function):
         yield site.edit(
             f"{inside.id} {SIGN[type(ops[1])]} {high} and {low} {SIGN[type(ops[1])]} {other}",

@@ -120,6 +120,8 @@ def _grouped(body: str) -> Iterator[str]:
     if "|" in inside:
         yield body.replace(inside, f"(?:{inside})", 1)
         yield rf"\b(?:{inside})\b"
+    if len(inside) == len(body):
+        yield rf"\s*(?:{body})\s*"
 
 
 def with_signs(body: str, signs: str) -> Iterator[str]:
@@ -216,11 +218,7 @@ def _placeholders(
     site: EditSite, inner: str, way: str | None, spec: str | None
 ) -> Iterator[tuple[str, float]]:
     way, spec = way or "", spec or ""
-    yield from ((f"{inner}{way}{other}", 1.0) for other in (*SPECS, "") if other != spec)
-    for match in re.finditer(r"\d+", spec):
-        for number in (int(match.group()) + 1, int(match.group()) - 1):
-            if number >= 0:
-                yield f"{inner}{way}{spec[: match.start()]}{number}{spec[match.end() :]}", 0.7
+    yield from ((f"{inner}{way}{other}", weight) for other, weight in _specs(spec))
     for text, weight in _inner(inner):
         yield f"{text}{way}{spec}", weight
     if inner.endswith(".year") and b"isocalendar" in site.program.data:
@@ -232,6 +230,18 @@ def _placeholders(
                 if match.group() not in (name, inner):
                     yield f"{inner[: match.start()]}{name}{inner[match.end() :]}{way}{spec}", 0.5
     yield from ((f"{number}{spec}", 0.2) for number in (0, 1))
+
+
+def _specs(spec: str) -> Iterator[tuple[str, float]]:
+    """How else it may be written."""
+    yield from ((other, 1.0) for other in (*SPECS, "") if other != spec)
+    for match in re.finditer(r"%-?[A-Za-z]|[<>^]", spec):
+        for sign in TIMES.get(match.group(), "<>^" if match.group() in "<>^" else ()):
+            yield f"{spec[: match.start()]}{sign}{spec[match.end() :]}", 1.0
+    for match in re.finditer(r"\d+", spec):
+        for number in (int(match.group()) + 1, int(match.group()) - 1):
+            if number >= 0:
+                yield f"{spec[: match.start()]}{number}{spec[match.end() :]}", 0.7
 
 
 def _inner(inner: str) -> Iterator[tuple[str, float]]:
