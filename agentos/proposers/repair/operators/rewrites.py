@@ -125,7 +125,7 @@ class Rewrite:
         """How much it says that the pattern fits: a name of a library much, two operands and a sign little."""
         if any(not what.startswith("$") for _, _, what, _ in self.old.parts):
             return 2.0
-        fixed = re.search(r"(?<![$\w*])[A-Za-z_\"']", GAP.sub("", self.old.written))
+        fixed = re.search(r"(?<![$\w*])[A-Za-z0-9_\"']", GAP.sub("", self.old.written))
         return 1.0 if fixed else 0.5
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, takewhile
 
 from agentos.proposers.repair.operators.statements import SIMPLE, after, before, block_of, gone
 from agentos.proposers.repair.site import EditSite
@@ -16,7 +16,7 @@ LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
 def jumps(site: EditSite) -> Iterator[CodeEdit]:
-    """``continue`` for ``break``, and the other way round; ``elif`` for a second ``if``."""
+    """``continue`` for ``break``, and the other way round; ``elif`` for a second ``if``, which may come first."""
     node = site.node
     if isinstance(node, ast.Continue):
         yield site.edit("break", "flow", 1.0)
@@ -32,6 +32,10 @@ def jumps(site: EditSite) -> Iterator[CodeEdit]:
         if isinstance(above, ast.If) and not above.orelse:
             start = site.program.span(node)[0]
             yield CodeEdit((Splice(start, start, "el", expression=False),), "flow", 0.7)
+        for below in takewhile(lambda each: isinstance(each, ast.If), block[index + 1 : index + 4]):
+            pair = ((node, below), (below, node))
+            splices = tuple(site.program.replace(one, site.text(other)) for one, other in pair)
+            yield CodeEdit(splices, "statements exchanged", 0.5)
 
 
 def _in_loop(site: EditSite) -> bool:
