@@ -19,6 +19,7 @@ import json
 import resource
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -163,29 +164,34 @@ def bare(source: str) -> str:
     return ast.dump(ast.parse(source))
 
 
-def rank_of(tool: Tool, right: str, most: int) -> tuple[int | None, str]:
-    """The number of the first edit that gives the right version, and its operator; None if not among the first."""
+def made_in_order(tool: Tool, most: int) -> Iterator[tuple[int, str, str]]:
+    """The first edits in the order in which they would be tried: number, operator, source. No source comes twice."""
     brief, benches = brief_of(tool, 10.0), LocalBenches()
     program = program_of(brief.source)
-    ground = ground_of(brief, program, probe(brief, benches)) if program else None
+    ground = ground_of(brief, program, probe(brief, benches)) if program and brief.cases else None
     if program is None or ground is None:
-        return None, ""
+        return
     failing, working = looked_at(ground)
-    bench = benches.bench(NOWHERE, PATH, [case for case, _ in (*failing, *working)], 1.0)
-    seeing = foresight_of(failing, working, program, bench.try_source)
-    order = seeing.in_order(in_order(ground, shares(shipped_counts(), ground.probed)))
-    known, wanted, letters, found = set[int](), bare(right), right.translate(LAYOUT), (None, "")
-    for ranked in order:
-        made = program.change(ranked.edit)
-        if made is None or made[1] == program.unchanged(ranked.edit) or hash(made[1]) in known:
-            continue
-        known.add(hash(made[1]))
-        if made[0].translate(LAYOUT) == letters and bare(made[0]) == wanted:
-            found = len(known), ranked.edit.operator
-        if found[0] or len(known) >= most:
-            break
-    bench.close()
-    return found
+    with closing(benches.bench(NOWHERE, PATH, [case for case, _ in (*failing, *working)], 1.0)) as bench:
+        seeing = foresight_of(failing, working, program, bench.try_source)
+        known = set[int]()
+        for ranked in seeing.in_order(in_order(ground, shares(shipped_counts(), ground.probed))):
+            made = program.change(ranked.edit)
+            if made is None or made[1] == program.unchanged(ranked.edit) or hash(made[1]) in known:
+                continue
+            known.add(hash(made[1]))
+            yield len(known), ranked.edit.operator, made[0]
+            if len(known) >= most:
+                return
+
+
+def rank_of(tool: Tool, right: str, most: int) -> tuple[int | None, str]:
+    """The number of the first edit that gives the right version, and its operator; None if not among the first."""
+    wanted, letters = bare(right), right.translate(LAYOUT)
+    for number, operator, source in made_in_order(tool, most):
+        if source.translate(LAYOUT) == letters and bare(source) == wanted:
+            return number, operator
+    return None, ""
 
 
 def ranks(found: Iterator[Tool], folder: Path, most: int, half: int | None) -> None:

@@ -13,7 +13,15 @@ from typing import TypeVar
 
 from agentos.proposers.repair.reading.failures import NOTHING_GIVEN, GivenNames, idle_names
 from agentos.proposers.repair.scope import Scope, scope_of
-from agentos.proposers.repair.source import CONTRACT, CodeEdit, Program, children, first_line, is_docstring
+from agentos.proposers.repair.source import (
+    CONTRACT,
+    CodeEdit,
+    Program,
+    Splice,
+    children,
+    first_line,
+    is_docstring,
+)
 
 CONSTANTS_MAX = 120
 TYPES_MAX = 6
@@ -56,6 +64,7 @@ class FileFacts:
         self._by_line: dict[int, _ByLine] = {}
         self._twins: dict[ast.FunctionDef | None, dict[ast.AST, list[ast.expr]]] = {}
         self._wanted: dict[ast.AST, frozenset[str]] = {}
+        self._given: dict[ast.FunctionDef | None, dict[str, ast.expr | None]] = {}
 
     def scope(self, function: ast.FunctionDef | None) -> Scope:
         """The names that the function (None: the module) can use."""
@@ -78,7 +87,10 @@ class FileFacts:
         waiting: deque[ast.AST] = deque([statement])
         while waiting:
             node = waiting.popleft()
-            if isinstance(node, ast.Import | ast.ImportFrom | ast.arguments | ast.JoinedStr | ast.Global):
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.arguments | ast.Global):
+                continue
+            if isinstance(node, ast.JoinedStr):
+                waiting.extendleft(reversed(self.program.put_in(node)))
                 continue
             if isinstance(node, ast.Expr) and is_docstring(self.program, node.value):
                 continue
@@ -110,6 +122,39 @@ class FileFacts:
             top = above
         assert isinstance(top, ast.stmt)
         yield self.by_statement.get(top, ())
+
+    def meant_by(self, node: ast.expr, function: ast.FunctionDef | None) -> ast.expr | None:
+        """What a name stands for that its function, or else the module, binds once only, and by an assignment."""
+        if not isinstance(node, ast.Name):
+            return None
+        if function not in self._given:
+            self._given[function] = self._bound_once(function)
+        given = self._given[function]
+        if node.id in given or function is None:
+            return given.get(node.id)
+        return self.meant_by(node, None)
+
+    def _bound_once(self, function: ast.FunctionDef | None) -> dict[str, ast.expr | None]:
+        """The expression by name; None for what is bound otherwise or more than once."""
+        arguments = [n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg)] if function else []
+        given: dict[str, ast.expr | None] = dict.fromkeys(arguments)
+        for node in self.nodes_in(function):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                above = self.program.parent.get(node)
+                plain = isinstance(above, ast.Assign) and above.targets == [node] and node.id not in given
+                given[node.id] = above.value if plain and isinstance(above, ast.Assign) else None
+        return given
+
+    def bound_beside(self, name: str, function: ast.FunctionDef | None) -> Sequence[str]:
+        """The other name of each pair that is bound together with this one: ``start, end = ...``."""
+        pairs = [
+            [item.id for item in node.elts if isinstance(item, ast.Name)]
+            for node in self.nodes_in(function)
+            if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store)
+        ]
+        return list(
+            dict.fromkeys(n for pair in pairs if len(pair) > 1 and name in pair for n in pair if n != name)
+        )
 
     def twins(self, site: EditSite) -> Sequence[ast.expr]:
         """The node and those of its function that are written alike; none where the node is not the first of them."""
@@ -153,6 +198,12 @@ class FileFacts:
         modules = {alias.name: alias.asname or alias.name for alias in whole}
         modules |= {f"{of}.{alias.name}": alias.asname or alias.name for of, alias in taken}
         return modules, {(of, alias.name): alias.asname or alias.name for of, alias in taken}
+
+    @cached_property
+    def modules(self) -> frozenset[str]:
+        """Modules that the file imports, or takes names from."""
+        modules, names = self.libraries
+        return frozenset({name.partition(".")[0] for name in modules} | {module for module, _ in names})
 
     @cached_property
     def constants(self) -> tuple[object, ...]:
@@ -273,6 +324,10 @@ class EditSite:
         """What the expression probably holds."""
         return self.scope.kind(node)
 
+    def meant_by(self, node: ast.expr) -> ast.expr | None:
+        """What a name stands for that is bound once only."""
+        return self.facts.meant_by(node, self.function)
+
     def variables(self) -> list[str]:
         """Variables that may be bound here, ``input.field`` included."""
         return self.scope.variables_at(self.program, self.node)
@@ -327,3 +382,40 @@ def sites(facts: FileFacts, lines: Collection[int] | None = None) -> Iterator[Ed
         for node in nodes:
             if isinstance(node, ast.expr | ast.stmt):
                 yield EditSite(facts, node, facts.program.function_of(node))
+
+
+# --- names of the standard library ------------------------------------------------------------
+
+
+def is_library(site: EditSite, node: ast.expr, module: str, name: str) -> bool:
+    """Whether the file means this by the expression."""
+    modules, names = site.facts.libraries
+    if isinstance(node, ast.Name):
+        return names.get((module, name)) == node.id
+    return (
+        isinstance(node, ast.Attribute) and node.attr == name and site.text(node.value) == modules.get(module)
+    )
+
+
+def library_text(site: EditSite, module: str, name: str, imports: dict[str, Splice]) -> str | None:
+    """How the file may call it, with the import that it lacks; None where the name means something else there."""
+    modules, names = site.facts.libraries
+    if known := names.get((module, name)):
+        return known
+    if module in modules:
+        return f"{modules[module]}.{name}"
+    tree, program = site.program.tree, site.program
+    from_it: list[ast.stmt]
+    from_it = [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == module]
+    whole = f"from {module} import {name}" if from_it else f"import {module}"
+    if (name if from_it else module.partition(".")[0]) in site.facts.bound:
+        return None
+    imported: list[ast.stmt] = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+    above = from_it or imported
+    if above:
+        end = program.span(above[-1])[1]
+        imports[whole] = Splice(end, end, f"\n{whole}", expression=False)
+    else:
+        start = program.span(tree.body[1 if ast.get_docstring(tree) and len(tree.body) > 1 else 0])[0]
+        imports[whole] = Splice(start, start, f"{whole}\n", expression=False)
+    return name if from_it else f"{module}.{name}"

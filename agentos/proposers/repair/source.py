@@ -97,6 +97,7 @@ class Program:
             self._starts.append(self._starts[-1] + len(line))
         self._lines = len(self._starts) if self.data.endswith(b"\n") else len(self._starts) - 1
         self._known: dict[tuple[int, int], str] = {}
+        self._quotes: dict[tuple[int, int], str] = {}  # of an f-string, around what stands from here to there
         self.parent: dict[ast.AST, ast.AST] = {}
         self._nodes: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         found: list[ast.AST] = [self.tree]
@@ -157,7 +158,31 @@ class Program:
 
     def replace(self, node: ast.expr | ast.stmt, text: str) -> Splice:
         """The splice that puts ``text`` where the node stands."""
-        return Splice(*self.span(node), text, isinstance(node, ast.expr))
+        start, end = self.span(node)
+        if self._quotes and (
+            quote := next((q for (a, b), q in self._quotes.items() if a <= start and end <= b), "")
+        ):
+            other = "'" if quote == '"' else '"'
+            text = text if other in text else text.replace(quote, other)
+            text = f" {text}" if text.startswith("{") else text
+        return Splice(start, end, text, isinstance(node, ast.expr))
+
+    def put_in(self, string: ast.JoinedStr) -> list[ast.expr]:
+        """The expressions of an f-string whose places the tree knows: before Python 3.12 not all are told rightly."""
+        first, last = self.span(string)
+        written = re.match(rb"\w*([\"'])", self.data[first:last])
+        found = []
+        for part in string.values:
+            if not isinstance(part, ast.FormattedValue):
+                continue
+            start, end = self.span(part.value) if part.value.lineno < len(self._starts) else (0, 0)
+            before, behind = self.data[first:start].rstrip()[-1:], self.data[end:last].lstrip()[:1]
+            if not first < start < end < last or before != b"{" or behind not in (b"}", b"!", b":", b"="):
+                continue
+            if _dumped_expression(self.data[start:end]) == ast.dump(part.value):
+                self._quotes[start, end] = written[1].decode() if written else ""
+                found.append(part.value)
+        return found
 
     def lines_span(self, node: ast.stmt) -> tuple[int, int]:
         """Offsets of the node's whole lines with a trailing comment, when nothing else is on them."""
@@ -356,6 +381,13 @@ def _placed(text: str, column: int) -> str:
 def _dumped(source: str) -> str | None:
     try:
         return ast.dump(parse(source))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _dumped_expression(text: bytes) -> str | None:
+    try:
+        return ast.dump(parse_expression(text.decode()))
     except (SyntaxError, ValueError, RecursionError):
         return None
 

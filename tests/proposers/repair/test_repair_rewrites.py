@@ -13,7 +13,7 @@ from agentos.proposers.repair.source import Program
 
 CATALOGUE = read_rewrites(shipped.folder("evolver") / "rewrites.toml")
 # what fits a gap that wants such a thing
-SAMPLES = {"text": "'ab'", "number": "7", "call": "{}(1)", "lookup": "{}[0]", "sum": "({} + 1)", "str": "str({})",
+SAMPLES = {"text": "'ab'", "number": "7", "call": "{}(1)", "lookup": "{}[0]", "sum": "({} + 1)", "test": "({} == 1)", "str": "str({})",
            "float": "float({})", "list": "list({})", "set": "set({})"}  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def example_of(rewrite: Rewrite, form: Form) -> str:
     wanted = rewrite.old.kinds
     text = GAP.sub(lambda gap: SAMPLES.get(wanted.get(gap[2], ""), "{}").format(f"v_{gap[2]}"), form.written)
     used = [what.rpartition(".")[0] for each in (rewrite.old, rewrite.new) for _, _, what, _ in each.parts]
-    head = "".join(f"import {module}\n" for module in sorted(filter(None, set(used))))
+    head = "".join(f"import {module}\n" for module in sorted(filter(None, {*used, rewrite.needs})))
     step = f"keep = {text}" if isinstance(rewrite.pattern, ast.expr) else text.replace("\n", "\n        ")
     return f"{head}def f(every):\n    for each in every:\n        {step}\n"
 
@@ -70,6 +70,37 @@ IN_FILES = {
         "lstrip",
         "removeprefix",
     ),
+    "a name that is bound once": (
+        "def f(a):\n    n = len(a)\n    mid = n // 2\n    return a[mid]\n",
+        "def f(a):\n    n = len(a)\n    mid = n // 2\n    return a[mid]",
+        "import statistics\ndef f(a):\n    n = len(a)\n    mid = n // 2\n    return statistics.median(a)",
+    ),
+    "operands the other way round": (
+        "def f(a, b):\n    return 0 < a.find(b)\n",
+        "0 < a.find(b)",
+        "b in a",
+    ),
+    "a compiled pattern": (
+        "import re\nWORD = re.compile('a+')\ndef f(a):\n    return WORD.findall(a)\n",
+        "WORD.findall(a)",
+        "[match.group() for match in re.finditer(WORD, a)]",
+    ),
+    "an argument by its name": ("def f(a):\n    return round(a, ndigits=1)\n", "round(a, ndigits=1)", "int(a)"),
+    "within an f-string": (
+        "def f(a):\n    return f\"{a.seconds // 60} min, {a!r}\"\n",
+        "a.seconds // 60",
+        "int(a.total_seconds() // 60)",
+    ),
+    "quotes within an f-string": (
+        "def f(a, b):\n    return f\"{a[b]:>3}\"\n",
+        "a[b]",
+        "a.get(b, '')",
+    ),
+    "one chain of conditions in another order": (
+        "def f(a):\n    if a > 1:\n        return 1\n    elif a > 2:\n        return 2\n    else:\n        return 3\n",
+        "if a > 1:\n        return 1\n    elif a > 2:\n        return 2\n",
+        "if a > 2:\n        return 2\n    elif a > 1:\n        return 1\n",
+    ),
     "a step at the start of a loop": (
         "def f(a):\n    for b in a:\n        # why\n        c = b\n        print(c)\n    return a\n",
         "        # why\n",
@@ -97,6 +128,20 @@ def test_a_name_that_the_file_gives_to_something_else_is_not_imported() -> None:
     program = Program("def f(math):\n    return sum(math)\n")
     edits = [edit for site in sites(FileFacts(program)) for edit in rewritten(site)]
     assert not any("fsum" in splice.text for edit in edits for splice in edit.splices)
+
+
+def test_what_needs_a_module_is_left_out_of_a_file_without_it() -> None:
+    source = "def f(a, b):\n    return a <= b\n"
+    for head, dated in (("", False), ("import datetime\n", True)):
+        program = Program(head + source)
+        edits = [edit for site in sites(FileFacts(program)) for edit in rewritten(site)]
+        assert any("timedelta" in edit.splices[0].text for edit in edits) is dated
+
+
+def test_a_name_that_is_bound_again_stands_for_nothing() -> None:
+    program = Program("def f(a):\n    n = len(a)\n    n = n - 1\n    return a[n // 2]\n")
+    edits = [edit for site in sites(FileFacts(program)) for edit in rewritten(site)]
+    assert not any("median" in splice.text for edit in edits for splice in edit.splices)
 
 
 @pytest.mark.parametrize(

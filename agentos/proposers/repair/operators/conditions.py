@@ -38,9 +38,36 @@ def comparisons(site: EditSite) -> Iterator[CodeEdit]:
         left, right = operands[index], operands[index + 1]
         for sign, weight in SLIPS[SIGN[type(op)]].items():
             yield _compared(site, left, right, SIGN[type(op)], sign, weight)
+    yield from _overlapping(site, node)
     if len(operands) == 2 and isinstance(node.ops[0], ast.In | ast.NotIn):
         sign = SIGN[type(node.ops[0])]
         yield site.edit(f"{site.text(node.comparators[0])} {sign} {site.text(node.left)}", "operands swapped")
+
+
+def _overlapping(site: EditSite, node: ast.Compare) -> Iterator[CodeEdit]:
+    """Whether two spans have anything in common, where it is asked whether one begins within the other."""
+    ops, inside = node.ops, node.comparators[0]
+    if (
+        len(ops) != 2
+        or not all(isinstance(op, ast.Lt | ast.LtE) for op in ops)
+        or not isinstance(inside, ast.Name)
+    ):
+        return
+    low, high = site.text(node.left), site.text(node.comparators[1])
+    if type(ops[0]) is type(ops[1]):
+        sign = "<=" if isinstance(ops[0], ast.Lt) else "<"
+        yield site.edit(f"{low} {sign} {inside.id} {sign} {high}", "comparison operator", 2.0)
+    for other in site.facts.bound_beside(inside.id, site.function):
+        yield site.edit(
+            f"{inside.id} {SIGN[type(ops[1])]} {high} and {low} {SIGN[type(ops[1])]} {other}",
+            "regrouped",
+            3.0,
+        )
+        yield site.edit(
+            f"{other} {SIGN[type(ops[1])]} {high} and {low} {SIGN[type(ops[1])]} {inside.id}",
+            "regrouped",
+            2.0,
+        )
 
 
 def _compared(

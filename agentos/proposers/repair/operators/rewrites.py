@@ -16,25 +16,38 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from agentos import shipped
 from agentos.errors import Invalid
 from agentos.proposers.repair.scope import NUMBERS, compatible
-from agentos.proposers.repair.site import EditSite
+from agentos.proposers.repair.site import EditSite, is_library, library_text
 from agentos.proposers.repair.source import ATOMS, CodeEdit, Splice
 from agentos.syntax import parse
 
+ONE_MORE_IMPORT = 0.7
 UNKNOWN = 0.5  # for each gap that wants a kind of value, and is given something of which nothing is known
 GAP = re.compile(r"\$(\*?)(\w+)(?::([a-z]+))?")
 ONE, MANY = "one_gap_", "many_gap_"
 MARKS = frozenset({"ctx", "type_comment", "kind", "lineno", "col_offset", "end_lineno", "end_col_offset"})
 SHAPES: dict[str, type[ast.expr] | tuple[type[ast.expr], ...]] = {
     "name": ast.Name, "call": ast.Call, "lookup": ast.Subscript, "sum": ast.BinOp,
-    "plain": (ast.Name, ast.Attribute, ast.Subscript),
+    "plain": (ast.Name, ast.Attribute, ast.Subscript), "test": (ast.Compare, ast.BoolOp, ast.UnaryOp),
 }  # fmt: skip
 LITERALS: dict[str, type | tuple[type, ...]] = {"text": str, "number": (int, float)}
+TURNED = (ast.Compare, ast.BinOp)
+MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.Eq, ast.NotEq: ast.NotEq, ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE,
+}  # fmt: skip
+# Arguments that are given by place or by name, by what is called.
+POSITIONS = {
+    "split": ("sep", "maxsplit"), "rsplit": ("sep", "maxsplit"), "round": ("number", "ndigits"), "int": ("", "base"),
+    "encode": ("encoding", "errors"), "decode": ("encoding", "errors"), "enumerate": ("iterable", "start"),
+    "sum": ("", "start"), "sub": ("pattern", "repl", "string", "count", "flags"), "to_bytes": ("length", "byteorder"),
+    "from_bytes": ("bytes", "byteorder"), "groupby": ("iterable", "key"), "fromtimestamp": ("timestamp", "tz"),
+}  # fmt: skip
 MODULES = ("os.path", "urllib.parse", "email.utils", "email.header", "xml.sax.saxutils", "html.parser")
 
 
@@ -105,6 +118,15 @@ class Rewrite:
     new: Form
     operator: str
     weight: float
+    needs: str = ""  # a module that the file imports
+
+    @cached_property
+    def telling(self) -> float:
+        """How much it says that the pattern fits: a name of a library much, two operands and a sign little."""
+        if any(not what.startswith("$") for _, _, what, _ in self.old.parts):
+            return 2.0
+        fixed = re.search(r"(?<![$\w*])[A-Za-z0-9_\"']", GAP.sub("", self.old.written))
+        return 1.0 if fixed else 0.5
 
     @cached_property
     def pattern(self) -> ast.expr | ast.stmt:
@@ -114,6 +136,8 @@ class Rewrite:
 
     def edits(self, site: EditSite) -> Iterator[CodeEdit]:
         """The rewrite of the site's node, if it fits there."""
+        if self.needs and self.needs not in site.facts.modules:
+            return
         fit = _Fit(site, self.old.kinds)
         node = site.node
         if not fit.matches(self.pattern, node) or self.new.keywords & fit.given:
@@ -125,7 +149,8 @@ class Rewrite:
             splice = site.program.replace(node, text)
             if isinstance(node, ast.stmt) and "\n" in text:
                 splice = _least(site, node, text)
-            yield CodeEdit((splice, *imports.values()), self.operator, self.weight * fit.weight)
+            weight = self.weight * self.telling * fit.weight * (ONE_MORE_IMPORT if imports else 1.0)
+            yield CodeEdit((splice, *imports.values()), self.operator, weight)
 
 
 @dataclass(slots=True)
@@ -153,9 +178,19 @@ class _Fit:
         if isinstance(form, ast.Name) and form.id.startswith(ONE):
             return isinstance(node, ast.expr) and self._takes(form.id.removeprefix(ONE), node)
         if library := _library_name(form):
-            return isinstance(node, ast.expr) and _is_library(self.site, node, *library)
+            return isinstance(node, ast.expr) and is_library(self.site, node, *library)
         if type(form) is not type(node):
-            return False
+            meant = self.site.meant_by(node) if isinstance(node, ast.Name) else None
+            return meant is not None and self.matches(form, meant)
+        if not isinstance(node, TURNED):
+            return self._fields(form, node)
+        found, weight = dict(self.found), self.weight
+        if self._fields(form, node):
+            return True
+        self.found, self.weight = found, weight
+        return (turned := _turned(node)) is not None and self._fields(form, turned)
+
+    def _fields(self, form: ast.AST, node: ast.AST) -> bool:
         if isinstance(form, ast.Call) and isinstance(node, ast.Call):
             return self._called(form, node)
         return all(
@@ -181,7 +216,8 @@ class _Fit:
             if not isinstance(node, SHAPES[wanted]):
                 return False
         elif wanted in LITERALS:
-            if not isinstance(node, ast.Constant) or not isinstance(node.value, LITERALS[wanted]):
+            meant = self.site.meant_by(node) or node
+            if not isinstance(meant, ast.Constant) or not isinstance(meant.value, LITERALS[wanted]):
                 return False
         elif wanted:
             kind = self.site.kind(node)
@@ -192,14 +228,22 @@ class _Fit:
 
     def _called(self, form: ast.Call, node: ast.Call) -> bool:
         """Positional arguments in their order, those by name in any; what is left goes to the many."""
+        given = list(node.args)
         if not self.matches(form.func, node.func):
-            return False
+            compiled = _compiled(self.site, form.func, node.func)
+            if compiled is None:
+                return False
+            given.insert(0, compiled)
         named = {keyword.arg: keyword for keyword in node.keywords}
+        for name in POSITIONS.get(_called_name(form), ())[len(given) : len(form.args)]:
+            if name not in named:
+                break
+            given.append(named.pop(name).value)
         for keyword in form.keywords:
             other = named.pop(keyword.arg, None)
             if other is None or not self.matches(keyword.value, other.value):
                 return False
-        return self._all(form.args, node.args, list(named.values()))
+        return self._all(form.args, given, list(named.values()))
 
     def _all(self, form: list[Any], nodes: list[Any], more: Sequence[ast.keyword] = ()) -> bool:
         """Item by item. One of the form may stand for many."""
@@ -230,6 +274,11 @@ class _Fit:
         program = self.site.program
         first, end = program.span(nodes[0])[0], program.span(nodes[-1])[1]
         start = program.data.rfind(b"\n", 0, first) + 1
+        if program.data[first:].startswith(b"elif"):
+            return Filling(
+                (b" " * nodes[0].col_offset + program.data[first + 2 : end]).decode(),
+                column=nodes[0].col_offset,
+            )
         if program.data[start:first].strip():
             return Filling(program.data[first:end].decode(), column=0)
         while start:
@@ -238,6 +287,33 @@ class _Fit:
                 break
             start = above
         return Filling(program.data[start:end].decode(), column=nodes[0].col_offset)
+
+
+def _turned(node: ast.AST) -> ast.expr | None:
+    """The same with its operands the other way round, where that is the same."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in MIRRORED:
+        return ast.Compare(node.comparators[0], [MIRRORED[type(node.ops[0])]()], [node.left])
+    number = (
+        isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and type(node.left.value) is int
+    )
+    if isinstance(node, ast.BinOp) and (
+        isinstance(node.op, ast.Mult) or (number and isinstance(node.op, ast.Add))
+    ):
+        return ast.BinOp(node.right, node.op, node.left)
+    return None
+
+
+def _compiled(site: EditSite, form: ast.expr, func: ast.expr) -> ast.expr | None:
+    """The pattern, where the form says ``re.sub`` and the file a compiled pattern's ``sub``."""
+    if not isinstance(func, ast.Attribute) or _library_name(form) != ("re", func.attr):
+        return None
+    made = site.meant_by(func.value) or func.value
+    is_made = isinstance(made, ast.Call) and _called_name(made) == "compile"
+    return func.value if is_made else None
+
+
+def _called_name(call: ast.Call) -> str:
+    return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
 
 
 def _many(node: object) -> str:
@@ -286,40 +362,6 @@ def _library_name(node: ast.AST) -> tuple[str, str] | tuple[()]:
     return (module, node.attr) if known else ()
 
 
-def _is_library(site: EditSite, node: ast.expr, module: str, name: str) -> bool:
-    """Whether the file means this by the expression."""
-    modules, names = site.facts.libraries
-    if isinstance(node, ast.Name):
-        return names.get((module, name)) == node.id
-    return (
-        isinstance(node, ast.Attribute) and node.attr == name and site.text(node.value) == modules.get(module)
-    )
-
-
-def _library_text(site: EditSite, module: str, name: str, imports: dict[str, Splice]) -> str | None:
-    """How the file may call it, with the import that it lacks; None where the name means something else there."""
-    modules, names = site.facts.libraries
-    if known := names.get((module, name)):
-        return known
-    if module in modules:
-        return f"{modules[module]}.{name}"
-    tree, program = site.program.tree, site.program
-    from_it: list[ast.stmt]
-    from_it = [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == module]
-    whole = f"from {module} import {name}" if from_it else f"import {module}"
-    if (name if from_it else module.partition(".")[0]) in site.facts.bound:
-        return None
-    imported: list[ast.stmt] = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
-    above = from_it or imported
-    if above:
-        end = program.span(above[-1])[1]
-        imports[whole] = Splice(end, end, f"\n{whole}", expression=False)
-    else:
-        start = program.span(tree.body[1 if ast.get_docstring(tree) and len(tree.body) > 1 else 0])[0]
-        imports[whole] = Splice(start, start, f"{whole}\n", expression=False)
-    return name if from_it else f"{module}.{name}"
-
-
 # --- writing ----------------------------------------------------------------------------------
 
 
@@ -334,7 +376,7 @@ def _filled(
         at = end
         if not what.startswith("$"):
             module, _, name = what.rpartition(".")
-            written = _library_text(site, module, name, imports)
+            written = library_text(site, module, name, imports)
             if written is None:
                 return None
             text += written
@@ -397,14 +439,13 @@ def read_rewrites(path: Path) -> Sequence[Rewrite]:
 
 
 def _of_group(group: Mapping[str, Any]) -> Iterator[Rewrite]:
-    operator, weight = str(group["by"]), float(group.get("weight", 1.0))
+    said = str(group["by"]), float(group.get("weight", 1.0)), str(group.get("needs", ""))
     for row in group.get("rewrites", ()):
-        old = Form(row[0])
-        for new in row[1:]:
-            yield Rewrite(old, Form(new), operator, weight)
+        for old in map(Form, [row[0]] if isinstance(row[0], str) else row[0]):
+            yield from (Rewrite(old, Form(new), *said) for new in row[1:] if new != old.written)
     for row in group.get("swaps", ()):
         for old in map(Form, row):
-            yield from (Rewrite(old, Form(new), operator, weight) for new in row if new != old.written)
+            yield from (Rewrite(old, Form(new), *said) for new in row if new != old.written)
 
 
 _Key = tuple[object, ...]
@@ -444,7 +485,10 @@ def rewritten(site: EditSite) -> Iterator[CodeEdit]:
     if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
         return
     catalogue = shipped_rewrites()
-    among = catalogue.get(_key(node), ())
-    more = catalogue.get((ast.Call, ""), ()) if isinstance(node, ast.Call) else ()
-    for rewrite in (*among, *more):
+    keys = [_key(node)]
+    if isinstance(node, ast.Call):
+        keys.append((ast.Call, ""))
+    elif isinstance(node, ast.Compare) and (turned := _turned(node)) and _key(turned) != keys[0]:
+        keys.append(_key(turned))
+    for rewrite in chain.from_iterable(catalogue.get(key, ()) for key in keys):
         yield from rewrite.edits(site)

@@ -20,7 +20,16 @@ RULES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"(?<=\))(?![?*+{])", ("?",)),
         (
             r"(?<!\\)\\d\+(?!\(\?:)",
-            (r"-?\\d+", r"\\d+(?:\\.\\d+)?", r"[\\d.]+", r"[\\d,]+", r"[\\d.,]+", r"\\d+|-", r"\\w+"),
+            (
+                r"-?\\d+",
+                r"[+-]?\\d+",
+                r"\\d+(?:\\.\\d+)?",
+                r"[\\d.]+",
+                r"[\\d,]+",
+                r"[\\d.,]+",
+                r"\\d+|-",
+                r"\\w+",
+            ),
         ),
         (r"(?<!\\)\\d(?![+*{])", (r"\\d?", r"\\d+", r"\\d{1,2}")),
         (r"(?<!\\)\\w\+", (r"[\\w-]+", r"[\\w.-]+", r"\\S+", r"[^\\W\\d]+", r"\\w*", r"[\\w']+")),
@@ -31,15 +40,20 @@ RULES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"\[a-z\]", ("[A-Za-z]", "[a-z0-9]")),
         (r"\[A-Z(?!a-z)", ("[A-Za-z",)),
         (r"\[a-z(?!A-Z)", ("[A-Za-z", "[a-z0-9")),
+        (r"A-z", ("A-Za-z",)),
+        (r"\[(?:a-zA-Z|A-Za-z)\]", (r"[^\\W\\d_]", "[A-Za-z0-9]", r"\\w", r"[\\w-]")),
         (r"\[0-9\]", ("[0-9.]",)),
-        (r"(?<!\\)\\s(?![*+?])", (r"\\s*", r"\\s+")),
-        (r"(?<!\\)\\s\+", (r"\\s*",)),
+        (r"(?<!\\)\((?!\?)", ("(?:",)),
+        (r"\(\?:", ("(",)),
+        (r"(?<!\\)\\n", (r"\\r?\\n", r"\\s*\\n", r"\\n+")),
+        (r"(?<!\\)\\s(?![*+?])", (r"\\s*", r"\\s+", r"[ \\t]")),
+        (r"(?<!\\)\\s\+", (r"\\s*", r"[ \\t]+")),
         (r"(?<!\\) (?![*+?])", (r"\\s*", r"\\s+", " ?", " *")),
         (r"(?<!\\)\.(?![*+?{])", (r"\\.",)),
         (r"^\^", ("",)),
         (r"\$$", ("", r"\\Z")),
-        (r"^(?!\^)", ("^", r"\\b")),
-        (r"(?<!\$)$", ("$", r"\\b")),
+        (r"^(?!\^)", ("^", r"\\b", r"(?<!\\w)", r"(?<!\\d)")),
+        (r"(?<!\$)$", ("$", r"\\b", r"(?!\\w)", r"(?!\\d)")),
         (r"\[\^[^\]\\]+\]", (".",)),
         (r"(?<!\[)\]", (r"-]", r".]", r"_]", r"']")),
     )
@@ -49,6 +63,8 @@ OF_RE = frozenset({"compile", "match", "search", "fullmatch", "findall", "findit
 TIMES = {"%d": ("%m", "%-d"), "%m": ("%d", "%M", "%b"), "%M": ("%m",), "%H": ("%I",), "%I": ("%H",), "%y": ("%Y",),
          "%Y": ("%y", "%G"), "%W": ("%V",), "%U": ("%V", "%W"), "%b": ("%B", "%m"), "%B": ("%b",), "%S": ("%f",), "%j": ("%d",)}  # fmt: skip
 SPECS = (":02d", ":.2f", ":.1f", ":.0f", ":02", ":,", ":03d", ":,.2f", ":g", ":>2", ":4d")
+PRINTED = re.compile(r"(%[-+ 0-9.]*[dsfgx])")
+PLACED = re.compile(r"(?<!\{)\{\w*((?::[^{}]*)?)\}")
 PLACEHOLDER = re.compile(r"(?<!\{)\{([^{}:!]+)(![rs])?(:[^{}]*)?\}(?!\})")
 
 
@@ -93,8 +109,19 @@ def variants(body: str) -> Iterator[str]:
             and text != body
         ):
             yield text
+    yield from filter(_compiles, _grouped(body))
     if repeated := re.match(r"(\^?)((?:\(\?:)[^()]*\)(?:\\s\*|\\s\+)?)", body):
         yield f"{repeated.group(1)}(?:{repeated.group(2)})+{body[repeated.end() :]}"
+
+
+def _grouped(body: str) -> Iterator[str]:
+    """The alternatives between the anchors as one group: ``^a|b$`` has each anchor at one of them only."""
+    inside = body.removeprefix("^").removesuffix("$")
+    if "|" in inside:
+        yield body.replace(inside, f"(?:{inside})", 1)
+        yield rf"\b(?:{inside})\b"
+    if len(inside) == len(body):
+        yield rf"\s*(?:{body})\s*"
 
 
 def with_signs(body: str, signs: str) -> Iterator[str]:
@@ -143,6 +170,7 @@ def times(site: EditSite) -> Iterator[CodeEdit]:
 def templates(site: EditSite) -> Iterator[CodeEdit]:
     """What an f-string puts in, and how: another format, another variable, cleaned or counted otherwise."""
     node = site.node
+    yield from _formats(site)
     if not isinstance(node, ast.stmt):
         return
     for part in _own_templates(node):
@@ -155,6 +183,22 @@ def templates(site: EditSite) -> Iterator[CodeEdit]:
             for new, weight in _placeholders(site, *match.groups()):
                 changed = f"{text[: match.start()]}{{{new}}}{text[match.end() :]}"
                 yield site.edit(changed, "template", weight, node=part)
+
+
+def _formats(site: EditSite) -> Iterator[CodeEdit]:
+    """Another way to write what a text with places puts in: ``"%d" % a`` and ``"{}".format(a)``."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return
+    printed = isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mod) and above.left is node
+    placed = isinstance(above, ast.Attribute) and above.attr == "format"
+    text = site.text(node)
+    for match in (PRINTED if printed else PLACED).finditer(text) if printed or placed else ():
+        for spec in (*SPECS, ""):
+            new = f"%{spec[1:].replace(',', '') or 's'}" if printed else spec
+            if printed and not new[-1].isalpha():
+                new += "d"
+            yield site.edit(f"{text[: match.start(1)]}{new}{text[match.end(1) :]}", "template", 1.0)
 
 
 def _own_templates(node: ast.stmt) -> Iterator[ast.JoinedStr]:
@@ -174,11 +218,7 @@ def _placeholders(
     site: EditSite, inner: str, way: str | None, spec: str | None
 ) -> Iterator[tuple[str, float]]:
     way, spec = way or "", spec or ""
-    yield from ((f"{inner}{way}{other}", 1.0) for other in (*SPECS, "") if other != spec)
-    for match in re.finditer(r"\d+", spec):
-        for number in (int(match.group()) + 1, int(match.group()) - 1):
-            if number >= 0:
-                yield f"{inner}{way}{spec[: match.start()]}{number}{spec[match.end() :]}", 0.7
+    yield from ((f"{inner}{way}{other}", weight) for other, weight in _specs(spec))
     for text, weight in _inner(inner):
         yield f"{text}{way}{spec}", weight
     if inner.endswith(".year") and b"isocalendar" in site.program.data:
@@ -190,6 +230,18 @@ def _placeholders(
                 if match.group() not in (name, inner):
                     yield f"{inner[: match.start()]}{name}{inner[match.end() :]}{way}{spec}", 0.5
     yield from ((f"{number}{spec}", 0.2) for number in (0, 1))
+
+
+def _specs(spec: str) -> Iterator[tuple[str, float]]:
+    """How else it may be written."""
+    yield from ((other, 1.0) for other in (*SPECS, "") if other != spec)
+    for match in re.finditer(r"%-?[A-Za-z]|[<>^]", spec):
+        for sign in TIMES.get(match.group(), "<>^" if match.group() in "<>^" else ()):
+            yield f"{spec[: match.start()]}{sign}{spec[match.end() :]}", 1.0
+    for match in re.finditer(r"\d+", spec):
+        for number in (int(match.group()) + 1, int(match.group()) - 1):
+            if number >= 0:
+                yield f"{spec[: match.start()]}{number}{spec[match.end() :]}", 0.7
 
 
 def _inner(inner: str) -> Iterator[tuple[str, float]]:

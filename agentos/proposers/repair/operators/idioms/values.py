@@ -145,15 +145,15 @@ def repeated(site: EditSite) -> Iterator[CodeEdit]:
 def to_variables(site: EditSite) -> Iterator[CodeEdit]:
     """A variable in the place of an expression."""
     node = site.node
-    if not isinstance(node, ast.Subscript | ast.Call | ast.BinOp) or isinstance(
-        site.parent, ast.Expr | ast.Call
-    ):
+    if not isinstance(node, ast.Subscript | ast.Call | ast.BinOp) or isinstance(site.parent, ast.Expr):
         return
     if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
         return
-    own = site.kind(node)
+    own, handed_on = site.kind(node), isinstance(site.parent, ast.Call)
+    if handed_on and own not in COLLECTIONS:
+        return
     for name in site.variables():
-        if site.scope.kinds.get(name, "") in ("", own) or not own:
+        if site.scope.kinds.get(name, "") in ((own,) if handed_on else ("", own)) or not own:
             yield site.edit(name, "expression to name", 0.4)
 
 
