@@ -126,17 +126,9 @@ def flushed(site: EditSite) -> Iterator[CodeEdit]:
                     yield CodeEdit((after(site, node, text_of_it),), "statement inserted", likely)
 
 
-_SIDE_BY_SIDE = re.compile(r"[\"'](?=\s+[rRbBuUfF]*[\"'])")
-
-
 def ordered_otherwise(site: EditSite) -> Iterator[CodeEdit]:
-    """One item of a written list moved to its front or its end; a comma between two texts that are one without it."""
+    """One item of a written list moved to its front or its end."""
     node = site.node
-    if isinstance(node, ast.Constant) and isinstance(site.parent, ast.List | ast.Tuple | ast.Set | ast.Call):
-        start = site.program.span(node)[0]
-        for match in _SIDE_BY_SIDE.finditer(site.text(node)):
-            at = start + len(site.text(node)[: match.end()].encode())
-            yield CodeEdit((Splice(at, at, ",", expression=False),), "order", 6.0)
     if (
         isinstance(node, ast.List | ast.Tuple)
         and 3 <= len(node.elts) <= 12
@@ -301,7 +293,6 @@ def other_defaults(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.FunctionDef):
         return
-    yield from _made_anew(site, node)
     for default in (*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)):
         if isinstance(default, ast.Constant):
             value = default.value
@@ -311,21 +302,3 @@ def other_defaults(site: EditSite) -> Iterator[CodeEdit]:
             for other in others:
                 if other != site.text(default):
                     yield site.edit(other, "other default", 0.5, node=default)
-
-
-def _made_anew(site: EditSite, node: ast.FunctionDef) -> Iterator[CodeEdit]:
-    """None for a default that all calls share, and a new one of the kind in each call."""
-    given = node.args
-    named = [*given.posonlyargs, *given.args]
-    pairs = [*zip(named[len(named) - len(given.defaults) :], given.defaults, strict=True)]
-    pairs += [(a, d) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None]
-    docstring = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
-    first = node.body[1 if docstring and len(node.body) > 1 else 0]
-    start = site.program.span(first)[0]
-    for argument, default in pairs:
-        if isinstance(default, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.Call):
-            indent = " " * first.col_offset
-            step = f"if {argument.arg} is None:\n{indent}    {argument.arg} = {site.text(default)}\n{indent}"
-            step += chr(site.program.data[start])  # part of the body: what ends before it is only the head
-            none = site.program.replace(default, "None")
-            yield CodeEdit((none, Splice(start, start + 1, step, expression=False)), "other default", 6.0)
