@@ -5,6 +5,7 @@ What it imports takes a quarter of a second, so one process that has imported it
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -175,4 +176,6 @@ def _fork(asked: socket.socket) -> None:
 
 
 if __name__ == "__main__":
+    gc.collect()
+    gc.freeze()  # a collection in a fork must not touch, and so copy, what it inherited
     _fork(socket.socket(fileno=int(sys.argv[1])))
