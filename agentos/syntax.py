@@ -11,7 +11,7 @@ import ast
 import threading
 import warnings
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -70,7 +70,7 @@ def functions(tree: ast.Module, path: str) -> Iterator[tuple[Function, str]]:
             around = f"{around}{node.name}."
         own = vars(node)
         for field in reversed(node._fields):
-            inside = own.get(field)
+            inside: Any = own.get(field)
             if isinstance(inside, list):
                 waiting += [(each, around) for each in reversed(inside) if each.__class__ not in _WITHOUT]
             elif inside.__class__ not in _WITHOUT:
