@@ -11,7 +11,7 @@ import ast
 import threading
 import warnings
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -45,10 +45,36 @@ LABEL_MAX = 400
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 N = TypeVar("N", bound=ast.AST)
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+# Values of a tree's fields, and nodes, below which no function is.
+_WITHOUT = {type(None), str, int, ast.Name, ast.Constant, ast.alias, ast.Pass, ast.Break, ast.Continue}
+_WITHOUT |= {ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Load, ast.Store, ast.Del}
+_WITHOUT |= {*ast.operator.__subclasses__(), *ast.cmpop.__subclasses__(), *ast.unaryop.__subclasses__()}
+_WITHOUT |= {*ast.boolop.__subclasses__()}
+
 
 def functions(tree: ast.Module, path: str) -> Iterator[tuple[Function, str]]:
-    """Every function and lambda of the file with its label, ``path:line:qualified name``."""
-    yield from _below(tree, path, "")
+    """Every function and lambda of the file with its label, ``path:line:qualified name``; the outer before the inner.
+
+    Done for each source in each run, so what cannot hold a function is passed over, and nothing is called for a node.
+    """
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, around = waiting.pop()
+        if isinstance(node, _FUNCTIONS):
+            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+            at = f"@{node.col_offset}" if isinstance(node, ast.Lambda) else ""
+            yield node, f"{path}:{first_line(node)}:{around}{name}{at}"[:LABEL_MAX]
+            around = f"{around}{name}."
+        elif isinstance(node, ast.ClassDef):
+            around = f"{around}{node.name}."
+        own = vars(node)
+        for field in reversed(node._fields):
+            inside: Any = own.get(field)
+            if isinstance(inside, list):
+                waiting += [(each, around) for each in reversed(inside) if each.__class__ not in _WITHOUT]
+            elif inside.__class__ not in _WITHOUT:
+                waiting.append((inside, around))
 
 
 def first_line(node: Function) -> int:
@@ -69,18 +95,6 @@ def marked(tree: ast.Module, path: str) -> ast.Module:
         else:
             node.body.insert(1 if _is_text(node.body[0]) else 0, _at(body, ast.Expr(call)))
     return tree
-
-
-def _below(node: ast.AST, path: str, around: str) -> Iterator[tuple[Function, str]]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            name = "<lambda>" if isinstance(child, ast.Lambda) else child.name
-            at = f"@{child.col_offset}" if isinstance(child, ast.Lambda) else ""
-            yield child, f"{path}:{first_line(child)}:{around}{name}{at}"[:LABEL_MAX]
-            yield from _below(child, path, f"{around}{name}.")
-        else:
-            inside = f"{around}{child.name}." if isinstance(child, ast.ClassDef) else around
-            yield from _below(child, path, inside)
 
 
 def _is_text(node: ast.stmt) -> bool:

@@ -5,6 +5,7 @@ What it imports takes a quarter of a second, so one process that has imported it
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -17,11 +18,11 @@ import time
 import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any, BinaryIO
 
 from agentos import checks
-from agentos.worker.jobs.segments import Segments
+from agentos.worker.jobs.segments import Piece, Segments, run
 
 FILE = "<tool>"
 MEMORY = 192 << 20
@@ -68,11 +69,11 @@ def _out_of_time(number: int, frame: FrameType | None) -> None:
     raise _OutOfTime
 
 
-def _codes_of() -> Callable[[str], Sequence[CodeType]]:
+def _codes_of() -> Callable[[str], Sequence[Piece]]:
     """The code of sources; the first is the one that all others are edits of."""
     known: list[Segments] = []
 
-    def codes(source: str) -> Sequence[CodeType]:
+    def codes(source: str) -> Sequence[Piece]:
         if not known:
             known.append(Segments(source, FILE))
         return known[0].codes(source)
@@ -81,7 +82,7 @@ def _codes_of() -> Callable[[str], Sequence[CodeType]]:
 
 
 def _one(
-    codes_of: Callable[[str], Sequence[CodeType]],
+    codes_of: Callable[[str], Sequence[Piece]],
     source: str,
     trace: bool,
     tool: str,
@@ -102,8 +103,7 @@ def _one(
     namespace = module.__dict__
     try:
         signal.setitimer(signal.ITIMER_PROF, timeout_s, 0.05)  # again, for a source that swallows it
-        for code in codes_of(source):
-            exec(code, namespace)
+        run(codes_of(source), namespace)
         if trace:
             sys.settrace(local)
         try:
@@ -176,4 +176,6 @@ def _fork(asked: socket.socket) -> None:
 
 
 if __name__ == "__main__":
+    gc.collect()
+    gc.freeze()  # a collection in a fork must not touch, and so copy, what it inherited
     _fork(socket.socket(fileno=int(sys.argv[1])))

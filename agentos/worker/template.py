@@ -3,10 +3,10 @@
 Importing langgraph costs more than half a second, so one template imports it once and forks a
 box in milliseconds. A box is a process of its own in *fresh* user, mount, pid, network, ipc and
 uts namespaces, nested in the template's: siblings share nothing that can be written or signalled.
-The template itself runs nothing but this file and imports; it never sees a job.
+The template itself runs nothing but this file and imports, and compiles what ships; it never sees a job.
 
-``main`` speaks with the kernel on one SEQPACKET socket: first a *start* message (what to import,
-the seccomp program), answered by *ready*; then one message for each box, which carries that box's ends
+``main`` speaks with the kernel on one SEQPACKET socket: first a *start* message (what to import
+and to compile, the seccomp program), answered by *ready*; then one message for each box, which carries that box's ends
 of two pipes, a socket for its greeting, and the doors of its control groups. The box greets when its walls
 stand, so that the kernel of the machine can tell who it is; all further talk is on the pipes
 (``agentos/wire.py``). The end of the socket is the end of the template, and with it of all boxes.
@@ -14,6 +14,7 @@ stand, so that the kernel of the machine can tell who it is; all further talk is
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import fcntl
 import gc
@@ -26,6 +27,7 @@ import socket
 import struct
 import sys
 import time
+import zlib
 from typing import Any
 
 from agentos.wire import Channel
@@ -62,6 +64,8 @@ def main(control_fd: int) -> None:
     gc.disable()  # imports make little garbage and many objects: looking for it takes a sixth of their time
     for module in start["warm"]:
         importlib.import_module(module)
+    known = json.loads(zlib.decompress(base64.b64decode(start["known"])))
+    importlib.import_module("agentos.worker.tools.entered").know(known, "/snapshot")
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         sys.exit(f"the imports started {threads - 1} threads; a fork would copy their locks")

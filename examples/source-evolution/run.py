@@ -29,6 +29,7 @@ sys.path.insert(0, str(HERE.parent / "demo"))
 from driving import STYLE, Agentos, Json, command, submit, wait_for  # noqa: E402
 
 # The search ends with what it finds; in containers each try takes a second or more.
+# No task varies, so each is tried once on each side.
 # The guards are few, so that old work can slip out of them: that is what the last act is about. It comes back
 # while the second repair is still on probation, after four runs of other work.
 POLICY = """\
@@ -37,6 +38,8 @@ fresh_tasks = 0  # nobody files new work while it runs
 [propose]
 budget_s = 600.0
 max_candidates = 1
+[replay]
+repeats = 1
 [evidence]
 max_guards = 6
 max_hold_out = 3

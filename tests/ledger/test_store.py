@@ -45,7 +45,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
-from agentos.ledger.connect import _engine, open_ledger
+from agentos.ledger.connect import NEWEST, _engine, migrate, open_ledger
 from agentos.ledger.listing import LedgerStats, SpentTotals, failure_group, failure_groups
 from agentos.ledger.rows.schema import HEAD
 from agentos.ledger.rows.tables import METADATA
@@ -372,13 +372,31 @@ def test_a_ledger_of_the_release_before_keeps_what_it_has(tmp_path: Path) -> Non
     ledger.close()
 
 
-def test_an_open_ledger_needs_neither_alembic_nor_sqlalchemy(tmp_path: Path) -> None:
-    Ledger(tmp_path / "ledger.db").close()
+@pytest.mark.parametrize("new", [True, False])
+def test_a_ledger_of_this_release_needs_neither_alembic_nor_sqlalchemy(tmp_path: Path, *, new: bool) -> None:
+    if not new:
+        Ledger(tmp_path / "ledger.db").close()
     program = (
         "import sys, pathlib; from agentos.ledger.store import Ledger; "
         "Ledger(pathlib.Path(sys.argv[1])); assert not {'alembic', 'sqlalchemy'} & {*sys.modules}"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "ledger.db")], check=True, timeout=60)
+
+
+def test_a_new_ledger_is_what_the_migrations_make(tmp_path: Path) -> None:
+    """Where this fails after a new migration: what it says last goes into the file."""
+    (tmp_path / "migrated.db").touch()
+    migrate(tmp_path / "migrated.db")
+    Ledger(tmp_path / "ledger.db").close()
+    told, settings = [], []
+    for name in ("migrated.db", "ledger.db"):
+        with raw(tmp_path / name) as connection:
+            told.append("".join(f"{line}\n" for line in [*connection.iterdump()][1:-1]))
+            settings.append(
+                [connection.execute(f"PRAGMA {each}").fetchone() for each in ("journal_mode", "auto_vacuum")]
+            )
+    assert settings[0] == settings[1]
+    assert told[0] == told[1] == NEWEST.read_text("utf-8"), told[0]
 
 
 def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:

@@ -63,6 +63,14 @@ def test_innocent_text_is_left_as_it_is_and_not_copied() -> None:
     assert clean.value(plain) is plain
 
 
+def test_base64_that_holds_the_letters_of_a_key_by_chance_is_left_whole() -> None:
+    text = "b" * 60 + "/AIza" + "c" * 40 + "=="
+    redactor = Redactor([])
+    assert redactor.value({"seen": text}) == {"seen": text}
+    for before in ("", "key=", "https://maps.example.org/maps/api/staticmap/json/", "b" * 40 + " "):
+        assert redactor.text(f"{before}AIza{'c' * 35}") == f"{before}[redacted:google-key]"
+
+
 def test_which_variables_are_secret() -> None:
     environ = {
         "X_API_KEY": "a" * 8,

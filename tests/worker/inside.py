@@ -1,5 +1,6 @@
 """Forks workers that are warm: ``serve`` in plain processes, without the sandbox around them."""
 
+import gc
 import importlib.util
 import os
 import signal
@@ -34,6 +35,8 @@ def work(descriptor: int, status: int, workspace: str, snapshot: str) -> None:
     os._exit(0)
 
 
+gc.collect()
+gc.freeze()  # as in the template: a collection in a worker must not touch, and so copy, what it inherited
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 server = socket.socket(fileno=int(sys.argv[1]))
 while True:

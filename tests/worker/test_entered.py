@@ -145,3 +145,20 @@ def test_a_tool_speaks_for_its_own_resource_alone(tmp_path: Path, monkeypatch: p
 
 def test_the_search_for_a_repair_is_not_marked() -> None:
     assert MARK not in toolfile.compiled("def f(): return 1\n", PATH, Path("/nowhere")).co_consts[0].co_names
+
+
+def test_code_that_was_compiled_before_is_that_of_the_very_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entered, "_KNOWN", {})
+    source = "def run():\n    return 1\n"
+    before = entered.compiled(source.encode(), "/snapshot/a/b.py", "a/b.py")
+    entered.know({"a/b.py": source}, "/snapshot")
+    after = entered.compiled(source.encode(), "/snapshot/a/b.py", "a/b.py")
+    assert after == before  # the same names, constants, lines and marks
+    assert after.co_filename == before.co_filename
+    assert entered.compiled(source.encode(), "/snapshot/a/b.py", "a/b.py") is after
+    for other in (
+        (source.encode() + b"#", "/snapshot/a/b.py", "a/b.py"),
+        (source.encode(), "/elsewhere/a/b.py", "a/b.py"),
+        (source.encode(), "/snapshot/a/b.py", "a/c.py"),
+    ):
+        assert entered.compiled(*other) is not after

@@ -23,8 +23,9 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 from agentos import checks
@@ -35,7 +36,7 @@ from agentos.worker.faults import Failed, fault_of, load_fault, shorten
 from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs import workspace_code
 from agentos.worker.jobs.grading import snippet
-from agentos.worker.jobs.segments import Segments
+from agentos.worker.jobs.segments import Piece, Segments, run
 from agentos.worker.tools import programs, toolfile
 from agentos.worker.tools.bundle_importer import BundleFiles
 from agentos.worker.tools.toolhost import tracer_of
@@ -261,7 +262,7 @@ class _Trials:
         self._environ = dict(os.environ)
         self._modules = set(sys.modules)
 
-    def compiled(self, source: str) -> Sequence[CodeType] | Exception:
+    def compiled(self, source: str) -> Sequence[Piece] | Exception:
         """The source's code, or why there is none; of a text the code that reads it, of a program nothing."""
         try:
             if self._beside:
@@ -276,7 +277,7 @@ class _Trials:
             return error
 
     def run(
-        self, code: Sequence[CodeType] | Exception, case: _Case, wall_s: float, *, trace: bool
+        self, code: Sequence[Piece] | Exception, case: _Case, wall_s: float, *, trace: bool
     ) -> tuple[dict[str, Any], tuple[bytes]]:
         """The verdict on one case, as a frame."""
         os.chdir(case.folder)
@@ -315,12 +316,12 @@ class _Trials:
         return head, (output,)
 
     def _outcome(
-        self, code: Sequence[CodeType] | Exception, case: _Case, lines: set[int], *, trace: bool
+        self, code: Sequence[Piece] | Exception, case: _Case, lines: set[int], *, trace: bool
     ) -> tuple[float, bytes]:
         try:
             if isinstance(code, Exception):
                 raise code
-            tool = toolfile.execute(code, self._path, self._root)
+            tool = toolfile.execute(partial(run, code), self._path, self._root)
         except (_OutOfTime, MemoryError):
             raise
         except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data

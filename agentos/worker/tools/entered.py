@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType
 
@@ -17,18 +17,28 @@ from agentos.syntax import LABEL_MAX, MARK, marked
 
 BYTES_MAX = 24 << 10  # of all labels that a call, or a run, may bring
 _ENTERED: set[str] = set()
+_KNOWN: dict[tuple[str | bytes, str, str], CodeType] = {}
 
 setattr(builtins, MARK, _ENTERED.add)
 
 
 def compiled(source: str | bytes, filename: str, path: str) -> CodeType:
     """The code of the source at this registry path, marked; raises what ``compile`` raises."""
+    if known := _KNOWN.get((source, filename, path)):
+        return known
     try:
         tree = compile(source, filename, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
         assert isinstance(tree, ast.Module)
         return compile(marked(tree, path), filename, "exec", dont_inherit=True)
     except RecursionError:  # a tree is deeper to walk than to compile: then nothing of it is noted
         return compile(source, filename, "exec", dont_inherit=True)
+
+
+def know(sources: Mapping[str, str], root: str) -> None:
+    """Compile what most jobs will bring, by registry path, before boxes are forked. None of it is executed here."""
+    for path, source in sources.items():
+        content, filename = source.encode(), f"{root}/{path}"
+        _KNOWN[content, filename, path] = compiled(content, filename, path)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -146,7 +147,7 @@ def load(source: str, path: str, root: Path, held: BundleFiles | None = None) ->
         warnings.simplefilter("ignore")  # a doubtful escape is the author's business
         code = entered.compiled(source, str(root / path), path)
     with entered.loading():
-        return execute([code], path, root, held)
+        return execute(partial(exec, code), path, root, held)
 
 
 def compiled(source: str, path: str, root: Path) -> types.CodeType:
@@ -156,8 +157,10 @@ def compiled(source: str, path: str, root: Path) -> types.CodeType:
         return compile(source, str(root / path), "exec", dont_inherit=True)
 
 
-def execute(codes: Iterable[types.CodeType], path: str, root: Path, held: BundleFiles | None = None) -> Tool:
-    """Execute the file, in one piece or several, in a fresh module. What it raises is its own; a broken contract is Failed.
+def execute(
+    run: Callable[[dict[str, Any]], None], path: str, root: Path, held: BundleFiles | None = None
+) -> Tool:
+    """Have the file executed by ``run``, in the namespace of a fresh module. What it raises is its own; a broken contract is Failed.
 
     Helper modules beside it can be imported by name, from ``held`` where the caller has it, else from
     the directory. They come last: a tool called ``calendar.py`` must not hide the library that others
@@ -177,8 +180,7 @@ def execute(codes: Iterable[types.CodeType], path: str, root: Path, held: Bundle
     module = types.ModuleType(name)
     module.__file__ = str(root / path)
     sys.modules[name] = module  # pydantic looks up annotations there
-    for code in codes:
-        exec(code, module.__dict__)  # noqa: S102
+    run(module.__dict__)
     return Tool(path, _model(module, "Input", path), _model(module, "Output", path), _function(module, path))
 
 

@@ -143,8 +143,6 @@ ONE_BEHIND_THE_OTHER = """def probe(rows):
     total = 0
     for row in rows:
         total += row["price"] * row["count"]
-    if total < 0:
-        return "refund"
     return total * 100
 """
 
