@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agentos.domain import Arm, Fault, Json, Step, Trial, TrialLook, TrialSet, trial_id
+from agentos.domain import Arm, Fault, Json, Step, Trial, TrialLook, TrialSet, json_encoder, trial_id
 from agentos.errors import Unavailable
 from agentos.ledger.rows.dictionary import spread, squeezed
 from agentos.ledger.rows.schema import LedgerConnection
 
 R = TypeVar("R")
 LONG = 100  # characters of a text; a longer one is kept compressed
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
+encode = json_encoder()
 _TRIALS, _LOOKS = 1_000, 1_000  # that are remembered, 2 kB each; evolutions whose looks are, some 3 kB each
 _NEWER = (
     "SELECT 0 AS packed, seq, body FROM trial WHERE evolution_id = ? AND seq > ? UNION ALL "
@@ -70,7 +70,7 @@ def from_json(kind: type[R], data: Json) -> R:
 
 def to_text(value: object) -> str:
     """A record or JSON value as text; pure ASCII, so that lone surrogates survive."""
-    return _ENCODER.encode(to_json(value) if is_dataclass(value) else value)
+    return encode(to_json(value) if is_dataclass(value) else value)
 
 
 def from_text(kind: type[R], text: str | bytes) -> R:
@@ -78,21 +78,42 @@ def from_text(kind: type[R], text: str | bytes) -> R:
 
     The same text may give the very same record: nobody changes what is within one.
     """
-    key: Any = kind
-    found: R = _remembered(key, text) if len(text) <= _READ_AGAIN else decoded(kind, text)
-    return found
+    found: R | None = _remembered.get((kind, text))
+    return _decoded(kind, text) if found is None else found
 
 
-def decoded(kind: type[R], text: str | bytes) -> R:
-    """As ``from_text``, for a caller that remembers by itself."""
+def _decoded(kind: type[R], text: str | bytes) -> R:
     try:
-        return from_json(kind, json.loads(plain(text)))
+        record = from_json(kind, json.loads(plain(text)))
     except (ValueError, RecursionError) as error:
         raise Unavailable(f"a stored {kind.__name__} is damaged: {error}") from None
+    _remember(kind, text, record)
+    return record
+
+
+def _remember(kind: type, text: str | bytes, record: object) -> None:
+    if len(text) <= _READ_AGAIN:
+        with _remembering:
+            if len(_remembered) >= _RECORDS:
+                del _remembered[next(iter(_remembered))]
+            _remembered[kind, text] = record
 
 
 # Each stage of an evolution reads its task, runs and trials again, 800 records in all; 5 kB each.
-_remembered = lru_cache(maxsize=1024)(decoded)
+_RECORDS = 1024
+_remembered: dict[tuple[type, str | bytes], Any] = {}  # what was written or read first goes first
+_remembering = threading.Lock()
+
+
+def written(record: object, data: Json, text: str, *, searched: bool) -> str | bytes:
+    """A record's ``text`` as it is stored, plain where it is ``searched``; ``from_text`` will know the record by it.
+
+    ``data`` is what the text says. No field of the record is JSON of any kind, which somebody may change.
+    """
+    stored = text if searched else kept(text)
+    # What would be read, to the type of each number, and not the very record.
+    _remember(type(record), stored, from_json(type(record), data))
+    return stored
 
 
 def kept(text: str) -> str | bytes:
@@ -282,7 +303,7 @@ class TrialMemory:
         packs = [row[1:] for row in found if row[0]]
         if own or packs:
             packed = [trial for _, body in packs for trial in from_bundle(body)]
-            trials = each_once([*known.trials, *packed, *(decoded(Trial, body) for _, body in own)])
+            trials = each_once([*known.trials, *packed, *(from_text(Trial, body) for _, body in own)])
             # The numbers of rows that were packed are given out again.
             row = own[-1][0] if own and not packs else 0
             known = _KnownTrials(row, packs[-1][0] if packs else known.pack, tuple(trials))

@@ -34,7 +34,7 @@ from agentos.domain import (
     Trial,
     Verdict,
 )
-from agentos.ledger.rows.codec import Rows, in_bundle, plain, to_text
+from agentos.ledger.rows.codec import Rows, in_bundle, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +158,8 @@ def of_set(texts: Sequence[str]) -> str:
     return found.hexdigest()
 
 
-def of_records(rows: Rows, records: Sequence[object]) -> dict[str, Json]:
-    """What the entry that speaks of these records says of them beside its own words.
+def of_records(rows: Rows, records: Sequence[object], texts: Mapping[str, str]) -> dict[str, Json]:
+    """What the entry that speaks of these records says of them beside its own words. ``texts``: by ``table/id``.
 
     An evolution is sealed with all that belongs to it once it has ended; until then it changes too often.
     """
@@ -167,9 +167,8 @@ def of_records(rows: Rows, records: Sequence[object]) -> dict[str, Json]:
     sealed = [item for item in records if not isinstance(item, Evolution) or item in ended]
     said: dict[str, Json] = {}
     if sealed:
-        said[RECORDS] = {
-            f"{shelf_of(type(item)).table}/{id_of(item)}": of_text(to_text(item)) for item in sealed
-        }
+        names = [f"{shelf_of(type(item)).table}/{id_of(item)}" for item in sealed]
+        said[RECORDS] = {name: of_text(texts[name]) for name in names}
     for evolution in ended:
         found = {table: texts_of(rows, table, evolution.id) for table in SET_TABLES}
         said[SETS] = {table: [len(texts), of_set(texts)] for table, texts in found.items() if texts}
