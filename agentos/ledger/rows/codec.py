@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
@@ -79,38 +80,39 @@ def from_text(kind: type[R], text: str | bytes) -> R:
     The same text may give the very same record: nobody changes what is within one.
     """
     found: R | None = _remembered.get((kind, text))
-    return _decoded(kind, text) if found is None else found
+    if found is None:
+        found = _decoded(kind, text)
+        _remember(kind, text, found)
+    return found
 
 
 def _decoded(kind: type[R], text: str | bytes) -> R:
     try:
-        record = from_json(kind, json.loads(plain(text)))
+        return from_json(kind, json.loads(plain(text)))
     except (ValueError, RecursionError) as error:
         raise Unavailable(f"a stored {kind.__name__} is damaged: {error}") from None
-    _remember(kind, text, record)
-    return record
 
 
 def _remember(kind: type, text: str | bytes, record: object) -> None:
     if len(text) <= _READ_AGAIN:
         with _remembering:
             if len(_remembered) >= _RECORDS:
-                del _remembered[next(iter(_remembered))]
+                _remembered.popitem(last=False)
             _remembered[kind, text] = record
 
 
 # Each stage of an evolution reads its task, runs and trials again, 800 records in all; 5 kB each.
 _RECORDS = 1024
-_remembered: dict[tuple[type, str | bytes], Any] = {}  # what was written or read first goes first
+_remembered: OrderedDict[tuple[type, str | bytes], Any] = OrderedDict()  # what came first goes first
 _remembering = threading.Lock()
 
 
-def written(record: object, data: Json, text: str, *, searched: bool) -> str | bytes:
-    """A record's ``text`` as it is stored, plain where it is ``searched``; ``from_text`` will know the record by it.
+def written(record: object, data: Json, text: str, *, packed: bool) -> str | bytes:
+    """A record's ``text`` as it is stored, ``kept`` where it is ``packed``; ``from_text`` will know the record by it.
 
     ``data`` is what the text says. No field of the record is JSON of any kind, which somebody may change.
     """
-    stored = text if searched else kept(text)
+    stored = kept(text) if packed else text
     # What would be read, to the type of each number, and not the very record.
     _remember(type(record), stored, from_json(type(record), data))
     return stored
@@ -303,7 +305,7 @@ class TrialMemory:
         packs = [row[1:] for row in found if row[0]]
         if own or packs:
             packed = [trial for _, body in packs for trial in from_bundle(body)]
-            trials = each_once([*known.trials, *packed, *(from_text(Trial, body) for _, body in own)])
+            trials = each_once([*known.trials, *packed, *(_trial(body) for _, body in own)])
             # The numbers of rows that were packed are given out again.
             row = own[-1][0] if own and not packs else 0
             known = _KnownTrials(row, packs[-1][0] if packs else known.pack, tuple(trials))
@@ -328,6 +330,12 @@ class TrialMemory:
                     self._looks.clear()
                 self._looks[evolution_id] = at, looks
         return looks
+
+
+def _trial(body: str | bytes) -> Trial:
+    """As ``from_text``, which is asked for it no more."""
+    found: Trial | None = _remembered.pop((Trial, body), None)
+    return found or _decoded(Trial, body)
 
 
 def _is_look(trial: Trial) -> bool:

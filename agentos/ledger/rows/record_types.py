@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from agentos.domain import (
+    RUNNING_STATES,
     Attestation,
     Candidate,
     Consent,
@@ -77,6 +78,12 @@ def shelf_of(kind: type) -> RecordType:
     if kind not in SHELVES:
         raise TypeError(f"{kind.__name__} is not a record of the ledger")
     return SHELVES[kind]
+
+
+def is_packed(record: object) -> bool:
+    """Whether its text is compressed: not that of an evolution under way, each stage of which writes it again."""
+    under_way = isinstance(record, Evolution) and record.state in RUNNING_STATES
+    return not under_way and not shelf_of(type(record)).searched
 
 
 def id_of(record: object) -> str:

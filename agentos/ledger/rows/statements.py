@@ -8,7 +8,7 @@ from typing import Any
 from agentos.domain import Run, Share, Task, TaskState
 from agentos.errors import Conflict, NotFound
 from agentos.ledger.rows.codec import encode, kept, plain, time_text, to_json, to_text, written
-from agentos.ledger.rows.record_types import RecordType, column_value, id_of, shelf_of
+from agentos.ledger.rows.record_types import RecordType, column_value, id_of, is_packed, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection
 
 # ruff: noqa: S608 - names of tables and columns are constants of this package; values are bound
@@ -125,7 +125,7 @@ def _put_alike(
         if name in there and shelf.append_only:
             raise Conflict(f"the {shelf.table} {name} stands already and is never changed")
         row = {column: column_value(getattr(record, column)) for column in shelf.columns}
-        row |= {"id": name, "body": written(record, data, text, searched=shelf.searched)}
+        row |= {"id": name, "body": written(record, data, text, packed=is_packed(record))}
         if name in there and name not in new:
             update(connection, shelf.table, row)
         else:
