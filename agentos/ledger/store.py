@@ -230,7 +230,9 @@ class Ledger(Reader):
             )
             seq = _next_seq(connection)
             text = to_text(run)
-            update(connection, "run", run_row(run, text) | {"seq": seq})
+            row = run_row(run, text)
+            ended = {name: row[name] for name in ("result", "finished_at", "body")}
+            update(connection, "run", run_id, ended | {"seq": seq})
             _note_use(connection, run, seq)
             put(connection, *records)
             if outcome.result is not Result.INFRA:

@@ -44,10 +44,10 @@ def insert_all(connection: LedgerConnection, table: str, rows: Sequence[Mapping[
     connection.executemany(sql, (tuple(row.values()) for row in rows))
 
 
-def update(connection: LedgerConnection, table: str, row: Mapping[str, object]) -> None:
-    """The row with the same id."""
-    changes = ", ".join(f"{name} = ?" for name in row)
-    connection.execute(f"UPDATE {table} SET {changes} WHERE id = ?", (*row.values(), row["id"]))
+def update(connection: LedgerConnection, table: str, id: str, new: Mapping[str, object]) -> None:
+    """Columns of a row. Only those that change are to be given: each index of another is written all the same."""
+    changes = ", ".join(f"{name} = ?" for name in new)
+    connection.execute(f"UPDATE {table} SET {changes} WHERE id = ?", (*new.values(), id))
 
 
 def upsert(connection: LedgerConnection, table: str, key: Sequence[str], row: Mapping[str, object]) -> None:
@@ -114,8 +114,10 @@ def _put_alike(
     connection: LedgerConnection, shelf: RecordType, records: Sequence[object]
 ) -> Mapping[str, str]:
     ids = [*map(id_of, records)]
-    sql = f"SELECT id, body FROM {shelf.table} WHERE id IN ({', '.join('?' * len(ids))})"
-    there = {name: plain(body) for name, body in connection.execute(sql, ids)}
+    names = ("id", "body", *shelf.columns)
+    sql = f"SELECT {', '.join(names)} FROM {shelf.table} WHERE id IN ({', '.join('?' * len(ids))})"
+    rows = {row[0]: dict(zip(names, row, strict=True)) for row in connection.execute(sql, ids)}
+    there = {name: plain(row["body"]) for name, row in rows.items()}
     new: dict[str, dict[str, object]] = {}
     for name, record in zip(ids, records, strict=True):
         data = to_json(record)
@@ -127,7 +129,9 @@ def _put_alike(
         row = {column: column_value(getattr(record, column)) for column in shelf.columns}
         row |= {"id": name, "body": written(record, data, text, packed=is_packed(record))}
         if name in there and name not in new:
-            update(connection, shelf.table, row)
+            changed = {column: value for column, value in row.items() if rows[name][column] != value}
+            update(connection, shelf.table, name, changed)
+            rows[name] = row
         else:
             new[name] = row
         there[name] = text
