@@ -110,12 +110,21 @@ _remembering = threading.Lock()
 def written(record: object, data: Json, text: str, *, packed: bool) -> str | bytes:
     """A record's ``text`` as it is stored, ``kept`` where it is ``packed``; ``from_text`` will know the record by it.
 
-    ``data`` is what the text says. No field of the record is JSON of any kind, which somebody may change.
+    ``data`` is what the text says.
     """
     stored = kept(text) if packed else text
-    # What would be read, to the type of each number, and not the very record.
-    _remember(type(record), stored, from_json(type(record), data))
+    kind: Any = type(record)
+    if not _holds_json(kind):  # of which the writer has the very object, and may change it
+        # What would be read, to the type of each number, and not the very record.
+        _remember(kind, stored, from_json(kind, data))
     return stored
+
+
+@cache
+def _holds_json(kind: Any) -> bool:
+    """Whether a field within it is JSON of any kind."""
+    inner = get_type_hints(kind).values() if is_dataclass(kind) else get_args(kind)
+    return kind is Any or any(map(_holds_json, inner))
 
 
 def kept(text: str) -> str | bytes:
