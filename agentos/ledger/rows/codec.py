@@ -314,7 +314,10 @@ class TrialMemory:
         packs = [row[1:] for row in found if row[0]]
         if own or packs:
             packed = [trial for _, body in packs for trial in from_bundle(body)]
-            trials = each_once([*known.trials, *packed, *(_trial(body) for _, body in own)])
+            trials = [*known.trials, *packed, *(_trial(body) for _, body in own)]
+            trials = (
+                each_once(trials) if packs or known.pack else trials
+            )  # a pack may hold what was made again
             # The numbers of rows that were packed are given out again.
             row = own[-1][0] if own and not packs else 0
             known = _KnownTrials(row, packs[-1][0] if packs else known.pack, tuple(trials))
@@ -323,7 +326,10 @@ class TrialMemory:
             self._known[evolution_id] = known
             count = sum(len(other.trials) for other in self._known.values())
             while count > _TRIALS and len(self._known) > 1:
-                count -= len(self._known.pop(next(iter(self._known))).trials)
+                name = next(iter(self._known))
+                gone = self._known.pop(name)
+                count -= len(gone.trials)
+                self._keep_looks(name, [gone.row or None, gone.pack or None], _looks_of(gone.trials))
         return known.trials
 
     def looks(self, rows: Rows, evolution_id: str, at: Sequence[object]) -> Sequence[TrialLook]:
@@ -331,14 +337,17 @@ class TrialMemory:
         before, looks = self._looks.get(evolution_id, ((), ()))
         if before != at:
             if evolution_id in self._known:
-                looks = tuple(map(_look_at, filter(_is_look, self.of(rows, evolution_id))))
+                looks = _looks_of(self.of(rows, evolution_id))
             else:
                 looks = _stored_looks(rows, evolution_id)
             with self._lock:
-                if len(self._looks) >= _LOOKS:
-                    self._looks.clear()
-                self._looks[evolution_id] = at, looks
+                self._keep_looks(evolution_id, at, looks)
         return looks
+
+    def _keep_looks(self, evolution_id: str, at: Sequence[object], looks: tuple[TrialLook, ...]) -> None:
+        if len(self._looks) >= _LOOKS:
+            self._looks.clear()
+        self._looks[evolution_id] = at, looks
 
 
 def _trial(body: str | bytes) -> Trial:
@@ -347,12 +356,12 @@ def _trial(body: str | bytes) -> Trial:
     return found or _decoded(Trial, body)
 
 
-def _is_look(trial: Trial) -> bool:
-    return trial.arm is Arm.CANDIDATE
-
-
-def _look_at(trial: Trial) -> TrialLook:
-    return TrialLook(trial.candidate_id, trial.task_id, trial.set, trial.number, trial.look)
+def _looks_of(trials: Sequence[Trial]) -> tuple[TrialLook, ...]:
+    return tuple(
+        TrialLook(trial.candidate_id, trial.task_id, trial.set, trial.number, trial.look)
+        for trial in trials
+        if trial.arm is Arm.CANDIDATE
+    )
 
 
 def _stored_looks(rows: Rows, evolution_id: str) -> tuple[TrialLook, ...]:
