@@ -74,9 +74,7 @@ class Ledger(Reader):
         super().__init__(path)
         self.blobs = BlobStore(path.with_name("blobs"))
         self._head_file = HeadFile(path.with_name("audit.head"))
-        self._noted: tuple[AuditHead, AuditHead] | None = (
-            None  # the head before this transaction's entry, and it
-        )
+        self._noted: tuple[AuditHead, AuditHead] | None = None  # before this transaction's entry, and after
         with self._lock:
             self._publish(AuditHead(), None)
 

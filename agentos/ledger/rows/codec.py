@@ -315,9 +315,8 @@ class TrialMemory:
         if own or packs:
             packed = [trial for _, body in packs for trial in from_bundle(body)]
             trials = [*known.trials, *packed, *(_trial(body) for _, body in own)]
-            trials = (
-                each_once(trials) if packs or known.pack else trials
-            )  # a pack may hold what was made again
+            if packs or known.pack:  # which may hold what was made again
+                trials = each_once(trials)
             # The numbers of rows that were packed are given out again.
             row = own[-1][0] if own and not packs else 0
             known = _KnownTrials(row, packs[-1][0] if packs else known.pack, tuple(trials))
