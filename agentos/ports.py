@@ -33,6 +33,7 @@ from agentos.domain import (
     ResourceId,
     Result,
     Run,
+    Share,
     Sighting,
     Snapshot,
     Step,
@@ -163,8 +164,11 @@ class Journal(Protocol):
     def runs_of(self, task_key: str, limit: int) -> Sequence[Run]:
         """Finished runs of equal work, newest first."""
 
-    def runs_using(self, resource: str, limit: int) -> Sequence[Run]:
-        """Finished runs that used the resource, newest first, at most one for each task key."""
+    def runs_using(self, resource: str, limit: int, share: Share | None = None) -> Iterator[Run]:
+        """Finished runs that used the resource, newest first, at most one for each task key; of these the ``share``'s.
+
+        One that is not asked for is not made a record of.
+        """
 
     def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:
         """Runs that used the resource and finished (``before`` then), newest first, also several of equal work."""

@@ -96,6 +96,20 @@ class InTurn:
         return [work(job) for job in jobs]
 
 
+class StandIn(FakeExecutor):
+    """Stands where boxes are; what it takes itself is no cost of an evolution."""
+
+    spent_s = 0.0
+
+    def execute(self, *given: Any, **more: Any) -> Attempt:
+        """As ever, its CPU counted."""
+        began = time.process_time()
+        try:
+            return super().execute(*given, **more)
+        finally:
+            self.spent_s += time.process_time() - began
+
+
 class Home:
     """The real ledger and registry, and live runs on them."""
 
@@ -114,6 +128,7 @@ class Home:
             registry.commit(files, "Skills that grow", "edit")
         self.ledger = Ledger(root / "ledger.db")
         policy = Policy(evidence=EvidencePolicy(max_guards=3, max_hold_out=1), judge=Judge(fresh_tasks=0))
+        self.boxes = StandIn(self.script)
         self.parts = Dependencies(
             snapshots=self.registry,
             candidates=self.registry,
@@ -123,7 +138,7 @@ class Home:
             cursor=self.ledger,
             audit=self.ledger,
             blobs=self.ledger.blobs,
-            executor=FakeExecutor(self.script),
+            executor=self.boxes,
             replayer=InTurn(),
             proposers={Layer.SKILL: (Growing(),)},
             policy=replace(policy, consent=replace(policy.consent, high="auto")),
@@ -180,12 +195,14 @@ class Home:
         with timed(spent, "mine and triage"):
             mine(self.parts)
             (opened,) = triage(self.parts)
+        boxes = self.boxes.spent_s
         with timed(spent, "evolve"):
             if evolve(self.parts, opened.id, Undurable()) is EvolutionState.AWAITING_CONSENT:
                 approve(
                     self.parts, self.ledger.get(Evolution, opened.id), "person:bench"
                 )  # so few guards show little
                 finish_promotion(self.parts, opened.id, Undurable())
+        spent["evolve"] -= self.boxes.spent_s - boxes
         assert self.ledger.get(Evolution, opened.id).state is EvolutionState.PROBATION, self.ledger.get(
             Evolution, opened.id
         )

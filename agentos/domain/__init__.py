@@ -57,6 +57,7 @@ from agentos.domain.identity import Version as Version
 from agentos.domain.identity import canonical as canonical
 from agentos.domain.identity import digest as digest
 from agentos.domain.identity import is_memory as is_memory
+from agentos.domain.identity import json_encoder as json_encoder
 from agentos.domain.identity import new_id as new_id
 from agentos.domain.identity import tier_of as tier_of
 from agentos.domain.runs import COMPARED_SETS as COMPARED_SETS

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -27,10 +27,26 @@ def new_id(prefix: str) -> str:
     return f"{prefix}-{letters}"
 
 
+def json_encoder(
+    *, sort_keys: bool = False, ensure_ascii: bool = True, default: Callable[[Any], object] | None = None
+) -> Callable[[object], str]:
+    """What makes JSON text without spaces of a value: as ``json.dumps``, with all that it makes anew each time made once.
+
+    That takes as long as a short text itself. No value may hold itself.
+    """
+    encoder = json.JSONEncoder(
+        sort_keys=sort_keys, ensure_ascii=ensure_ascii, separators=(",", ":"), default=default
+    )
+    if (make := getattr(json.encoder, "c_make_encoder", None)) is None:
+        return encoder.encode
+    quoted = getattr(json.encoder, "encode_basestring_ascii" if ensure_ascii else "encode_basestring")
+    parts = make(None, encoder.default, quoted, None, ":", ",", sort_keys, False, True)
+    return lambda value: "".join(parts(value, 0))
+
+
 def canonical(value: object) -> bytes:
     """The one byte form of a record or JSON value: sorted keys, no spaces, UTF-8. Hash this."""
-
-    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
+    return _encode(value).encode("utf-8", "surrogatepass")
 
 
 def _plain(item: object) -> object:
@@ -43,8 +59,7 @@ def _plain(item: object) -> object:
     raise TypeError(f"{type(item).__name__} has no canonical form")
 
 
-# Made once: to make one takes as long as a short digest.
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
+_encode = json_encoder(sort_keys=True, ensure_ascii=False, default=_plain)
 
 
 def digest(value: object) -> str:

@@ -34,6 +34,7 @@ from agentos.evolver.find.holding_back import shown_part, to_hide
 from agentos.evolver.guards.assurance.dynamic import in_breach, measure
 from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext
+from agentos.evolver.promote.probing import DRIVING
 from agentos.evolver.promote.promotion import (
     consent_by_policy,
     probe_fault,
@@ -425,10 +426,13 @@ _NOT_PROMOTED = (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD, Evolution
 
 
 def probe_if_consented(parts: CycleContext, evolution_id: str) -> str:
-    """Probe what is about to be promoted, unless it waits for a person, or was held."""
+    """Probe what is about to be promoted, unless it waits for a person, was held, or nothing that drives runs is in it."""
     evolution = parts.evolution(evolution_id)
     if evolution.state in _NOT_PROMOTED:
         return evolution.state.value
+    candidate = parts.records.get(Candidate, str(evolution.candidate_id))
+    if not any(path.partition("/")[0] in DRIVING for path in candidate.edit.files):
+        return evolution.state.value  # ``promote`` asks the trees
     return probe_promotion(parts, evolution).state.value
 
 

@@ -170,15 +170,14 @@ class HeadFile:
         except OSError:
             return None
 
-    def publish(self, connection: LedgerConnection) -> None:
-        """Move on to the newest committed entry, unless the chain does not contain the old head.
+    def publish(self, connection: LedgerConnection, before: AuditHead, new: AuditHead) -> None:
+        """Move on to ``new``, a committed entry that follows ``before``, unless the chain does not contain the old head.
 
         A crash before this leaves the head a little behind, which is still true of the chain; the
         next call catches up. It is not flushed to disk, for the same reason. A file that is
         missing or unreadable stays so while there are entries: verify says it, and making a new
         one would hide a cut.
         """
-        new = newest(connection)
         made = os.O_CREAT if new.count == 0 else 0
         try:
             file = os.open(self._path, os.O_RDWR | made | os.O_CLOEXEC, 0o600)
@@ -187,7 +186,9 @@ class HeadFile:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
             old = _parsed(os.pread(file, 200, 0))
-            moved_on = old is not None and new.count > old.count and contains(connection, old)
+            moved_on = (
+                old is not None and new.count > old.count and (old == before or contains(connection, old))
+            )
             if moved_on or (new.count == 0 and old is None):
                 os.pwrite(file, f"{text_of(new)}\n".encode(), 0)
         finally:

@@ -232,10 +232,14 @@ class Reader:
         rest = f"WHERE task_key = ? AND seq IS NOT NULL ORDER BY seq DESC LIMIT {limit:d}"
         return self._runs(rest, task_key)
 
-    def runs_using(self, resource: str, limit: int) -> Sequence[Run]:
-        """Finished runs that used the resource, newest first, at most one for each task key."""
+    def runs_using(self, resource: str, limit: int, share: Share | None = None) -> Iterator[Run]:
+        """Finished runs that used the resource, newest first, at most one for each task key; of these the ``share``'s.
+
+        One that is not asked for is not made a record of.
+        """
         latest = "SELECT max(seq) FROM run_resource WHERE resource = ? GROUP BY task_key"
-        return self._runs(f"WHERE seq IN ({latest}) ORDER BY seq DESC LIMIT {limit:d}", resource)
+        sql = f"SELECT share, body FROM run WHERE seq IN ({latest}) ORDER BY seq DESC LIMIT {limit:d}"
+        return (from_text(Run, body) for of, body in self._rows(sql, resource) if share in (None, of))
 
     def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:
         """Runs that used the resource and finished (``before`` then), newest first, also several of equal work."""
@@ -326,10 +330,8 @@ class Reader:
         """Of each trial of a candidate for this failure, what it was a look at; oldest evolution first."""
         newest = "(SELECT max(seq) FROM {0} WHERE evolution_id = evolution.id)".format
         sql = f"SELECT id, {newest('trial')}, {newest('trial_pack')} FROM evolution WHERE fingerprint_id = ? ORDER BY seq"
-        found: list[TrialLook] = []
-        for name, *at in self._rows(sql, fingerprint_id):
-            found += self._trials.looks(self._rows, name, at)
-        return found
+        rows = self._rows(sql, fingerprint_id)
+        return [look for name, *at in rows for look in self._trials.looks(self._rows, name, at)]
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """The ``limit`` newest records with these columns, newest first."""
@@ -346,15 +348,15 @@ class Reader:
         With ``closed``, a fingerprint is left out whose newest sighting the cursor of that name and its id
         has reached. Of one fingerprint the newest ``_ALIKE`` are given.
         """
-        sql = (
-            "SELECT body FROM (SELECT seq, body, "
+        sql = (  # the bodies last: to sort them by fingerprint takes longer than all else
+            "SELECT body FROM sighting WHERE seq IN (SELECT seq FROM (SELECT seq, "
             "row_number() OVER (PARTITION BY fingerprint ORDER BY seq DESC) AS place FROM sighting "
             f"WHERE seq > (SELECT max(seq) - {_SIGHTINGS_MAX} FROM sighting) "
             "AND fingerprint NOT IN (SELECT substr(name, length(?1) + 1) FROM cursor "
             "WHERE ?1 <> '' AND name > ?1 AND name < ?1 || '~' AND position >= "
-            "(SELECT max(seq) FROM sighting WHERE fingerprint = substr(name, length(?1) + 1))) "
-            f"AND json_extract(body, '$.fingerprint.klass') IN ({', '.join('?' * len(classes))})) AS found "
-            f"WHERE place <= {_ALIKE} ORDER BY seq DESC LIMIT {limit:d}"
+            "(SELECT max(seq) FROM sighting WHERE fingerprint = substr(name, length(?1) + 1)))) AS found "
+            f"WHERE place <= {_ALIKE}) AND json_extract(body, '$.fingerprint.klass') "
+            f"IN ({', '.join('?' * len(classes))}) ORDER BY seq DESC LIMIT {limit:d}"
         )
         return [from_text(Sighting, body) for (body,) in self._rows(sql, closed, *classes)][::-1]
 

@@ -36,19 +36,19 @@ from agentos.domain import (
     is_reference,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.ledger.audit import HeadFile, chained, newest
+from agentos.ledger.audit import AuditHead, HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger, transaction
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import EVENT, PruneBatch
-from agentos.ledger.rows.codec import Rows, from_text, kept, pack, plain, time_text, to_text
+from agentos.ledger.rows.codec import from_text, kept, pack, plain, time_text, to_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
     of_records,
     of_run,
     shelf_of,
 )
-from agentos.ledger.rows.schema import LedgerConnection, unavailable
+from agentos.ledger.rows.schema import LedgerConnection, LedgerCursor, unavailable
 from agentos.ledger.rows.statements import (
     body_of,
     first_value,
@@ -74,7 +74,9 @@ class Ledger(Reader):
         super().__init__(path)
         self.blobs = BlobStore(path.with_name("blobs"))
         self._head_file = HeadFile(path.with_name("audit.head"))
-        self._publish()
+        self._noted: tuple[AuditHead, AuditHead] | None = None  # before this transaction's entry, and after
+        with self._lock:
+            self._publish(AuditHead(), None)
 
     def close(self) -> None:
         """Close all connections."""
@@ -86,6 +88,7 @@ class Ledger(Reader):
     def _writing(self) -> Iterator[LedgerConnection]:
         # The lock keeps threads of one process off SQLite's own, which waits by sleeping.
         with self._lock:
+            self._noted = None
             try:
                 with transaction(self._writer):
                     yield self._writer
@@ -93,6 +96,8 @@ class Ledger(Reader):
                 raise
             except sqlite3.Error as error:
                 raise unavailable(self._path, error) from error
+            if self._noted:
+                self._publish(*self._noted)
 
     def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         # By the connection that writes, where nobody does: it has what it wrote in its cache, and a commit empties
@@ -146,7 +151,7 @@ class Ledger(Reader):
                 raise Conflict(f"the task {run.task_id} is {state}: it takes no further run")
             _move(connection, run.task_id, (TaskState.QUEUED,), TaskState.RUNNING)
             try:
-                insert(connection, "run", run_row(run))
+                insert(connection, "run", run_row(run, to_text(run)))
             except sqlite3.IntegrityError:
                 raise Conflict(
                     f"attempt {run.attempt} at the task {run.task_id} was begun by another run"
@@ -222,15 +227,16 @@ class Ledger(Reader):
                 host=host,
             )
             seq = _next_seq(connection)
-            row = run_row(run)
-            update(connection, "run", row | {"seq": seq})
+            text = to_text(run)
+            row = run_row(run, text)
+            ended = {name: row[name] for name in ("result", "finished_at", "body")}
+            update(connection, "run", run_id, ended | {"seq": seq})
             _note_use(connection, run, seq)
             put(connection, *records)
             if outcome.result is not Result.INFRA:
                 end = _STATE_AFTER.get(outcome.result, TaskState.DONE)
                 _move(connection, run.task_id, (TaskState.QUEUED, TaskState.RUNNING), end)
-            _note(connection, "run.finished", run_id, _about_run(connection, run, row))
-        self._publish()
+            self._note("run.finished", run_id, self._about(run, text))
         return seq
 
     def add_past(self, task: Task, run: Run, steps: Sequence[Step], event: str = "run.imported") -> bool:
@@ -255,13 +261,12 @@ class Ledger(Reader):
                 )
             seq = _next_seq(connection)
             insert(connection, "task", task_row(task, run.share, TaskState.DONE))
-            run_as_row = run_row(run)
-            insert(connection, "run", run_as_row | {"seq": seq})
+            text = to_text(run)
+            insert(connection, "run", run_row(run, text) | {"seq": seq})
             for row in rows:
                 insert(connection, "step", row)
             _note_use(connection, run, seq)
-            _note(connection, event, run.id, _about_run(connection, run, run_as_row))
-        self._publish()
+            self._note(event, run.id, self._about(run, text))
         return True
 
     def flag(self, run_id: str, reason: str) -> None:
@@ -271,8 +276,7 @@ class Ledger(Reader):
         with self._writing() as connection:
             row = {"run_id": run_id, "reason": reason, "flagged_at": time_text(datetime.now(UTC))}
             insert(connection, "flag", row)
-            _note(connection, "run.flagged", run_id, {"reason": reason})
-        self._publish()
+            self._note("run.flagged", run_id, {"reason": reason})
 
     # --- people -------------------------------------------------------------------------------
 
@@ -296,13 +300,11 @@ class Ledger(Reader):
             state = first_value(connection, "SELECT state FROM task WHERE id = ?", question.root_id)
             if state != TaskState.WAITING:
                 raise Conflict(f"the task {question.root_id} is {state}: it waits for no answer")
-            put(connection, question)
+            said = {"task": question.root_id, "answer": text}
+            self._note("question.answered", question.id, said, (question,))
             still = "SELECT seq FROM question WHERE root_id = ? AND answer IS NULL"
             if not first_value(connection, still, question.root_id):
                 _move(connection, question.root_id, (TaskState.WAITING,), TaskState.QUEUED)
-            said = {"task": question.root_id, "answer": text}
-            _note(connection, "question.answered", question.id, said, (question,))
-        self._publish()
         return question
 
     def decide(self, proposal: MemoryProposal) -> None:
@@ -311,10 +313,8 @@ class Ledger(Reader):
             old = from_text(MemoryProposal, body_of(connection, "proposal", proposal.id))
             if old.state is not ProposalState.OPEN:
                 raise Conflict(f"the proposal {old.id} is {old.state.value} already")
-            put(connection, proposal)
             detail = {"state": proposal.state, "resource": proposal.resource, "reason": proposal.reason}
-            _note(connection, "memory.decided", proposal.id, detail, (proposal,))
-        self._publish()
+            self._note("memory.decided", proposal.id, detail, (proposal,))
 
     # --- records ------------------------------------------------------------------------------
 
@@ -360,8 +360,7 @@ class Ledger(Reader):
                 f"AND seq NOT IN (SELECT seq FROM run WHERE id IN ({kept_too}))",
                 (batch.from_seq, batch.to_seq, *batch.kept),
             )
-            _note(connection, EVENT, f"runs {batch.from_seq} to {batch.to_seq}", batch.detail)
-        self._publish()
+            self._note(EVENT, f"runs {batch.from_seq} to {batch.to_seq}", batch.detail)
 
     def advance(
         self,
@@ -382,12 +381,11 @@ class Ledger(Reader):
                 raise Conflict(
                     f"the cursor {name} is at {at} before it moves to {to}: another reader was faster"
                 )
-            put(connection, *records)
             upsert(connection, "cursor", ("name",), {"name": name, "position": to})
             if note:
-                _note(connection, *note, records)
-        if note:
-            self._publish()
+                self._note(*note, records)
+            else:
+                put(connection, *records)
 
     def set_kv(self, key: str, value: Json) -> None:
         """Remember a small JSON value under ``key``."""
@@ -398,19 +396,36 @@ class Ledger(Reader):
 
     def note(self, event: str, subject: str, detail: Json, records: Sequence[object] = ()) -> None:
         """Store the records and append one entry with their digests; durable when the call returns."""
-        with self._writing() as connection:
-            put(connection, *records)
-            _note(connection, event, subject, detail, records)
-        self._publish()
+        with self._writing():
+            self._note(event, subject, detail, records)
 
-    def _publish(self) -> None:
-        with self._lock:
-            try:
-                self._head_file.publish(self._writer)
-            except OSError as error:
-                raise unavailable(self._path.with_name("audit.head"), error) from error
-            except sqlite3.DatabaseError as error:
-                raise unavailable(self._path, error) from error
+    def _note(self, event: str, subject: str, detail: Json, records: Sequence[object] = ()) -> None:
+        """Within a transaction, store the records and append the entry that speaks of them."""
+        if records:
+            texts = put(self._writer, *records)
+            detail = {**detail, **of_records(self._in_transaction, records, texts)}
+        before = newest(self._writer)
+        text = json.dumps(detail, sort_keys=True)
+        entry = chained(before, time_text(datetime.now(UTC)), event, subject, text)
+        insert(self._writer, "audit", entry.row())
+        self._noted = (before, AuditHead(entry.seq, entry.hash))
+
+    def _about(self, run: Run, text: str) -> Json:
+        """What the entry of a run's end says: its result, and the digest of its ``text`` and its steps."""
+        sha256 = of_run(self._in_transaction, run.id, text)
+        result = run.outcome.result if run.outcome else None
+        return {"result": result, "task": run.task_id, RECORDS: {f"run/{run.id}": sha256}}
+
+    def _in_transaction(self, sql: str, *values: object) -> LedgerCursor:
+        return self._writer.execute(sql, values)
+
+    def _publish(self, before: AuditHead, head: AuditHead | None) -> None:
+        try:
+            self._head_file.publish(self._writer, before, head or newest(self._writer))
+        except OSError as error:
+            raise unavailable(self._path.with_name("audit.head"), error) from error
+        except sqlite3.DatabaseError as error:
+            raise unavailable(self._path, error) from error
 
 
 def _move(connection: LedgerConnection, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:
@@ -441,28 +456,6 @@ def _note_use(connection: LedgerConnection, run: Run, seq: int) -> None:
 def _next_seq(connection: LedgerConnection) -> int:
     # The transaction holds the write lock, so numbers are in the order of commits.
     return int(first_value(connection, "SELECT max(seq) FROM run") or 0) + 1
-
-
-def _rows_in(connection: LedgerConnection) -> Rows:
-    """Runs statements of ``digests`` within the transaction."""
-    return lambda sql, *values: connection.execute(sql, values)
-
-
-def _about_run(connection: LedgerConnection, run: Run, row: Mapping[str, Any]) -> Json:
-    """What the entry of a run's end says: its result, and the digest of its row and its steps."""
-    sha256 = of_run(_rows_in(connection), run.id, row["body"])
-    result = run.outcome.result if run.outcome else None
-    return {"result": result, "task": run.task_id, RECORDS: {f"run/{run.id}": sha256}}
-
-
-def _note(
-    connection: LedgerConnection, event: str, subject: str, detail: Json, records: Sequence[object] = ()
-) -> None:
-    if records:
-        detail = {**detail, **of_records(_rows_in(connection), records)}
-    text = json.dumps(detail, sort_keys=True)
-    entry = chained(newest(connection), time_text(datetime.now(UTC)), event, subject, text)
-    insert(connection, "audit", entry.row())
 
 
 __all__ = ["Ledger"]

@@ -170,7 +170,7 @@ def test_runs_are_found_in_the_order_they_finished(
     assert [run.id for run in book.runs_of(same.key, 1)] == ["run-1"]
     assert [run.id for run in book.runs_using("tool/a", 9)] == ["run-2", "run-1"]
     assert [run.id for run in book.runs_using("tool/a", 1)] == ["run-2"]
-    assert book.runs_using("tool/none", 9) == []
+    assert [*book.runs_using("tool/none", 9)] == []
 
 
 def test_records_are_put_replaced_and_found(book: Ledger | MemoryLedger) -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,8 @@ from alembic.script import ScriptDirectory
 
 from agentos.domain import (
     Arm,
+    Check,
+    CheckResult,
     Cost,
     Decision,
     Evidence,
@@ -36,6 +38,7 @@ from agentos.domain import (
     Share,
     Sighting,
     Snapshot,
+    StandingCheck,
     Step,
     Task,
     TaskState,
@@ -43,6 +46,7 @@ from agentos.domain import (
     TrialLook,
     TrialSet,
     Verdict,
+    canonical,
 )
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.connect import NEWEST, _engine, migrate, open_ledger
@@ -606,3 +610,47 @@ def test_a_failure_of_a_run_that_is_graded_again_was_first_seen_before_it_was_la
     (listed,) = failure_groups(ledger, 5)
     for group in (listed, failure_group(ledger, PRINT.id)):
         assert (group.count, group.first_at, group.last_at) == (2, NOW, times[0])
+
+
+def test_what_was_written_here_is_read_as_every_other_process_reads_it(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """To the type of each number and the zone of each time, for its digest is taken."""
+    snapshot = Snapshot("c" * 40, "t" * 40)
+    zone = timezone(timedelta(hours=2))
+    begun = Evolution(
+        "evo-1", "evidence-1", "f" * 16, EvolutionState.REPLAYING, snapshot, created_at=NOW.astimezone(zone)
+    )
+    outcome = Outcome(Result.PASSED, 1, "", checks=[CheckResult("equals", True, "")])  # type: ignore[arg-type]
+    trial = Trial(
+        "trial-1",
+        "evo-1",
+        "",
+        "task-1",
+        TrialSet.GUARD,
+        Arm.BASE,
+        0,
+        snapshot,
+        outcome,
+        "a" * 64,
+        "fake",
+        "none",
+        "run-1",
+    )
+    ledger.put(begun, trial)
+    here = (ledger.get(Evolution, "evo-1"), *ledger.find(Trial, evolution_id="evo-1"))
+    read = "import sys; from pathlib import Path; from agentos.domain import Evolution, Trial, canonical\n"
+    read += "from agentos.ledger.reading import Reader; reader = Reader(Path(sys.argv[1]))\n"
+    read += "found = (reader.get(Evolution, 'evo-1'), *reader.find(Trial, evolution_id='evo-1'))\n"
+    read += "sys.stdout.buffer.write(canonical(found))\n"
+    command = [sys.executable, "-c", read, str(tmp_path / "ledger.db")]
+    assert canonical(here) == subprocess.run(command, check=True, capture_output=True).stdout
+    assert here == (begun, replace(trial, outcome=replace(outcome, checks=tuple(outcome.checks))))
+
+
+def test_what_the_writer_does_to_its_record_is_not_in_the_ledger(ledger: Ledger) -> None:
+    spec = {"value": [1]}
+    ledger.put(StandingCheck("standing-1", "sum", Check("equals", spec), "person:a", NOW))
+    spec["value"].append(2)
+    (found,) = ledger.find(StandingCheck)
+    assert found.check.spec == {"value": [1]}

@@ -233,12 +233,14 @@ def _digests(case: Case) -> Iterator[str]:
 
 def _run(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> ObservedBehaviour | None:
     most = parts.policy.replay.neighbours
+    if parts.benches is None or not most:
+        return None
     resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
     found = [
         (task, path) for task in parts.tasks((*sets.evidence, *sets.guards)) if (path := _path(parts, task))
     ]
     paths = [path for task, path in found if task.id in sets.evidence]
-    if parts.benches is None or not most or not paths or "/".join(paths[0].split("/")[:2]) not in resources:
+    if not paths or "/".join(paths[0].split("/")[:2]) not in resources:
         return None
     path = paths[0]
     tasks = {task.id: task for task, own in found if own == path and task.id not in sets.varying}

@@ -8,11 +8,11 @@ from the day they were first seen; no proposer's brief is made from this module'
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from agentos.domain import (
     IMPORT,
@@ -28,6 +28,7 @@ from agentos.domain import (
     ResourceId,
     Result,
     Run,
+    Share,
     Task,
     TrialLook,
     TrialSet,
@@ -90,12 +91,12 @@ def choose_sets(parts: SelectionContext, evidence: Evidence, *resources: str) ->
     failing = parts.tasks(evidence.task_ids)
     seen = {task.key for task in failing}
     most = parts.policy.look_back.sets
-    runs = _in_turn([parts.journal.runs_using(resource, most) for resource in dict.fromkeys(resources)])
-    passed = [run for run in (*_spoken(parts, resources), *runs) if is_open(parts, run) and _passed(run)]
+    runs = _using(parts, resources, most)
+    passed = (run for run in chain(_spoken(parts, resources), runs) if is_open(parts, run) and _passed(run))
     guards = _take(parts, proven(parts, passed), seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
     worn = used_up(parts, evidence.fingerprint.id)  # renewed by what is new; it may refuse, still
-    unseen = [run for run in runs if not is_open(parts, run)]
+    unseen = [run for run in _using(parts, resources, most, Share.HOLD_OUT) if not is_open(parts, run)]
     if worn:
         unseen.sort(key=lambda run: work_of(parts.journal.task(run.task_id)) in worn)
     hold_out = _take(parts, unseen, seen | {work_of(task) for task in failing}, rules.max_hold_out)
@@ -202,7 +203,7 @@ def _passed(run: Run) -> bool:
     return run.outcome is not None and run.outcome.result is Result.PASSED
 
 
-def _take(parts: SelectionContext, runs: Sequence[Run], seen: set[str], limit: int) -> tuple[str, ...]:
+def _take(parts: SelectionContext, runs: Iterable[Run], seen: set[str], limit: int) -> tuple[str, ...]:
     """Newest first, one for each work, adding keys and work to ``seen``. Work without checks teaches nothing good."""
     chosen: list[str] = []
     for run in runs:
@@ -234,9 +235,12 @@ def _is_checked(parts: SelectionContext, run: Run) -> bool:
     return bool(parts.journal.task(run.task_id).checks or (run.outcome and run.outcome.checks))
 
 
-def _in_turn(groups: Sequence[Sequence[Run]]) -> list[Run]:
-    """One of each group, then the next of each."""
-    return [run for row in zip_longest(*groups) for run in row if run is not None]
+def _using(
+    parts: SelectionContext, resources: Sequence[str], most: int, share: Share | None = None
+) -> Iterator[Run]:
+    """Runs of these resources, one of each, then the next of each."""
+    groups = (parts.journal.runs_using(resource, most, share) for resource in dict.fromkeys(resources))
+    return (run for row in zip_longest(*groups) for run in row if run is not None)
 
 
 def _past_fixes(parts: SelectionContext, resources: frozenset[str], seen: set[str]) -> tuple[str, ...]:
@@ -345,7 +349,7 @@ class _Unsettled:
     since: datetime | None
 
 
-def proven(parts: HistoryContext, runs: Sequence[Run]) -> list[Run]:
+def proven(parts: HistoryContext, runs: Iterable[Run]) -> Iterable[Run]:
     """Of these passing runs those whose work has also passed without any version that is on probation now.
 
     A success that only such a version ever gave is its own witness. As a guard it would protect that version
@@ -353,8 +357,8 @@ def proven(parts: HistoryContext, runs: Sequence[Run]) -> list[Run]:
     """
     unsettled = [found for evolution in _on_probation(parts) if (found := _unsettled(parts, evolution))]
     if not unsettled:
-        return list(runs)
-    return [run for run in runs if _seen_without(parts, run, unsettled)]
+        return runs
+    return (run for run in runs if _seen_without(parts, run, unsettled))
 
 
 def _on_probation(parts: HistoryContext) -> Sequence[Evolution]:

@@ -10,23 +10,24 @@ from __future__ import annotations
 import json
 import threading
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agentos.domain import Arm, Fault, Json, Step, Trial, TrialLook, TrialSet, trial_id
+from agentos.domain import Arm, Fault, Json, Step, Trial, TrialLook, TrialSet, json_encoder, trial_id
 from agentos.errors import Unavailable
 from agentos.ledger.rows.dictionary import spread, squeezed
 from agentos.ledger.rows.schema import LedgerConnection
 
 R = TypeVar("R")
 LONG = 100  # characters of a text; a longer one is kept compressed
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
+encode = json_encoder()
 _TRIALS, _LOOKS = 1_000, 1_000  # that are remembered, 2 kB each; evolutions whose looks are, some 3 kB each
 _NEWER = (
     "SELECT 0 AS packed, seq, body FROM trial WHERE evolution_id = ? AND seq > ? UNION ALL "
@@ -70,7 +71,7 @@ def from_json(kind: type[R], data: Json) -> R:
 
 def to_text(value: object) -> str:
     """A record or JSON value as text; pure ASCII, so that lone surrogates survive."""
-    return _ENCODER.encode(to_json(value) if is_dataclass(value) else value)
+    return encode(to_json(value) if is_dataclass(value) else value)
 
 
 def from_text(kind: type[R], text: str | bytes) -> R:
@@ -78,21 +79,52 @@ def from_text(kind: type[R], text: str | bytes) -> R:
 
     The same text may give the very same record: nobody changes what is within one.
     """
-    key: Any = kind
-    found: R = _remembered(key, text) if len(text) <= _READ_AGAIN else decoded(kind, text)
+    found: R | None = _remembered.get((kind, text))
+    if found is None:
+        found = _decoded(kind, text)
+        _remember(kind, text, found)
     return found
 
 
-def decoded(kind: type[R], text: str | bytes) -> R:
-    """As ``from_text``, for a caller that remembers by itself."""
+def _decoded(kind: type[R], text: str | bytes) -> R:
     try:
         return from_json(kind, json.loads(plain(text)))
     except (ValueError, RecursionError) as error:
         raise Unavailable(f"a stored {kind.__name__} is damaged: {error}") from None
 
 
+def _remember(kind: type, text: str | bytes, record: object) -> None:
+    if len(text) <= _READ_AGAIN:
+        with _remembering:
+            if len(_remembered) >= _RECORDS:
+                _remembered.popitem(last=False)
+            _remembered[kind, text] = record
+
+
 # Each stage of an evolution reads its task, runs and trials again, 800 records in all; 5 kB each.
-_remembered = lru_cache(maxsize=1024)(decoded)
+_RECORDS = 1024
+_remembered: OrderedDict[tuple[type, str | bytes], Any] = OrderedDict()  # what came first goes first
+_remembering = threading.Lock()
+
+
+def written(record: object, data: Json, text: str, *, packed: bool) -> str | bytes:
+    """A record's ``text`` as it is stored, ``kept`` where it is ``packed``; ``from_text`` will know the record by it.
+
+    ``data`` is what the text says.
+    """
+    stored = kept(text) if packed else text
+    kind: Any = type(record)
+    if not _holds_json(kind):  # of which the writer has the very object, and may change it
+        # What would be read, to the type of each number, and not the very record.
+        _remember(kind, stored, from_json(kind, data))
+    return stored
+
+
+@cache
+def _holds_json(kind: Any) -> bool:
+    """Whether a field within it is JSON of any kind."""
+    inner = get_type_hints(kind).values() if is_dataclass(kind) else get_args(kind)
+    return kind is Any or any(map(_holds_json, inner))
 
 
 def kept(text: str) -> str | bytes:
@@ -282,7 +314,9 @@ class TrialMemory:
         packs = [row[1:] for row in found if row[0]]
         if own or packs:
             packed = [trial for _, body in packs for trial in from_bundle(body)]
-            trials = each_once([*known.trials, *packed, *(decoded(Trial, body) for _, body in own)])
+            trials = [*known.trials, *packed, *(_trial(body) for _, body in own)]
+            if packs or known.pack:  # which may hold what was made again
+                trials = each_once(trials)
             # The numbers of rows that were packed are given out again.
             row = own[-1][0] if own and not packs else 0
             known = _KnownTrials(row, packs[-1][0] if packs else known.pack, tuple(trials))
@@ -291,7 +325,10 @@ class TrialMemory:
             self._known[evolution_id] = known
             count = sum(len(other.trials) for other in self._known.values())
             while count > _TRIALS and len(self._known) > 1:
-                count -= len(self._known.pop(next(iter(self._known))).trials)
+                name = next(iter(self._known))
+                gone = self._known.pop(name)
+                count -= len(gone.trials)
+                self._keep_looks(name, [gone.row or None, gone.pack or None], _looks_of(gone.trials))
         return known.trials
 
     def looks(self, rows: Rows, evolution_id: str, at: Sequence[object]) -> Sequence[TrialLook]:
@@ -299,22 +336,31 @@ class TrialMemory:
         before, looks = self._looks.get(evolution_id, ((), ()))
         if before != at:
             if evolution_id in self._known:
-                looks = tuple(map(_look_at, filter(_is_look, self.of(rows, evolution_id))))
+                looks = _looks_of(self.of(rows, evolution_id))
             else:
                 looks = _stored_looks(rows, evolution_id)
             with self._lock:
-                if len(self._looks) >= _LOOKS:
-                    self._looks.clear()
-                self._looks[evolution_id] = at, looks
+                self._keep_looks(evolution_id, at, looks)
         return looks
 
+    def _keep_looks(self, evolution_id: str, at: Sequence[object], looks: tuple[TrialLook, ...]) -> None:
+        if len(self._looks) >= _LOOKS:
+            self._looks.clear()
+        self._looks[evolution_id] = at, looks
 
-def _is_look(trial: Trial) -> bool:
-    return trial.arm is Arm.CANDIDATE
+
+def _trial(body: str | bytes) -> Trial:
+    """As ``from_text``, which is asked for it no more."""
+    found: Trial | None = _remembered.pop((Trial, body), None)
+    return found or _decoded(Trial, body)
 
 
-def _look_at(trial: Trial) -> TrialLook:
-    return TrialLook(trial.candidate_id, trial.task_id, trial.set, trial.number, trial.look)
+def _looks_of(trials: Sequence[Trial]) -> tuple[TrialLook, ...]:
+    return tuple(
+        TrialLook(trial.candidate_id, trial.task_id, trial.set, trial.number, trial.look)
+        for trial in trials
+        if trial.arm is Arm.CANDIDATE
+    )
 
 
 def _stored_looks(rows: Rows, evolution_id: str) -> tuple[TrialLook, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from agentos.domain import (
+    RUNNING_STATES,
     Attestation,
     Candidate,
     Consent,
@@ -34,7 +35,7 @@ from agentos.domain import (
     Trial,
     Verdict,
 )
-from agentos.ledger.rows.codec import Rows, in_bundle, plain, to_text
+from agentos.ledger.rows.codec import Rows, in_bundle, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,12 @@ def shelf_of(kind: type) -> RecordType:
     if kind not in SHELVES:
         raise TypeError(f"{kind.__name__} is not a record of the ledger")
     return SHELVES[kind]
+
+
+def is_packed(record: object) -> bool:
+    """Whether its text is compressed: not that of an evolution under way, each stage of which writes it again."""
+    under_way = isinstance(record, Evolution) and record.state in RUNNING_STATES
+    return not under_way and not shelf_of(type(record)).searched
 
 
 def id_of(record: object) -> str:
@@ -158,8 +165,8 @@ def of_set(texts: Sequence[str]) -> str:
     return found.hexdigest()
 
 
-def of_records(rows: Rows, records: Sequence[object]) -> dict[str, Json]:
-    """What the entry that speaks of these records says of them beside its own words.
+def of_records(rows: Rows, records: Sequence[object], texts: Mapping[str, str]) -> dict[str, Json]:
+    """What the entry that speaks of these records says of them beside its own words. ``texts``: by ``table/id``.
 
     An evolution is sealed with all that belongs to it once it has ended; until then it changes too often.
     """
@@ -167,9 +174,8 @@ def of_records(rows: Rows, records: Sequence[object]) -> dict[str, Json]:
     sealed = [item for item in records if not isinstance(item, Evolution) or item in ended]
     said: dict[str, Json] = {}
     if sealed:
-        said[RECORDS] = {
-            f"{shelf_of(type(item)).table}/{id_of(item)}": of_text(to_text(item)) for item in sealed
-        }
+        names = [f"{shelf_of(type(item)).table}/{id_of(item)}" for item in sealed]
+        said[RECORDS] = {name: of_text(texts[name]) for name in names}
     for evolution in ended:
         found = {table: texts_of(rows, table, evolution.id) for table in SET_TABLES}
         said[SETS] = {table: [len(texts), of_set(texts)] for table, texts in found.items() if texts}

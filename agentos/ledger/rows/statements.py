@@ -7,8 +7,8 @@ from typing import Any
 
 from agentos.domain import Run, Share, Task, TaskState
 from agentos.errors import Conflict, NotFound
-from agentos.ledger.rows.codec import kept, plain, time_text, to_text
-from agentos.ledger.rows.record_types import RecordType, column_value, id_of, shelf_of
+from agentos.ledger.rows.codec import encode, kept, plain, time_text, to_json, to_text, written
+from agentos.ledger.rows.record_types import RecordType, column_value, id_of, is_packed, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection
 
 # ruff: noqa: S608 - names of tables and columns are constants of this package; values are bound
@@ -44,10 +44,10 @@ def insert_all(connection: LedgerConnection, table: str, rows: Sequence[Mapping[
     connection.executemany(sql, (tuple(row.values()) for row in rows))
 
 
-def update(connection: LedgerConnection, table: str, row: Mapping[str, object]) -> None:
-    """The row with the same id."""
-    changes = ", ".join(f"{name} = ?" for name in row)
-    connection.execute(f"UPDATE {table} SET {changes} WHERE id = ?", (*row.values(), row["id"]))
+def update(connection: LedgerConnection, table: str, id: str, new: Mapping[str, object]) -> None:
+    """Columns of a row. Only those that change are to be given: each index of another is written all the same."""
+    changes = ", ".join(f"{name} = ?" for name in new)
+    connection.execute(f"UPDATE {table} SET {changes} WHERE id = ?", (*new.values(), id))
 
 
 def upsert(connection: LedgerConnection, table: str, key: Sequence[str], row: Mapping[str, object]) -> None:
@@ -59,8 +59,8 @@ def upsert(connection: LedgerConnection, table: str, key: Sequence[str], row: Ma
 # --- Tasks and runs as rows: what stands in columns beside the record itself ---------------------
 
 
-def run_row(run: Run) -> dict[str, object]:
-    """Of a run but for ``seq``, which is its place among those that are over."""
+def run_row(run: Run, text: str) -> dict[str, object]:
+    """Of a run, which is ``text``, but for ``seq``, which is its place among those that are over."""
     return {
         "id": run.id,
         "task_id": run.task_id,
@@ -71,7 +71,7 @@ def run_row(run: Run) -> dict[str, object]:
         "result": run.outcome.result.value if run.outcome else None,
         "started_at": time_text(run.started_at),
         "finished_at": time_text(run.finished_at) if run.finished_at else None,
-        "body": kept(to_text(run)),
+        "body": kept(text),
     }
 
 
@@ -94,32 +94,47 @@ def task_row(task: Task, share: Share, state: TaskState) -> dict[str, object]:
 # --- Records: all of a kind by one look-up, and by one insert where they are new -------------------
 
 
-def put(connection: LedgerConnection, *records: object) -> None:
-    """Insert, or replace those with the same ids; raises Conflict for one that never changes and would."""
+def put(connection: LedgerConnection, *records: object) -> dict[str, str]:
+    """Insert, or replace those with the same ids; raises Conflict for one that never changes and would.
+
+    Returns the texts of all, by ``table/id``.
+    """
     by_kind: dict[type, list[object]] = {}
     for record in records:
         by_kind.setdefault(type(record), []).append(record)
+    texts: dict[str, str] = {}
     for kind, group in by_kind.items():
-        _put_alike(connection, shelf_of(kind), group)
+        shelf = shelf_of(kind)
+        put_here = _put_alike(connection, shelf, group)
+        texts |= {f"{shelf.table}/{name}": text for name, text in put_here.items()}
+    return texts
 
 
-def _put_alike(connection: LedgerConnection, shelf: RecordType, records: Sequence[object]) -> None:
+def _put_alike(
+    connection: LedgerConnection, shelf: RecordType, records: Sequence[object]
+) -> Mapping[str, str]:
     ids = [*map(id_of, records)]
-    sql = f"SELECT id, body FROM {shelf.table} WHERE id IN ({', '.join('?' * len(ids))})"
-    there = {name: plain(body) for name, body in connection.execute(sql, ids)}
+    names = ("id", "body", *shelf.columns)
+    sql = f"SELECT {', '.join(names)} FROM {shelf.table} WHERE id IN ({', '.join('?' * len(ids))})"
+    rows = {row[0]: dict(zip(names, row, strict=True)) for row in connection.execute(sql, ids)}
+    there = {name: plain(row["body"]) for name, row in rows.items()}
     new: dict[str, dict[str, object]] = {}
     for name, record in zip(ids, records, strict=True):
-        text = to_text(record)
+        data = to_json(record)
+        text = encode(data)
         if there.get(name) == text:
             continue
         if name in there and shelf.append_only:
             raise Conflict(f"the {shelf.table} {name} stands already and is never changed")
         row = {column: column_value(getattr(record, column)) for column in shelf.columns}
-        row |= {"id": name, "body": text if shelf.searched else kept(text)}
+        row |= {"id": name, "body": written(record, data, text, packed=is_packed(record))}
         if name in there and name not in new:
-            update(connection, shelf.table, row)
+            changed = {column: value for column, value in row.items() if rows[name][column] != value}
+            update(connection, shelf.table, name, changed)
+            rows[name] = row
         else:
             new[name] = row
         there[name] = text
     if new:
         insert_all(connection, shelf.table, [*new.values()])
+    return there

@@ -45,6 +45,8 @@ def _settle_libgit2() -> None:
     # By default libgit2 keeps no tree above 4 KB: reading one of 10,000 resources took 0.9 ms
     # instead of 0.04, a commit twice as long.
     pygit2.settings.cache_object_limit(ObjectType.TREE, 2 << 20)
+    # And no file at all: one that is not packed took 46 us to read, instead of 7, and an evolution reads some 40.
+    pygit2.settings.cache_object_limit(ObjectType.BLOB, 64 << 10)
     pygit2.settings.cache_max_size(32 << 20)
     for level in (ConfigLevel.SYSTEM, ConfigLevel.GLOBAL, ConfigLevel.XDG, ConfigLevel.PROGRAMDATA):
         pygit2.settings.search_path[level] = ""
