@@ -22,6 +22,7 @@ from typing import Any
 
 from agentos import shipped
 from agentos.errors import Invalid
+from agentos.proposers.repair.operators.statements import differing_lines
 from agentos.proposers.repair.scope import NUMBERS, compatible
 from agentos.proposers.repair.site import EditSite, is_library, library_text
 from agentos.proposers.repair.source import ATOMS, CodeEdit, Splice
@@ -148,7 +149,7 @@ class Rewrite:
         if text is not None:
             splice = site.program.replace(node, text)
             if isinstance(node, ast.stmt) and "\n" in text:
-                splice = _least(site, node, text)
+                splice = differing_lines(site, node, text)
             weight = self.weight * self.telling * fit.weight * (ONE_MORE_IMPORT if imports else 1.0)
             yield CodeEdit((splice, *imports.values()), self.operator, weight)
 
@@ -402,27 +403,6 @@ def _moved(block: Filling, text: str) -> str:
     deep = len(text) - text.rfind("\n") - 1
     lines = textwrap.dedent(block.text).splitlines()
     return ("\n" + " " * deep).join(lines)
-
-
-def _least(site: EditSite, node: ast.stmt, text: str) -> Splice:
-    """The lines that differ: a statement that is added is told from one that is written anew."""
-    start, end = site.program.span(node)
-    indent = " " * node.col_offset
-    old, new = f"{indent}{site.text(node)}".split("\n"), f"{indent}{text}".split("\n")
-    most = min(len(old), len(new))
-    same = next((at for at in range(most) if old[at] != new[at]), most)
-    most -= same
-    behind = next((at for at in range(most) if old[-1 - at] != new[-1 - at]), most)
-    if same:
-        start += len("\n".join(old[:same]).encode()) - len(indent)
-        end -= len("".join(f"\n{line}" for line in old[len(old) - behind :]).encode())
-        added = "".join(f"\n{line}" for line in new[same : len(new) - behind])
-        return Splice(start, end, added, expression=False)
-    added = "\n".join(new[: len(new) - behind]).removeprefix(indent)
-    if behind == len(old):
-        return Splice(start, start, f"{added}\n{indent}", expression=False)
-    end -= len("".join(f"\n{line}" for line in old[len(old) - behind :]).encode())
-    return Splice(start, end, added, expression=False)
 
 
 # --- the catalogue ----------------------------------------------------------------------------

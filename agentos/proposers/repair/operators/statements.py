@@ -47,6 +47,27 @@ def after(site: EditSite, node: ast.stmt, text: str) -> Splice:
     return Splice(end, end, f"\n{_indent(node)}{indented}", expression=False)
 
 
+def differing_lines(site: EditSite, node: ast.stmt, text: str) -> Splice:
+    """The lines that differ: a statement that is added is told from one that is written anew."""
+    start, end = site.program.span(node)
+    indent = " " * node.col_offset
+    old, new = f"{indent}{site.text(node)}".split("\n"), f"{indent}{text}".split("\n")
+    most = min(len(old), len(new))
+    same = next((at for at in range(most) if old[at] != new[at]), most)
+    most -= same
+    behind = next((at for at in range(most) if old[-1 - at] != new[-1 - at]), most)
+    if same:
+        start += len("\n".join(old[:same]).encode()) - len(indent)
+        end -= len("".join(f"\n{line}" for line in old[len(old) - behind :]).encode())
+        added = "".join(f"\n{line}" for line in new[same : len(new) - behind])
+        return Splice(start, end, added, expression=False)
+    added = "\n".join(new[: len(new) - behind]).removeprefix(indent)
+    if behind == len(old):
+        return Splice(start, start, f"{added}\n{indent}", expression=False)
+    end -= len("".join(f"\n{line}" for line in old[len(old) - behind :]).encode())
+    return Splice(start, end, added, expression=False)
+
+
 def deletions(site: EditSite) -> Iterator[CodeEdit]:
     """This statement, or this and the next, left out; a branch without its condition."""
     node = site.node
