@@ -22,7 +22,8 @@ from agentos.proposers.repair.operators import (
     rewrites,
     statements,
 )
-from agentos.proposers.repair.operators.idioms import flow, nesting, patterns, texts, values
+from agentos.proposers.repair.operators.idioms import cases as unthought
+from agentos.proposers.repair.operators.idioms import flow, loops, nesting, patterns, texts, values
 from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings
 from agentos.proposers.repair.operators.shell import shell
 from agentos.proposers.repair.prior import EditStock, weighed
@@ -99,6 +100,8 @@ OPERATORS = (
     statements.moves,
     statements.insertions,
     statements.returns,
+    *loops.LOOPS,
+    *unthought.CASES,
 )
 
 

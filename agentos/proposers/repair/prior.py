@@ -49,7 +49,16 @@ BLOCKS = {
     "statement rewritten": "several lines",
     "step": "insert statement",
     "condition dropped": "delete statement",
-}
+    **dict.fromkeys(
+        (
+            "state by key", "once each", "used up", "numbered", "two passes", "carried on", "kept apart", "since last",
+            "read before", "between marks", "last one too", "rest shared", "asks itself", "with sign", "another branch",
+            "told missing", "keys alike", "at least", "as asked", "all of them", "each match", "optional part",
+            "group unread", "with ties", "nothing at all", "began anew", "emptied first", "whole idiom",
+        ),
+        "several places",
+    ),
+}  # fmt: skip
 
 
 def read_prior(path: Path) -> Mapping[str, float]:

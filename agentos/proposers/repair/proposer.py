@@ -288,7 +288,9 @@ def stocks_in(ground: SuspectFile) -> Iterator[EditStock]:
             ground.made.append(len(stock.plain))
             yield stock
         return
-    facts = FileFacts(ground.program, given_names(ground.brief.cases))
+    cases = given_cases(ground.brief)
+    given = given_names(ground.brief.cases, [cases[number] for number in ground.working])
+    facts = FileFacts(ground.program, given)
     clues = read_failures(ground.brief.cases, ground.evidence, ground.probed.tried, ground.program)
     for stock in stocks(facts, ground.places, clues, endless=ground.probed.endless):
         ground.made.append(len(stock.plain))

@@ -296,7 +296,7 @@ def _is_library(site: EditSite, node: ast.expr, module: str, name: str) -> bool:
     )
 
 
-def _library_text(site: EditSite, module: str, name: str, imports: dict[str, Splice]) -> str | None:
+def library_text(site: EditSite, module: str, name: str, imports: dict[str, Splice]) -> str | None:
     """How the file may call it, with the import that it lacks; None where the name means something else there."""
     modules, names = site.facts.libraries
     if known := names.get((module, name)):
@@ -334,7 +334,7 @@ def _filled(
         at = end
         if not what.startswith("$"):
             module, _, name = what.rpartition(".")
-            written = _library_text(site, module, name, imports)
+            written = library_text(site, module, name, imports)
             if written is None:
                 return None
             text += written

@@ -257,7 +257,7 @@ def insertions(site: EditSite) -> Iterator[CodeEdit]:
         return
     last = block[-1] is node and not isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise)
     statements = _statements(site)
-    if site.function is not None and node is _first_statement(site):
+    if site.function is not None and node is first_statement(site):
         statements |= _taken_over(site.function)
     for text, weight in statements.items():
         yield CodeEdit((before(site, node, text),), "statement inserted", weight)
@@ -265,7 +265,7 @@ def insertions(site: EditSite) -> Iterator[CodeEdit]:
             yield CodeEdit((after(site, node, text),), "statement inserted", weight)
 
 
-def _first_statement(site: EditSite) -> ast.stmt | None:
+def first_statement(site: EditSite) -> ast.stmt | None:
     """The first of the function that is no docstring."""
     for each in site.function.body if site.function else ():
         if not (isinstance(each, ast.Expr) and is_docstring(site.program, each.value)):
