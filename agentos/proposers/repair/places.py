@@ -22,8 +22,16 @@ from agentos.proposers.repair.operators import (
     rewrites,
     statements,
 )
-from agentos.proposers.repair.operators.idioms import cases as unthought
-from agentos.proposers.repair.operators.idioms import flow, loops, nesting, patterns, texts, values
+from agentos.proposers.repair.operators.idioms import (
+    answers,
+    cases,
+    flow,
+    loops,
+    nesting,
+    patterns,
+    texts,
+    values,
+)
 from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings
 from agentos.proposers.repair.operators.shell import shell
 from agentos.proposers.repair.prior import EditStock, weighed
@@ -101,7 +109,8 @@ OPERATORS = (
     statements.insertions,
     statements.returns,
     *loops.LOOPS,
-    *unthought.CASES,
+    *cases.CASES,
+    *answers.ANSWERS,
 )
 
 

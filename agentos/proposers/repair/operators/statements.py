@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
 
@@ -341,3 +341,47 @@ def returns(site: EditSite) -> Iterator[CodeEdit]:
             yield site.edit(name, "value", 0.3, node=node.value)
             if site.scope.kinds.get(name, "") in ("", "int", "float"):
                 yield site.edit(f"-{name}", "value", 0.2, node=node.value)
+
+
+# --- several places at once ------------------------------------------------------------
+
+
+def together(splices: Sequence[Splice], operator: str, weight: float = 1.0) -> CodeEdit:
+    """One change of all these places. What is added where something is replaced stands before it, in the order given."""
+    added = [splice for splice in reversed(splices) if splice.start == splice.end]
+    replaced = [splice for splice in splices if splice.start < splice.end]
+    return CodeEdit(tuple(sorted((*replaced, *added), key=lambda s: s.start)), operator, weight)
+
+
+def fresh_name(site: EditSite, *wanted: str) -> str:
+    """The first of the names that the file does not use."""
+    used = site.facts.bound | {f.name for f in site.program.functions}
+    return next((name for name in wanted if name not in used), f"{wanted[0]}_kept")
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """All names that are read or set in it."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def reads(nodes: Sequence[ast.AST], name: str) -> list[ast.Name]:
+    """Where the name stands in the nodes."""
+    found = (n for node in nodes for n in ast.walk(node))
+    return [n for n in found if isinstance(n, ast.Name) and n.id == name]
+
+
+def in_template(site: EditSite, node: ast.AST) -> bool:
+    """Whether it stands in an f-string, whose parts have no places of their own."""
+    above: ast.AST | None = node
+    while above is not None and not isinstance(above, ast.stmt):
+        if isinstance(above, ast.JoinedStr):
+            return True
+        above = site.program.parent.get(above)
+    return False
+
+
+def below(site: EditSite, node: ast.stmt, text: str) -> Splice:
+    """Behind the node, at the depth of the site's statement: an ``elif`` and what else cannot stand alone."""
+    assert isinstance(site.node, ast.stmt)
+    added = f"\n{text}".replace("\n", "\n" + _indent(site.node))
+    return Splice(*site.program.span(node), f"{site.text(node)}{added}", expression=False)

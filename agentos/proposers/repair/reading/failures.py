@@ -286,8 +286,13 @@ class GivenNames:
 NOTHING_GIVEN = GivenNames()
 
 
-def given_names(cases: Sequence[Case], working: Sequence[Case] = ()) -> GivenNames:
-    """From the arguments and the input files of the cases; values are not looked at, only what they are called."""
+def given_names(
+    cases: Sequence[Case], working: Sequence[Case] = (), known: frozenset[str] = frozenset()
+) -> GivenNames:
+    """From the arguments and the input files of the cases; values are not looked at, only what they are called.
+
+    Words that the program knows, or working calls are given as often, do not count.
+    """
     found: dict[str, None] = {}
     for case in cases:
         for value in case.call.args.values():
@@ -300,9 +305,14 @@ def given_names(cases: Sequence[Case], working: Sequence[Case] = ()) -> GivenNam
         for name, value in case.call.args.items()
         if isinstance(value, str) and value in case.inputs
     }
-    known = {word for case in working for word in _words(case)}
-    counted = Counter(word for case in cases for word in _words(case) - known - identifying)
-    words = tuple(word for word, count in counted.most_common() if count > 1)[:WORDS_MAX]
+    with_it = Counter(word for case in cases for word in _words(case))
+    without = Counter(word for case in working for word in _words(case))
+    apart = {
+        word: count / len(cases) - without[word] / max(1, len(working))
+        for word, count in with_it.items()
+        if count > 1 and word not in known and word not in identifying
+    }
+    words = tuple(sorted((w for w in apart if apart[w] > 0.3), key=lambda w: -apart[w]))[:WORDS_MAX]
     return GivenNames(tuple(found)[:NAMES_MAX], frozenset(identifying), _signs(cases), _marks(cases), words)
 
 
@@ -327,7 +337,11 @@ def _strings(value: object, depth: int) -> Iterator[str]:
 
 def _words(case: Case) -> set[str]:
     """Words and single signs between blanks and separators: an event, a mark in place of a number."""
-    return {word for text in _texts(case) for word in re.findall(r"[^\W\d_][\w-]*|(?<![^\s,;])[-?*x](?![^\s,;])", text)}
+    return {
+        word
+        for text in _texts(case)
+        for word in re.findall(r"[^\W\d_][\w-]*|(?<![^\s,;])[-?*x](?![^\s,;])", text)
+    }
 
 
 def _marks(cases: Sequence[Case]) -> tuple[str, ...]:

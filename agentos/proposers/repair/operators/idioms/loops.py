@@ -6,53 +6,30 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agentos.proposers.repair.operators.statements import after, before, block_of, gone
+from agentos.proposers.repair.operators.statements import (
+    after,
+    before,
+    block_of,
+    fresh_name,
+    gone,
+    in_template,
+    names_in,
+    reads,
+    together,
+)
 from agentos.proposers.repair.scope import target_names
 from agentos.proposers.repair.site import EditSite
-from agentos.proposers.repair.source import CodeEdit, Splice
+from agentos.proposers.repair.source import CodeEdit
 
 KEYS_MAX, STATES_MAX, LONG = 6, 5, 40
 MUTATING = frozenset(
     {"append", "add", "extend", "update", "insert", "pop", "remove", "discard", "clear", "setdefault"}
 )
+TAKING = frozenset({"split", "rsplit", "partition", "rpartition", "append", "add", "items", "group"})
 Loop = ast.For | ast.While
 
 
-def together(splices: Sequence[Splice], operator: str, weight: float = 1.0) -> CodeEdit:
-    """One change of all these places. What is added where something is replaced stands before it, in the order given."""
-    added = [splice for splice in reversed(splices) if splice.start == splice.end]
-    replaced = [splice for splice in splices if splice.start < splice.end]
-    return CodeEdit(tuple(sorted((*replaced, *added), key=lambda s: s.start)), operator, weight)
-
-
-def fresh_name(site: EditSite, *wanted: str) -> str:
-    """The first of the names that the file does not use."""
-    used = site.facts.bound | {f.name for f in site.program.functions}
-    return next((name for name in wanted if name not in used), f"{wanted[0]}_kept")
-
-
-def names_in(node: ast.AST) -> set[str]:
-    """All names that are read or set in it."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-
-
-def reads(nodes: Sequence[ast.AST], name: str) -> list[ast.Name]:
-    """Where the name stands in the nodes."""
-    found = (n for node in nodes for n in ast.walk(node))
-    return [n for n in found if isinstance(n, ast.Name) and n.id == name]
-
-
-def in_template(site: EditSite, node: ast.AST) -> bool:
-    """Whether it stands in an f-string, whose parts have no places of their own."""
-    above: ast.AST | None = node
-    while above is not None and not isinstance(above, ast.stmt):
-        if isinstance(above, ast.JoinedStr):
-            return True
-        above = site.program.parent.get(above)
-    return False
-
-
-def _is_loop(site: EditSite) -> bool:
+def is_loop(site: EditSite) -> bool:
     node = site.node
     return isinstance(node, Loop) and node in block_of(site) and node.body[0].lineno > node.lineno
 
@@ -82,8 +59,23 @@ def _keys(site: EditSite, loop: Loop) -> list[_Key]:
             if named and not called and node.value.id in since and not in_template(site, node):
                 text, name = site.text(node), node.value.id
                 found.setdefault(text, _Key(text, frozenset({name}), since[name]))
+    apart = {site.text(n.func.value) for n in _calls_in(loop) if n.func.attr in TAKING}  # type: ignore[attr-defined]
+    found = {text: key for text, key in found.items() if text not in apart}
     texts = [key for key in found.values() if site.scope.kinds.get(key.text, "") in ("", "str", "tuple")]
     return texts[: 2 * KEYS_MAX]
+
+
+def _calls_in(loop: Loop) -> list[ast.Call]:
+    """Calls of methods."""
+    found = (n for statement in loop.body for n in ast.walk(statement))
+    return [n for n in found if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+
+
+def _pairs(keys: Sequence[_Key]) -> list[_Key]:
+    """Two names as one key."""
+    plain = [key for key in keys if key.text.isidentifier()]
+    pairs = [(one, two) for at, one in enumerate(plain) for two in plain[at + 1 :]][:KEYS_MAX]
+    return [_Key(f"({a.text}, {b.text})", a.names | b.names, max(a.since, b.since)) for a, b in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +146,12 @@ def _behind(site: EditSite, loop: Loop, name: str) -> list[ast.Name]:
 def state_by_key(site: EditSite) -> Iterator[CodeEdit]:
     """One value that is kept for all, kept for each key: ``last = None`` becomes a dict of them."""
     loop = site.node
-    if not isinstance(loop, Loop) or not _is_loop(site):
+    if not isinstance(loop, Loop) or not is_loop(site):
         return
     states = _states(site, loop)
     alone = [state for state in states if not _behind(site, loop, state.name)]
-    for key in _keys(site, loop):
+    keys = _keys(site, loop)
+    for key in (*keys, *_pairs(keys)):
         for state in states:
             yield from _by_key(site, loop, key, [state])
         if len(alone) > 1:
@@ -182,27 +175,25 @@ def _by_key(site: EditSite, loop: Loop, key: _Key, states: list[_State]) -> Iter
     if not behind:
         yield together(splices, "state by key")
         return
-    if any(in_template(site, node) for node in behind):
-        return
-    for way in ("sum({}.values())", "[each for part in {}.values() for each in part]", "max({}.values(), default=0)"):
-        if way.startswith("[") == isinstance(states[0].value, ast.List | ast.Tuple):
-            also = [site.program.replace(node, way.format(node.id)) for node in behind]
-            yield together([*splices, *also], "state by key", 0.3)
+    value = states[0].value
+    number = isinstance(value, ast.Constant) and isinstance(value.value, int | float)
+    ways = ["sum({}.values())", "max({}.values(), default=0)"] if number else []
+    if isinstance(value, ast.List):
+        ways = ["[each for part in {}.values() for each in part]"]
+    for way in ways if not any(in_template(site, node) for node in behind) else ():
+        also = [site.program.replace(node, way.format(node.id)) for node in behind]
+        yield together([*splices, *also], "state by key", 0.3)
 
 
 def once_each(site: EditSite) -> Iterator[CodeEdit]:
     """What was seen before is passed over, wherever it came or right before."""
     loop = site.node
-    if not isinstance(loop, Loop) or not _is_loop(site):
+    if not isinstance(loop, Loop) or not is_loop(site):
         return
     seen, previous = fresh_name(site, "seen", "known"), fresh_name(site, "previous", "last_seen")
     own = target_names(loop.target) if isinstance(loop, ast.For) else []
     keys = _keys(site, loop)[:KEYS_MAX]
-    plain = [key for key in keys if key.text.isidentifier()]
-    pairs = [(one, two) for at, one in enumerate(plain) for two in plain[at + 1 :]][:KEYS_MAX]
-    keys += [
-        _Key(f"({a.text}, {b.text})", a.names | b.names, max(a.since, b.since)) for a, b in pairs
-    ]
+    keys += _pairs(keys)
     if len(own) > 2:
         keys.append(_Key(f"({', '.join(own)})", frozenset(own), 0))
     for key in keys:
@@ -215,14 +206,16 @@ def once_each(site: EditSite) -> Iterator[CodeEdit]:
             )
             step = f"if {key.text} == {previous}:\n    continue\n{previous} = {key.text}"
             yield together(
-                (before(site, loop, f"{previous} = None"), before(site, loop.body[at], step)), "once each", 0.5
+                (before(site, loop, f"{previous} = None"), before(site, loop.body[at], step)),
+                "once each",
+                0.5,
             )
 
 
 def used_up(site: EditSite) -> Iterator[CodeEdit]:
     """What was found is taken out of what is looked through: each counts once."""
     loop = site.node
-    if not isinstance(loop, Loop) or not _is_loop(site):
+    if not isinstance(loop, Loop) or not is_loop(site):
         return
     left = fresh_name(site, "left", "remaining")
     own = names_in(loop.target) if isinstance(loop, ast.For) else set()
@@ -233,56 +226,32 @@ def used_up(site: EditSite) -> Iterator[CodeEdit]:
                 continue
             if own & names_in(where) or choice.body[0].lineno == choice.lineno:
                 continue
-            yield together(
-                (
-                    before(site, loop, f"{left} = list({site.text(where)})"),
-                    site.program.replace(where, left),
-                    before(site, choice.body[0], f"{left}.remove({site.text(test.left)})"),
-                ),
-                "used up",
-            )
+            for begun in _begun(site, loop, choice.test, site.text(where)):
+                yield together(
+                    (
+                        before(site, loop, f"{left} = {begun}"),
+                        site.program.replace(where, left),
+                        before(site, choice.body[0], f"{left}.remove({site.text(test.left)})"),
+                    ),
+                    "used up",
+                )
 
 
-def numbered(site: EditSite) -> Iterator[CodeEdit]:
-    """``xs.index(x)`` finds the first that is equal: the loop counts instead. Ranks: the place, not how many values differ."""
-    loop = site.node
-    if not isinstance(loop, ast.For) or not _is_loop(site):
-        return
-    place, target, items = fresh_name(site, "place", "number", "position"), site.text(loop.target), site.text(loop.iter)
-    shown = f"({target})" if isinstance(loop.target, ast.Tuple) and not target.startswith("(") else target
-    body = [n for statement in loop.body for n in ast.walk(statement)]
-    found = [
-        n
-        for n in body
-        if isinstance(n, ast.Call)
-        and isinstance(n.func, ast.Attribute)
-        and n.func.attr == "index"
-        and n.args
-        and names_in(n.args[0]) & names_in(loop.target)
-        and not in_template(site, n)
-    ]
-
-    def counted(start: str) -> list[Splice]:
-        return [
-            site.program.replace(loop.target, f"{place}, {shown}"),
-            site.program.replace(loop.iter, f"enumerate({items}{start})"),
-        ]
-
-    if found:
-        yield together([*counted(""), *(site.program.replace(n, place) for n in found)], "numbered")
-    for node in body:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and site.text(node.right) == "1":
-            if isinstance(node.left, ast.Name):
-                yield together([*counted(", 1"), site.program.replace(node, place)], "numbered", 0.5)
-        elif isinstance(node, ast.AugAssign) and site.text(node.value) == "1":
-            step = site.program.replace(node, f"{site.text(node.target)} = {place}")
-            yield together([*counted(", 1"), step], "numbered", 0.5)
+def _begun(site: EditSite, loop: Loop, test: ast.expr, where: str) -> Iterator[str]:
+    """All of it, or what is in it at the rounds for which the rest of the test holds."""
+    yield f"list({where})"
+    for part in test.values if isinstance(test, ast.BoolOp) and isinstance(loop, ast.For) else ():
+        for node in (
+            n for n in ast.walk(part) if isinstance(n, ast.Subscript) and site.text(n.value) == where
+        ):
+            head = f"for {site.text(loop.target)} in {site.text(loop.iter)}"  # type: ignore[union-attr]
+            yield f"[{site.text(node)} {head} if {site.text(part)}]"
 
 
 def two_passes(site: EditSite) -> Iterator[CodeEdit]:
     """What a loop gathers is gathered of all before any of it is used: one loop becomes two."""
     loop = site.node
-    if not isinstance(loop, ast.For) or not _is_loop(site) or len(loop.body) < 2:
+    if not isinstance(loop, ast.For) or not is_loop(site) or len(loop.body) < 2:
         return
     head = f"for {site.text(loop.target)} in {site.text(loop.iter)}:"
     indent = " " * (loop.body[0].col_offset - loop.col_offset)
@@ -311,30 +280,31 @@ def _prepares(statement: ast.stmt) -> bool:
 def carried_on(site: EditSite) -> Iterator[CodeEdit]:
     """What a round leaves empty is as in the round before; what it would begin with is, too."""
     loop = site.node
-    if not isinstance(loop, Loop) or not _is_loop(site):
+    if not isinstance(loop, Loop) or not is_loop(site):
         return
     previous = fresh_name(site, "previous", "before")
-    for statement in loop.body:
-        if not isinstance(statement, ast.Assign):
-            continue
+    begun = before(site, loop, f"{previous} = ''")
+    for statement in (n for each in loop.body for n in ast.walk(each) if isinstance(n, ast.Assign)):
         names = [name for target in statement.targets for name in target_names(target) if name != "_"]
-        begun = before(site, loop, f"{previous} = ''")
-        for name in names:
+        for name in names if statement in loop.body else ():
             step = f"{name} = {name} or {previous}\n{previous} = {name}"
             yield together((begun, after(site, statement, step)), "carried on", 0.5)
-        for node in ast.walk(statement.value):
-            parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
-            if isinstance(node, ast.Call) and len(node.args) == 2:
-                parts = [node.args[1]]
-            for part in parts:
-                if isinstance(part, ast.Constant) and len(names) == 1:
-                    start = before(site, loop, f"{names[0]} = {site.text(part)}")
-                    yield together((start, site.program.replace(part, names[0])), "carried on")
         if len(names) == 1:
-            for test in _blank_tests(site, statement):
-                kept = f"if not {test}:\n    {site.text(statement)}"
-                start = before(site, loop, f"{names[0]} = ''")
-                yield together((start, site.program.replace(statement, kept)), "carried on", 0.5)
+            yield from _as_before(site, loop, statement, names[0])
+
+
+def _as_before(site: EditSite, loop: Loop, statement: ast.Assign, name: str) -> Iterator[CodeEdit]:
+    for node in ast.walk(statement.value):
+        parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
+        if isinstance(node, ast.Call) and len(node.args) == 2:
+            parts = [node.args[1]]
+        for part in (each for each in parts if isinstance(each, ast.Constant)):
+            start = before(site, loop, f"{name} = {site.text(part)}")
+            yield together((start, site.program.replace(part, name)), "carried on")
+    start = before(site, loop, f"{name} = ''")
+    for test in _blank_tests(site, statement):
+        kept = f"if not {test}:\n    {site.text(statement)}".replace("\n", "\n" + " " * statement.col_offset)
+        yield together((start, site.program.replace(statement, kept)), "carried on", 0.5)
 
 
 def _blank_tests(site: EditSite, statement: ast.stmt) -> Iterator[str]:
@@ -346,7 +316,7 @@ def _blank_tests(site: EditSite, statement: ast.stmt) -> Iterator[str]:
 def kept_apart(site: EditSite) -> Iterator[CodeEdit]:
     """What a round makes of a value goes by a name of its own: the next round begins from the value as it was."""
     loop = site.node
-    if not isinstance(loop, Loop) or not _is_loop(site):
+    if not isinstance(loop, Loop) or not is_loop(site):
         return
     own = names_in(loop.target) if isinstance(loop, ast.For) else set()
     for at, statement in enumerate(loop.body):
@@ -397,16 +367,23 @@ def since_last(site: EditSite) -> Iterator[CodeEdit]:
 
 
 def _names_of_round(loop: Loop) -> set[str]:
-    return {name for key in (loop.target if isinstance(loop, ast.For) else loop.test,) for name in target_names(key)} | {
-        name for s in loop.body if isinstance(s, ast.Assign) for t in s.targets for name in target_names(t)
-    }
+    return {
+        name
+        for key in (loop.target if isinstance(loop, ast.For) else loop.test,)
+        for name in target_names(key)
+    } | {name for s in loop.body if isinstance(s, ast.Assign) for t in s.targets for name in target_names(t)}
 
 
 def _numbers_of(site: EditSite, choice: ast.If, own: set[str]) -> dict[str, list[ast.expr]]:
     """Amounts of the round that the branch reads, by how they are written."""
     found: dict[str, list[ast.expr]] = {}
     for node in (n for statement in choice.body for n in ast.walk(statement)):
-        amount = isinstance(node, ast.Call) and site.text(node.func) in ("float", "int", "Decimal", "Fraction")
+        amount = isinstance(node, ast.Call) and site.text(node.func) in (
+            "float",
+            "int",
+            "Decimal",
+            "Fraction",
+        )
         amount = amount or (isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load))
         if amount and isinstance(node, ast.expr) and names_in(node) & own and not in_template(site, node):
             found.setdefault(site.text(node), []).append(node)
@@ -416,11 +393,15 @@ def _numbers_of(site: EditSite, choice: ast.If, own: set[str]) -> dict[str, list
 def read_before(site: EditSite) -> Iterator[CodeEdit]:
     """What is computed while a list is changed is computed of the list as it was before."""
     loop = site.node
-    if not isinstance(loop, ast.For) or not _is_loop(site) or isinstance(site.parent, Loop):
+    if not isinstance(loop, ast.For) or not is_loop(site) or isinstance(site.parent, Loop):
         return
     kept = fresh_name(site, "before", "as_it_was")
     set_at = [n for n in ast.walk(loop) if isinstance(n, ast.Assign | ast.AugAssign)]
-    set_at = [n for n in set_at if any(isinstance(t, ast.Subscript) for t in getattr(n, "targets", [getattr(n, "target", None)]))]
+    set_at = [
+        n
+        for n in set_at
+        if any(isinstance(t, ast.Subscript) for t in getattr(n, "targets", [getattr(n, "target", None)]))
+    ]
     around = names_in(loop.iter) | {name for n in set_at for name in names_in(n)}
     for name in sorted(around - set(target_names(loop.target))):
         nodes = [n for each in set_at for n in reads([each.value], name)]
@@ -433,7 +414,7 @@ def read_before(site: EditSite) -> Iterator[CodeEdit]:
 def between_marks(site: EditSite) -> Iterator[CodeEdit]:
     """Lines between two marks, such as those of a block of code, are passed over; and all from a mark on."""
     loop = site.node
-    if not isinstance(loop, ast.For) or not _is_loop(site) or not isinstance(loop.target, ast.Name):
+    if not isinstance(loop, ast.For) or not is_loop(site) or not isinstance(loop.target, ast.Name):
         return
     line, inside = loop.target.id, fresh_name(site, "inside", "within")
     if site.scope.kinds.get(line, "") not in ("", "str"):
@@ -445,59 +426,30 @@ def between_marks(site: EditSite) -> Iterator[CodeEdit]:
         yield together((begun, before(site, loop.body[0], step)), "between marks")
         yield together((before(site, loop.body[0], f"if {test}:\n    continue"),), "between marks")
         yield together((before(site, loop.body[0], f"if {test}:\n    break"),), "between marks", 0.5)
+    for word in site.facts.given.words:
+        for way in ("continue", "break"):
+            step = f"if {line}.lstrip().startswith({word!r}):\n    {way}"
+            yield together((before(site, loop.body[0], step),), "between marks", 0.5)
 
 
-def last_one_too(site: EditSite) -> Iterator[CodeEdit]:
-    """What a branch of the loop does, done once more behind it with what the file has for that and does not use."""
+def by_word(site: EditSite) -> Iterator[CodeEdit]:
+    """Rounds with a word that nothing knows are passed over, or count the other way."""
     loop = site.node
-    if not isinstance(loop, Loop) or not _is_loop(site) or not isinstance(loop, ast.For):
+    if not isinstance(loop, Loop) or not is_loop(site) or not site.facts.given.words:
         return
-    own = set(target_names(loop.target))
-    idle = [name for name in site.variables() if name in site.facts.unread]
-    for inner in (n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.If)):
-        steps = [s for s in inner.body if isinstance(s, ast.Expr | ast.Assign | ast.AugAssign)]
-        for step in steps:
-            for name in reads([step], next(iter(own & names_in(step)), "")):
-                for other in idle:
-                    start = site.program.span(name)[0] - site.program.span(step)[0]
-                    data = site.text(step).encode()
-                    text = (data[:start] + other.encode() + data[start + len(name.id.encode()) :]).decode()
-                    for test in sorted(names_in(step) & set(site.variables()) - own):
-                        yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
-
-
-def rest_shared(site: EditSite) -> Iterator[CodeEdit]:
-    """Shares that are rounded add up to the whole: who lost most gets one more, or the last gets the rest."""
-    loop = site.node
-    if not isinstance(loop, ast.For) or not _is_loop(site) or not isinstance(loop.target, ast.Tuple):
-        return
-    names = target_names(loop.target)
-    for statement in loop.body:
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-        value = statement.value if isinstance(statement, ast.Assign) else None
-        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name) or value is None:
-            continue
-        shares, key, items = target.value.id, site.text(target.slice), site.text(loop.iter)
-        for part in ast.walk(value):
-            if not isinstance(part, ast.BinOp) or not isinstance(part.op, ast.FloorDiv | ast.Div):
-                continue
-            factors = part.left if isinstance(part.left, ast.BinOp) and isinstance(part.left.op, ast.Mult) else None
-            whole = [] if factors is None else [f for f in (factors.left, factors.right) if not names_in(f) & set(names)]
-            for total in map(site.text, whole):
-                lost = f"({site.text(part.left)}) % ({site.text(part.right)})"
-                left, head = f"{total} - sum({shares}.values())", f"for {site.text(loop.target)} in"
-                order = f"sorted({items}, key=lambda {names[0]}_: 0)"
-                if len(names) == 2:
-                    one, two = names
-                    inner = f"(lambda {one}, {two}: (-({lost}), {one}))(*pair)"
-                    order = f"sorted({items}, key=lambda pair: {inner})"
-                step = f"{head} {order}[:{left}]:\n    {shares}[{key}] += 1"
-                yield together((after(site, loop, step),), "rest shared")
-                step = f"{shares}[{key}] = round({shares}[{key}] + {left}, 2)"
-                yield together((after(site, loop, step),), "rest shared", 0.5)
+    sums = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.AugAssign)]
+    sums = [n for n in sums if isinstance(n.op, ast.Add | ast.Sub) and not isinstance(n.value, ast.Constant)]
+    for key in _keys(site, loop):
+        for word in site.facts.given.words:
+            if key.since < len(loop.body):
+                step = f"if {key.text} == {word!r}:\n    continue"
+                yield together((before(site, loop.body[key.since], step),), "by word")
+            for each in sums[:3]:
+                value = site.text(each.value)
+                turned = f"(-({value}) if {key.text} == {word!r} else {value})"
+                yield together((site.program.replace(each.value, turned),), "by word", 0.5)
 
 
 LOOPS = (
-    state_by_key, once_each, used_up, numbered, two_passes, carried_on, kept_apart, since_last, read_before,
-    between_marks, last_one_too, rest_shared,
+    state_by_key, once_each, used_up, two_passes, carried_on, kept_apart, since_last, read_before, between_marks, by_word,
 )  # fmt: skip
