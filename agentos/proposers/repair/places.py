@@ -24,16 +24,13 @@ from agentos.proposers.repair.operators import (
 )
 from agentos.proposers.repair.operators.idioms import (
     answers,
-    cases,
+    branches,
     flow,
     loops,
-    nesting,
-    patterns,
     texts,
     values,
 )
-from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings
-from agentos.proposers.repair.operators.shell import shell
+from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings, shell
 from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, ends_a_loop
 from agentos.proposers.repair.reading.failures import given_names
@@ -65,15 +62,15 @@ OPERATORS = (
     values.regrouped,
     values.repeated,
     values.to_variables,
-    nesting.across,
-    nesting.with_one_more,
-    nesting.again,
-    nesting.around,
+    arithmetic.across,
+    arithmetic.with_one_more,
+    arithmetic.again,
+    arithmetic.around,
     texts.sort_keys,
     texts.in_order,
-    patterns.patterns,
-    patterns.times,
-    patterns.templates,
+    texts.patterns,
+    texts.times,
+    texts.templates,
     texts.cleaned,
     texts.compared_alike,
     texts.distinct,
@@ -109,7 +106,7 @@ OPERATORS = (
     statements.insertions,
     statements.returns,
     *loops.LOOPS,
-    *cases.CASES,
+    *branches.BRANCHES,
     *answers.ANSWERS,
 )
 

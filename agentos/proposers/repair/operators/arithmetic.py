@@ -1,4 +1,4 @@
-"""Arithmetic: another operator, operands the other way round, one more or one less, the sign."""
+"""Arithmetic: operators, signs, one more or less; the same parts nested otherwise."""
 
 from __future__ import annotations
 
@@ -130,3 +130,176 @@ def _bounds(site: EditSite) -> bool:
     if isinstance(above, ast.Subscript):
         return above.slice is site.node
     return isinstance(above, ast.Slice | ast.Compare | ast.Return | ast.BinOp)
+
+
+# --- the same parts nested otherwise: across the bracket of a call, as a loop for a single test, around a circle
+
+
+PERIODS = (
+    7,
+    10,
+    12,
+    24,
+    26,
+    60,
+    100,
+    360,
+    1440,
+)  # days, months, hours, letters, minutes, degrees, minutes of a day
+
+
+def across(site: EditSite) -> Iterator[CodeEdit]:
+    """A method or a factor on the other side of a call's bracket: ``f(a) * b`` as ``f(a * b)``."""
+    node = site.node
+    if isinstance(node, ast.Call):
+        yield from _methods(site, node)
+        yield from _factor_out(site, node)
+    elif isinstance(node, ast.BinOp):
+        yield from _factor_in(site, node)
+        yield from _over_all(site, node)
+
+
+def _methods(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
+    """``f(a).m(b)`` and ``f(a.m(b))``."""
+    func = node.func
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call) and len(func.value.args) == 1:
+        outer = func.value
+        if not outer.keywords:
+            behind = _behind(site, func.value, node)
+            inner = f"{_tight(site, outer.args[0])}{behind}"
+            yield site.edit(f"{site.text(outer.func)}({inner})", "nesting", 1.0)
+    argument = node.args[0] if len(node.args) == 1 and not node.keywords else None
+    if isinstance(argument, ast.Call) and isinstance(argument.func, ast.Attribute):
+        base = argument.func.value
+        yield site.edit(
+            f"{site.text(func)}({site.text(base)}){_behind(site, base, argument)}", "nesting", 1.0
+        )
+
+
+def _behind(site: EditSite, first: ast.expr, whole: ast.expr) -> str:
+    """What is written of the whole after its first part."""
+    return site.program.data[site.program.span(first)[1] : site.program.span(whole)[1]].decode()
+
+
+def _factor_in(site: EditSite, node: ast.BinOp) -> Iterator[CodeEdit]:
+    """``f(a, b) * c`` as ``f(a * c, b)``."""
+    sign = SIGN[type(node.op)]
+    for call, other, left in ((node.left, node.right, True), (node.right, node.left, False)):
+        if not isinstance(call, ast.Call) or (not left and sign not in "+*"):
+            continue
+        for argument in call.args:
+            if isinstance(argument, ast.Starred | ast.GeneratorExp):
+                continue
+            changed = f"{_tight(site, argument)} {sign} {_tight(site, other)}"
+            yield site.edit(_replaced(site, call, argument, changed), "nesting", 0.7)
+
+
+def _factor_out(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
+    """``f(a * c, b)`` as ``f(a, b) * c``; ``f(x=s * a, y=b)`` as ``s * f(x=a, y=b)``."""
+    for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+        if isinstance(argument, ast.BinOp) and isinstance(
+            argument.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.FloorDiv | ast.Mod
+        ):
+            sign = SIGN[type(argument.op)]
+            rest = _replaced(site, node, argument, site.text(argument.left))
+            yield site.edit(f"{rest} {sign} {_tight(site, argument.right)}", "nesting", 0.7)
+            if isinstance(argument.op, ast.Mult):
+                rest = _replaced(site, node, argument, site.text(argument.right))
+                yield site.edit(f"{_tight(site, argument.left)} * {rest}", "nesting", 0.7)
+
+
+def _over_all(site: EditSite, node: ast.BinOp) -> Iterator[CodeEdit]:
+    """``s * a * b + c`` as ``s * (a * b + c)``: the first factor of a product is one of the whole."""
+    if not isinstance(node.op, ast.Add | ast.Sub):
+        return
+    first = node.left
+    while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Mult):
+        first = first.left
+    if first is node.left or not isinstance(node.left, ast.BinOp):
+        return
+    start = site.program.span(node.left)[0]
+    end = site.program.span(first)[1]
+    head = site.program.data[start:end].decode()
+    rest = _behind(site, first, node).lstrip()
+    if rest.startswith("*") and head.count("(") == head.count(")"):
+        yield site.edit(f"{head} * ({rest[1:].lstrip()})", "nesting", 1.0)
+
+
+def _replaced(site: EditSite, whole: ast.expr, part: ast.expr, text: str) -> str:
+    """The whole as written, with other text for a part of it."""
+    start, end = site.program.span(whole)
+    one, two = site.program.span(part)
+    data = site.program.data
+    return f"{data[start:one].decode()}{text}{data[two:end].decode()}"
+
+
+def _tight(site: EditSite, node: ast.expr) -> str:
+    simple = isinstance(node, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript)
+    return site.text(node) if simple else f"({site.text(node)})"
+
+
+def with_one_more(site: EditSite) -> Iterator[CodeEdit]:
+    """A collection that is handed on with one thing more, and left as it is: ``used | {cell}``."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.Name) or not isinstance(above, ast.Call) or node not in above.args:
+        return
+    form = {"set": "{} | {{{}}}", "list": "[*{}, {}]"}.get(site.kind(node))
+    if form is None:
+        return
+    for name in site.variables():
+        if name != node.id and site.scope.kinds.get(name, "") not in COLLECTIONS:
+            yield site.edit(form.format(node.id, name), "wrap", 0.5)
+
+
+def again(site: EditSite) -> Iterator[CodeEdit]:
+    """``while`` for an ``if`` whose body changes what is asked."""
+    node = site.node
+    if not isinstance(node, ast.If) or node.orelse or not site.text(node).startswith("if"):
+        return
+    asked = {ast.unparse(n) for n in ast.walk(node.test) if isinstance(n, ast.Name | ast.Attribute)}
+    changed = set()
+    for inner in (inner for statement in node.body for inner in ast.walk(statement)):
+        if isinstance(inner, ast.Name | ast.Attribute) and isinstance(inner.ctx, ast.Store):
+            changed.add(ast.unparse(inner))
+        elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+            changed.add(ast.unparse(inner.func.value))  # a method may change what it is called on
+    if asked & changed:
+        start = site.program.span(node)[0]
+        yield CodeEdit((Splice(start, start + 2, "while", expression=False),), "flow", 1.5)
+
+
+def around(site: EditSite) -> Iterator[CodeEdit]:
+    """A number within its period, an index that begins again behind the end, a slice that begins at the start."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.expr) or isinstance(node, ast.Constant):
+        return
+    text = _tight(site, node)
+    if isinstance(above, ast.Subscript) and above.slice is node and isinstance(node, ast.BinOp):
+        base = site.text(above.value)
+        yield site.edit(f"{text} % len({base})", "nesting", 1.0)
+        yield site.edit(f"max({site.text(node)}, 0)", "limited", 1.0)
+    elif isinstance(above, ast.Slice) and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        yield site.edit(f"max({site.text(node)}, 0)", "limited", 3.0)
+    elif _may_turn(site):
+        for period in PERIODS:
+            yield site.edit(f"{text} % {period}", "factor", 0.3)
+
+
+def _may_turn(site: EditSite) -> bool:
+    """A number that is compared, taken apart, or looked up by."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.Name | ast.BinOp | ast.Call | ast.Attribute | ast.Subscript):
+        return False
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return False
+    if site.kind(node) not in ("", "int", "float") or isinstance(
+        getattr(node, "ctx", None), ast.Store | ast.Del
+    ):
+        return False
+    if isinstance(above, ast.Compare):
+        return above.left is node
+    if isinstance(above, ast.Call):
+        return isinstance(above.func, ast.Name) and above.func.id == "divmod" and above.args[:1] == [node]
+    if isinstance(above, ast.BinOp):
+        return isinstance(above.op, ast.FloorDiv) and above.left is node
+    return isinstance(above, ast.Return | ast.Assign) and isinstance(node, ast.BinOp)

@@ -323,7 +323,8 @@ def _signs(cases: Sequence[Case]) -> str:
 
 
 def _texts(case: Case) -> Iterator[str]:
-    yield from (text for value in case.call.args.values() for text in _strings(value, 0))
+    given = (text for value in case.call.args.values() for text in _strings(value, 0))
+    yield from (text for text in given if text not in case.inputs)
     yield from (data[:_HEAD].decode("utf-8", "ignore") for data in case.inputs.values())
 
 

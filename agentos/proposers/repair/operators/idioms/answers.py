@@ -45,9 +45,12 @@ def by_itself(site: EditSite) -> Iterator[CodeEdit]:
 
     assert isinstance(node, ast.stmt)
     kind, answer = site.scope.kinds.get(name, ""), _answer(function)
+    if not kind and not answer:
+        return  # of which nothing is known: too many ways
+    likely = 1.0 if kind and answer else 0.3
     for test, result in _selves(site, name, kind, answer):
         text = re.sub(r"SELF\(([^@]*?)@\)", lambda match: asked(match[1]), result)
-        yield together((before(site, node, f"if {test}:\n    return {text}"),), "asks itself")
+        yield together((before(site, node, f"if {test}:\n    return {text}"),), "asks itself", likely)
     if kind in ("", "str") and answer in ("", *AMOUNTS):
         imports: dict[str, Splice] = {}
         findall = library_text(site, "re", "findall", imports)
@@ -55,7 +58,7 @@ def by_itself(site: EditSite) -> Iterator[CodeEdit]:
         if findall:
             text = f'{parts} = {findall}(r"[\\d.,]+\\s*[^\\W\\d]+", {name})\nif len({parts}) > 1:\n'
             text += f"    return sum({asked('part')} for part in {parts})"
-            yield together((before(site, node, text), *imports.values()), "asks itself")
+            yield together((before(site, node, text), *imports.values()), "asks itself", likely)
 
 
 def _answer(function: ast.FunctionDef) -> str:
@@ -151,12 +154,10 @@ def all_of_them(site: EditSite) -> Iterator[CodeEdit]:
         splices.append(site.program.replace(call, f"list({site.text(call)})"))
         kept = site.program.parent.get(call)
         target = kept.targets[0] if isinstance(kept, ast.Assign) else None
-        for choice in site.program.nodes(ast.IfExp) if isinstance(target, ast.Name) else ():
-            if (
-                isinstance(choice.body, ast.List)
-                and site.text(choice) == f"[{target.id}] if {target.id} else []"
-            ):  # type: ignore[union-attr]
-                splices.append(site.program.replace(choice, target.id))  # type: ignore[union-attr]
+        if isinstance(target, ast.Name):
+            alone = f"[{target.id}] if {target.id} else []"
+            choices = [n for n in site.program.nodes(ast.IfExp) if site.text(n) == alone]
+            splices += [site.program.replace(choice, target.id) for choice in choices]
     yield together(splices, "all of them")
 
 

@@ -133,8 +133,9 @@ def _changed(statement: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             yield from (name for name in names_in(node.value))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in MUTATING and isinstance(node.func.value, ast.Name):
-                yield node.func.value.id
+            owner = node.func.value
+            if isinstance(owner, ast.Name) and node.func.attr in MUTATING:
+                yield owner.id
 
 
 def _behind(site: EditSite, loop: Loop, name: str) -> list[ast.Name]:

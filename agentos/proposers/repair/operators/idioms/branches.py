@@ -182,10 +182,9 @@ def keys_alike(site: EditSite) -> Iterator[CodeEdit]:
         elif isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.In | ast.NotIn):
             by_table.setdefault(site.text(each.comparators[0]), []).append(each.left)
         elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.args:
-            if each.func.attr in ("get", "setdefault", "pop", "add", "discard") and isinstance(
-                each.func.value, ast.Name
-            ):
-                by_table.setdefault(each.func.value.id, []).append(each.args[0])
+            known = each.func.attr in ("get", "setdefault", "pop", "add", "discard")
+            by_table.setdefault(site.text(each.func.value) if known else "", []).append(each.args[0])
+    by_table.pop("", None)
     for keys in by_table.values():
         plain = [
             key
@@ -238,34 +237,31 @@ def at_least(site: EditSite) -> Iterator[CodeEdit]:
     function = site.function
     if function is None or site.node is not first_statement(site):
         return
-    limits = [
-        n for n in site.variables() if n in site.facts.unread and site.scope.kinds.get(n) in ("int", "float")
-    ]
+    kinds, unread = site.scope.kinds, site.facts.unread
+    limits = [n for n in site.variables() if n in unread and kinds.get(n) in ("int", "float")]
     if not limits:
         return
-    tests: list[tuple[ast.expr, str, bool]] = []
-    for node in site.facts.nodes_in(function):
-        if (
-            isinstance(node, ast.Compare)
-            and isinstance(node.left, ast.Name)
-            and site.text(node.comparators[0]) == "0"
-        ):
-            if isinstance(node.ops[0], ast.Eq | ast.Gt | ast.NotEq):
-                tests.append((node, node.left.id, isinstance(node.ops[0], ast.Eq)))
-        elif isinstance(node, ast.If | ast.IfExp) and isinstance(node.test, ast.Name):
-            tests.append((node.test, node.test.id, False))
-        elif (
-            isinstance(node, ast.UnaryOp)
-            and isinstance(node.op, ast.Not)
-            and isinstance(node.operand, ast.Name)
-        ):
-            tests.append((node, node.operand.id, True))
+    tests = [test for node in site.facts.nodes_in(function) for test in _tests_of_nought(site, node)]
     for limit in limits:
         for names in ({name for _, name, _ in tests}, *({name} for _, name, _ in tests)):
             some = [each for each in tests if each[1] in names]
-            for low, high in () if not some else (("<", ">="), ("<=", ">")):
+            for low, high in (("<", ">="), ("<=", ">")) if some else ():
                 texts = [(node, f"{name} {low if zero else high} {limit}") for node, name, zero in some]
                 yield together([site.program.replace(node, text) for node, text in texts], "at least")
+
+
+def _tests_of_nought(site: EditSite, node: ast.AST) -> Iterator[tuple[ast.expr, str, bool]]:
+    """A test of a name, and whether it asks for nought or for anything else."""
+    if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
+        asked = isinstance(node.ops[0], ast.Eq | ast.Gt | ast.NotEq)
+        if asked and site.text(node.comparators[0]) == "0":
+            yield node, node.left.id, isinstance(node.ops[0], ast.Eq)
+    elif isinstance(node, ast.If | ast.IfExp) and isinstance(node.test, ast.Name):
+        yield node.test, node.test.id, False
+    elif (
+        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Name)
+    ):
+        yield node, node.operand.id, True
 
 
 def as_asked(site: EditSite) -> Iterator[CodeEdit]:
@@ -345,23 +341,13 @@ def group_unread(site: EditSite) -> Iterator[CodeEdit]:
         return
     read: dict[str, int] = {}
     for each in ast.walk(function):
-        if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name):
-            number = each.slice
-        elif (
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Attribute)
-            and each.func.attr == "group"
-            and each.args
-        ):
-            each, number = each.func, each.args[0]
-        else:
-            continue
-        if (
-            isinstance(number, ast.Constant)
-            and type(number.value) is int
-            and isinstance(each.value, ast.Name)
-        ):
-            read[each.value.id] = max(number.value, read.get(each.value.id, 0))
+        holder: ast.expr | None = None
+        if isinstance(each, ast.Subscript):
+            holder, number = each.value, each.slice
+        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.args:
+            holder, number = each.func.value if each.func.attr == "group" else None, each.args[0]
+        if isinstance(holder, ast.Name) and isinstance(number, ast.Constant) and type(number.value) is int:
+            read[holder.id] = max(number.value, read.get(holder.id, 0))
     for name, most in read.items():
         hint = next((a.annotation for a in function.args.args if a.arg == name), None)
         if hint is not None and "Match" in site.text(hint):
@@ -424,7 +410,7 @@ def emptied_first(site: EditSite) -> Iterator[CodeEdit]:
             yield together((before(site, node, f"{target.id}.clear()"),), "emptied first")
 
 
-CASES = (
+BRANCHES = (
     another_branch, marked, lists_as_well, told_missing, keys_alike, treated_everywhere, at_least, as_asked, optional_part, group_unread,
     began_anew, emptied_first,
 )  # fmt: skip
