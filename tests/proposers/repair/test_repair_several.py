@@ -113,10 +113,6 @@ FAMILIES = {
         "c = {}\nfor x in a:\n    c[x] = 1\nreturn b in c",
         "c = {}\nfor x in a:\n    c[x.lower()] = 1\nreturn b.lower() in c",
     ),
-    "another way everywhere": (
-        "return float(a[0]) + float(b)",
-        "return float(a[0].replace(',', '.')) + float(b.replace(',', '.'))",
-    ),
     "a part that may be missing": (
         "c = re.match(r'(\\d+):(\\d+)', b)\nreturn int(c[1]) * 60 + int(c[2])",
         "c = re.match(r'(?:(\\d+):)?(\\d+)', b)\nreturn int(c[1] or 0) * 60 + int(c[2])",

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
-from agentos.proposers.repair.operators.rewrites import rewritten
 from agentos.proposers.repair.operators.statements import (
     after,
     before,
@@ -23,7 +21,6 @@ from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 
 UNDOING = {"append": "remove", "add": "discard"}
-PLACES_MAX = 5
 LEVELS = ("float", "int", "Decimal", "Fraction", "date", "datetime")
 Loop = ast.For | ast.While
 
@@ -198,40 +195,6 @@ def keys_alike(site: EditSite) -> Iterator[CodeEdit]:
                 )
 
 
-def treated_everywhere(site: EditSite) -> Iterator[CodeEdit]:
-    """A rewrite of the catalogue wherever it fits in the function, not only where the same is written."""
-    function = site.function
-    if function is None or site.node is not first_statement(site):
-        return
-    found: dict[str, list[tuple[ast.expr, CodeEdit]]] = {}
-    for node in site.facts.nodes_in(function):
-        if isinstance(node, ast.Call | ast.Subscript | ast.Compare | ast.BinOp):
-            for edit in rewritten(EditSite(site.facts, node, function)):
-                text = edit.splices[0].text
-                for part in _parts(node):
-                    text = text.replace(site.text(part), "$")
-                found.setdefault(text, []).append((node, edit))
-    for some in found.values():
-        spans = sorted(site.program.span(node) for node, _ in some)
-        apart = all(one[1] <= two[0] for one, two in pairwise(spans))
-        texts = {site.text(node) for node, _ in some}
-        if 2 <= len(some) <= PLACES_MAX and apart and len(texts) > 1:
-            splices = dict.fromkeys(splice for _, edit in some for splice in edit.splices)
-            yield together([*splices], "everywhere", 0.1 * min(1.0, some[0][1].weight))
-
-
-def _parts(node: ast.expr) -> list[ast.expr]:
-    """What a call, lookup or comparison is made of, without constants."""
-    func = getattr(node, "func", None)
-    parts = [*getattr(node, "args", ()), func.value if isinstance(func, ast.Attribute) else None]
-    parts += [getattr(node, field, None) for field in ("value", "slice", "left", "right")]
-    parts += getattr(node, "comparators", [])
-    return sorted(
-        (p for p in parts if isinstance(p, ast.expr) and not isinstance(p, ast.Constant)),
-        key=lambda p: -(p.end_col_offset or 0) + p.col_offset,
-    )
-
-
 def at_least(site: EditSite) -> Iterator[CodeEdit]:
     """Where something is asked to be nought, it is held against a limit that the input gives and nothing reads."""
     function = site.function
@@ -339,8 +302,10 @@ def group_unread(site: EditSite) -> Iterator[CodeEdit]:
     node, function = site.node, site.function
     if not isinstance(node, ast.stmt) or node not in block_of(site) or function is None:
         return
+    hints = {a.arg: site.text(a.annotation) for a in function.args.args if a.annotation is not None}
+    matches = {name for name, hint in hints.items() if "Match" in hint}
     read: dict[str, int] = {}
-    for each in ast.walk(function):
+    for each in ast.walk(function) if matches else ():
         holder: ast.expr | None = None
         if isinstance(each, ast.Subscript):
             holder, number = each.value, each.slice
@@ -349,8 +314,7 @@ def group_unread(site: EditSite) -> Iterator[CodeEdit]:
         if isinstance(holder, ast.Name) and isinstance(number, ast.Constant) and type(number.value) is int:
             read[holder.id] = max(number.value, read.get(holder.id, 0))
     for name, most in read.items():
-        hint = next((a.annotation for a in function.args.args if a.arg == name), None)
-        if hint is not None and "Match" in site.text(hint):
+        if name in matches:
             group = f"{name}[{most + 1}]"
             yield together(
                 (before(site, node, f"if {group} is not None:\n    return {group}"),), "group unread"
@@ -411,6 +375,6 @@ def emptied_first(site: EditSite) -> Iterator[CodeEdit]:
 
 
 BRANCHES = (
-    another_branch, marked, lists_as_well, told_missing, keys_alike, treated_everywhere, at_least, as_asked, optional_part, group_unread,
+    another_branch, marked, lists_as_well, told_missing, keys_alike, at_least, as_asked, optional_part, group_unread,
     began_anew, emptied_first,
 )  # fmt: skip

@@ -84,6 +84,7 @@ class _State:
 
     name: str
     value: ast.expr
+    behind: Sequence[ast.Name]  # its uses after the loop
 
 
 def _states(site: EditSite, loop: Loop) -> list[_State]:
@@ -101,7 +102,7 @@ def _states(site: EditSite, loop: Loop) -> list[_State]:
                 pairs = list(zip(target.elts, value.elts, strict=False))
         for target, value in pairs:
             if isinstance(target, ast.Name) and target.id in changed - own and _is_start(site, value):
-                found[target.id] = _State(target.id, value)
+                found[target.id] = _State(target.id, value, _behind(site, loop, target.id))
     return list(found.values())[:STATES_MAX]
 
 
@@ -150,7 +151,7 @@ def state_by_key(site: EditSite) -> Iterator[CodeEdit]:
     if not isinstance(loop, Loop) or not is_loop(site):
         return
     states = _states(site, loop)
-    alone = [state for state in states if not _behind(site, loop, state.name)]
+    alone = [state for state in states if not state.behind]
     keys = _keys(site, loop)
     for key in (*keys, *_pairs(keys)):
         for state in states:
@@ -172,7 +173,7 @@ def _by_key(site: EditSite, loop: Loop, key: _Key, states: list[_State]) -> Iter
         begun = f"{state.name}.setdefault({key.text}, {site.text(state.value)})"
         splices.append(before(site, loop.body[first], begun))
     splices += [site.program.replace(node, f"{node.id}[{key.text}]") for node in uses]
-    behind = [node for name in names for node in _behind(site, loop, name)]
+    behind = [node for state in states for node in state.behind]
     if not behind:
         yield together(splices, "state by key")
         return
