@@ -280,7 +280,7 @@ class GivenNames:
     identifying: frozenset[str] = frozenset()
     signs: str = ""  # punctuation within what they were given
     marks: tuple[str, ...] = ()  # punctuation at the start of several lines
-    words: tuple[str, ...] = ()  # words of several failing calls, and of no working one
+    words: tuple[str, ...] = ()  # words of all failing calls, of several, and of few working ones
 
 
 NOTHING_GIVEN = GivenNames()
@@ -291,7 +291,8 @@ def given_names(
 ) -> GivenNames:
     """From the arguments and the input files of the cases; values are not looked at, only what they are called.
 
-    Words that the program knows, or working calls are given as often, do not count.
+    Words that the program knows, or working calls are given as often, do not count, nor those of some failing calls
+    only: what is the same in all of them is of the kind of input, not of one task.
     """
     found: dict[str, None] = {}
     for case in cases:
@@ -310,7 +311,7 @@ def given_names(
     apart = {
         word: count / len(cases) - without[word] / max(1, len(working))
         for word, count in with_it.items()
-        if count > 1 and word not in known and word not in identifying
+        if count == len(cases) > 1 and word not in known and word not in identifying
     }
     words = tuple(sorted((w for w in apart if apart[w] > 0.3), key=lambda w: -apart[w]))[:WORDS_MAX]
     return GivenNames(tuple(found)[:NAMES_MAX], frozenset(identifying), _signs(cases), _marks(cases), words)
