@@ -7,7 +7,7 @@ import time
 import pytest
 
 from agentos.evolver.advice import ANSWER_MAX, Declined, Unusable, parse
-from agentos.proposers.model.editing import replaced
+from agentos.proposers.model.proposer import replaced
 
 FINDINGS = (
     '{"cause": "c", "why_this_layer": "w", "summary": "s", "predicted_fixes": ["T1"], "tasks_at_risk": []}'

@@ -23,9 +23,15 @@ from agentos.proposers.repair.operators import (
     rewrites,
     statements,
 )
-from agentos.proposers.repair.operators.idioms import flow, patterns, texts, values
-from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings
-from agentos.proposers.repair.operators.shell import shell
+from agentos.proposers.repair.operators.idioms import (
+    answers,
+    branches,
+    flow,
+    loops,
+    texts,
+    values,
+)
+from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings, shell
 from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, ends_a_loop
 from agentos.proposers.repair.reading.failures import given_names
@@ -64,9 +70,9 @@ OPERATORS = (
     arithmetic.around,
     texts.sort_keys,
     texts.in_order,
-    patterns.patterns,
-    patterns.times,
-    patterns.templates,
+    texts.patterns,
+    texts.times,
+    texts.templates,
     texts.cleaned,
     texts.compared_alike,
     texts.distinct,
@@ -101,6 +107,9 @@ OPERATORS = (
     statements.moves,
     statements.insertions,
     statements.returns,
+    *loops.LOOPS,
+    *branches.BRANCHES,
+    *answers.ANSWERS,
 )
 
 

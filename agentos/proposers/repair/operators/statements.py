@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
 
@@ -278,7 +278,7 @@ def insertions(site: EditSite) -> Iterator[CodeEdit]:
         return
     last = block[-1] is node and not isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise)
     statements = _statements(site)
-    if site.function is not None and node is _first_statement(site):
+    if site.function is not None and node is first_statement(site):
         statements |= _taken_over(site.function)
     for text, weight in statements.items():
         yield CodeEdit((before(site, node, text),), "statement inserted", weight)
@@ -286,7 +286,7 @@ def insertions(site: EditSite) -> Iterator[CodeEdit]:
             yield CodeEdit((after(site, node, text),), "statement inserted", weight)
 
 
-def _first_statement(site: EditSite) -> ast.stmt | None:
+def first_statement(site: EditSite) -> ast.stmt | None:
     """The first of the function that is no docstring."""
     for each in site.function.body if site.function else ():
         if not (isinstance(each, ast.Expr) and is_docstring(site.program, each.value)):
@@ -362,3 +362,47 @@ def returns(site: EditSite) -> Iterator[CodeEdit]:
             yield site.edit(name, "value", 0.3, node=node.value)
             if site.scope.kinds.get(name, "") in ("", "int", "float"):
                 yield site.edit(f"-{name}", "value", 0.2, node=node.value)
+
+
+# --- several places at once ------------------------------------------------------------
+
+
+def together(splices: Sequence[Splice], operator: str, weight: float = 1.0) -> CodeEdit:
+    """One change of all these places. What is added where something is replaced stands before it, in the order given."""
+    added = [splice for splice in reversed(splices) if splice.start == splice.end]
+    replaced = [splice for splice in splices if splice.start < splice.end]
+    return CodeEdit(tuple(sorted((*replaced, *added), key=lambda s: s.start)), operator, weight)
+
+
+def fresh_name(site: EditSite, *wanted: str) -> str:
+    """The first of the names that the file does not use."""
+    used = site.facts.bound | {f.name for f in site.program.functions}
+    return next((name for name in wanted if name not in used), f"{wanted[0]}_kept")
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """All names that are read or set in it."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def reads(nodes: Sequence[ast.AST], name: str) -> list[ast.Name]:
+    """Where the name stands in the nodes."""
+    found = (n for node in nodes for n in ast.walk(node))
+    return [n for n in found if isinstance(n, ast.Name) and n.id == name]
+
+
+def in_template(site: EditSite, node: ast.AST) -> bool:
+    """Whether it stands in an f-string, whose parts have no places of their own."""
+    above: ast.AST | None = node
+    while above is not None and not isinstance(above, ast.stmt):
+        if isinstance(above, ast.JoinedStr):
+            return True
+        above = site.program.parent.get(above)
+    return False
+
+
+def below(site: EditSite, node: ast.stmt, text: str) -> Splice:
+    """Behind the node, at the depth of the site's statement: an ``elif`` and what else cannot stand alone."""
+    assert isinstance(site.node, ast.stmt)
+    added = f"\n{text}".replace("\n", "\n" + _indent(site.node))
+    return Splice(*site.program.span(node), f"{site.text(node)}{added}", expression=False)

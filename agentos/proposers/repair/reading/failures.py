@@ -261,6 +261,7 @@ def _of_value(message: str, here: frozenset[int]) -> Iterator[Clue]:
 
 
 NAMES_MAX = 40
+WORDS_MAX, MARKS_MAX = 6, 4
 _HEAD = 2_000  # bytes of a file in which names of fields are looked for
 _LINES = 20
 _SIGNS = "+-.'&/#%_*~!"
@@ -278,13 +279,21 @@ class GivenNames:
     fields: tuple[str, ...] = ()
     identifying: frozenset[str] = frozenset()
     signs: str = ""  # punctuation within what they were given
+    marks: tuple[str, ...] = ()  # punctuation at the start of several lines
+    words: tuple[str, ...] = ()  # words of all failing calls, of several, and of few working ones
 
 
 NOTHING_GIVEN = GivenNames()
 
 
-def given_names(cases: Sequence[Case]) -> GivenNames:
-    """From the arguments and the input files of the cases; values are not looked at, only what they are called."""
+def given_names(
+    cases: Sequence[Case], working: Sequence[Case] = (), known: frozenset[str] = frozenset()
+) -> GivenNames:
+    """From the arguments and the input files of the cases; values are not looked at, only what they are called.
+
+    Words that the program knows, or working calls are given as often, do not count, nor those of some failing calls
+    only: what is the same in all of them is of the kind of input, not of one task.
+    """
     found: dict[str, None] = {}
     for case in cases:
         for value in case.call.args.values():
@@ -297,13 +306,51 @@ def given_names(cases: Sequence[Case]) -> GivenNames:
         for name, value in case.call.args.items()
         if isinstance(value, str) and value in case.inputs
     }
-    return GivenNames(tuple(found)[:NAMES_MAX], frozenset(identifying), _signs(cases))
+    with_it = Counter(word for case in cases for word in _words(case))
+    without = Counter(word for case in working for word in _words(case))
+    apart = {
+        word: count / len(cases) - without[word] / max(1, len(working))
+        for word, count in with_it.items()
+        if count == len(cases) > 1 and word not in known and word not in identifying
+    }
+    words = tuple(sorted((w for w in apart if apart[w] > 0.3), key=lambda w: -apart[w]))[:WORDS_MAX]
+    return GivenNames(tuple(found)[:NAMES_MAX], frozenset(identifying), _signs(cases), _marks(cases), words)
 
 
 def _signs(cases: Sequence[Case]) -> str:
     texts = [value for case in cases for value in case.call.args.values() if isinstance(value, str)]
     texts += [data[:_HEAD].decode("utf-8", "ignore") for case in cases for data in case.inputs.values()]
     return "".join(sorted({char for text in texts for char in text if char in _SIGNS}))
+
+
+def _texts(case: Case) -> Iterator[str]:
+    given = (text for value in case.call.args.values() for text in _strings(value, 0))
+    yield from (text for text in given if text not in case.inputs)
+    yield from (data[:_HEAD].decode("utf-8", "ignore") for data in case.inputs.values())
+
+
+def _strings(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < 3 and isinstance(value, list | Mapping):
+        for inner in value if isinstance(value, list) else value.values():
+            yield from _strings(inner, depth + 1)
+
+
+def _words(case: Case) -> set[str]:
+    """Words and single signs between blanks and separators: an event, a mark in place of a number."""
+    return {
+        word
+        for text in _texts(case)
+        for word in re.findall(r"[^\W\d_][\w-]*|(?<![^\s,;])[-?*x](?![^\s,;])", text)
+    }
+
+
+def _marks(cases: Sequence[Case]) -> tuple[str, ...]:
+    """What stands before the first word of more than one line."""
+    lines = [line for case in cases for text in _texts(case) for line in text.splitlines()]
+    found = Counter(match[1] for line in lines if (match := re.match(r"\s*([^\w\s\"'(\[{-]{1,4}|---)", line)))
+    return tuple(mark for mark, count in found.most_common(MARKS_MAX) if count > 1)
 
 
 def _keys(value: object, depth: int) -> Iterator[str]:

@@ -1,0 +1,431 @@
+"""What a function answers, at all of its ends: asked for parts of what it is given, all for the first, ties, nothing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from agentos.proposers.repair.operators.idioms.loops import is_loop
+from agentos.proposers.repair.operators.statements import (
+    after,
+    before,
+    block_of,
+    first_statement,
+    fresh_name,
+    in_template,
+    names_in,
+    reads,
+    together,
+)
+from agentos.proposers.repair.scope import NUMBERS, target_names
+from agentos.proposers.repair.site import EditSite, library_text
+from agentos.proposers.repair.source import CodeEdit, Splice
+
+Loop = ast.For | ast.While
+AMOUNTS = NUMBERS | {"Decimal", "Fraction"}
+LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
+NEVER = ("run",)  # is asked by the program, and with its whole input
+
+
+def by_itself(site: EditSite) -> Iterator[CodeEdit]:
+    """A function asks itself for the parts of what it is given, or for the opposite."""
+    function, node = site.function, site.node
+    if function is None or node is not first_statement(site) or function.name in NEVER:
+        return
+    given = function.args
+    if not given.args or given.vararg or given.kwarg or given.args[0].arg in ("self", "cls"):
+        return
+    name = given.args[0].arg
+    rest = [a.arg for a in given.args[1:]] + [f"{a.arg}={a.arg}" for a in given.kwonlyargs]
+
+    def asked(argument: str) -> str:
+        return f"{function.name}({', '.join((argument, *rest))})"
+
+    assert isinstance(node, ast.stmt)
+    kind, answer = site.scope.kinds.get(name, ""), _answer(function)
+    if not kind and not answer:
+        return  # of which nothing is known: too many ways
+    likely = 1.0 if kind and answer else 0.3
+    for test, result in _selves(site, name, kind, answer):
+        text = re.sub(r"SELF\(([^@]*?)@\)", lambda match: asked(match[1]), result)
+        yield together((before(site, node, f"if {test}:\n    return {text}"),), "asks itself", likely)
+    if kind in ("", "str") and answer in ("", *AMOUNTS):
+        imports: dict[str, Splice] = {}
+        findall = library_text(site, "re", "findall", imports)
+        parts = fresh_name(site, "parts", "pieces")
+        if findall:
+            text = f'{parts} = {findall}(r"[\\d.,]+\\s*[^\\W\\d]+", {name})\nif len({parts}) > 1:\n'
+            text += f"    return sum({asked('part')} for part in {parts})"
+            yield together((before(site, node, text), *imports.values()), "asks itself", likely)
+
+
+def _answer(function: ast.FunctionDef) -> str:
+    """The kind that it says it returns."""
+    node = function.returns
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _selves(site: EditSite, name: str, kind: str, answer: str) -> Iterator[tuple[str, str]]:
+    """Tests of what is given, and answers in which ``SELF(x@)`` is the function's own for x."""
+    text, number = kind in ("", "str"), kind in ("", *AMOUNTS)
+    if text and answer in ("", *AMOUNTS):
+        yield f'" " in {name}.strip()', f"sum(SELF(part@) for part in {name}.split())"
+        yield f'"+" in {name}', f'sum(SELF(part@) for part in {name}.split("+"))'
+        yield f'{name}.startswith("-")', f"-SELF({name}[1:]@)"
+        yield f'{name}.endswith("-")', f"-SELF({name}[:-1]@)"
+        yield f'{name}.startswith("(")', f'-SELF({name}.strip("()")@)'
+        yield f'{name}[-1:] in ("S", "W")', f"-SELF({name}[:-1]@)"
+        yield f'{name}.endswith("%")', f"SELF({name}[:-1]@) / 100"
+        yield f'"/" in {name}', f'SELF({name}.partition("/")[0]@) / SELF({name}.partition("/")[2]@)'
+        yield f"{name}[-1:].isdigit()", f"int({name})"
+        yield f"{name}[-1:].isdigit()", f"float({name})"
+        for unit in _units(site):
+            yield f"{name}[-1:].isdigit()", f"SELF({name} + {unit!r}@)"
+    if text and answer in ("", "list", "tuple"):
+        for sign in (",", ";", " "):
+            parts = f"{name}.split({sign!r})"
+            yield f"{sign!r} in {name}", f"[each for part in {parts} for each in SELF(part.strip()@)]"
+    if number and answer in ("", "str"):
+        yield f"{name} < 0", f'"-" + SELF(-{name}@)'
+        yield f"{name} < 0", f'"(" + SELF(-{name}@) + ")"'
+    if number and answer in ("", *AMOUNTS):
+        yield f"{name} < 0", f"-SELF(-{name}@)"
+        yield f"{name} < 0", f"SELF(-{name}@)"
+    if kind not in AMOUNTS:
+        yield f"isinstance({name}, list)", f"[SELF(each@) for each in {name}]"
+        yield f"isinstance({name}, list)", f"sum(SELF(each@) for each in {name})"
+        yield f"isinstance({name}, dict)", f"{{key: SELF(each@) for key, each in {name}.items()}}"
+
+
+def _units(site: EditSite) -> list[str]:
+    """Short texts that the module's tables know."""
+    tables = [
+        n.value for n in site.program.tree.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Dict)
+    ]
+    found = [k.value for table in tables for k in table.keys if isinstance(k, ast.Constant)]
+    return [k for k in dict.fromkeys(found) if isinstance(k, str) and len(k) <= 3 and k.isalpha()][:6]
+
+
+def with_sign(site: EditSite) -> Iterator[CodeEdit]:
+    """What is divided with a remainder is the amount; the sign stands before what is written of it."""
+    node = site.node
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or not node.value.args:
+        return
+    if site.text(node.value.func) != "divmod" or not isinstance(node.targets[0], ast.Tuple):
+        return
+    first, whole = target_names(node.targets[0])[:1], site.text(node.value.args[0])
+    sign = fresh_name(site, "sign", "minus")
+    within = site.function.body if site.function else []
+    templates = [
+        n for s in within for n in ast.walk(s) if isinstance(n, ast.JoinedStr) and set(first) & names_in(n)
+    ]
+    written = [n for n in templates if n.lineno >= node.lineno]
+    if not written:
+        return
+    yield together(
+        (
+            before(site, node, f'{sign} = "-" if {whole} < 0 else ""'),
+            site.program.replace(node.value.args[0], f"abs({whole})"),
+            *(site.program.replace(n, f"({sign} + {site.text(n)})") for n in written),
+        ),
+        "with sign",
+    )
+
+
+def all_of_them(site: EditSite) -> Iterator[CodeEdit]:
+    """Not the first that is found, but all of them: each ``return`` yields, and whoever asks takes a list."""
+    function = site.function
+    if function is None or site.node is not first_statement(site) or function.name in NEVER:
+        return
+    given = [n for n in site.facts.nodes_in(function) if isinstance(n, ast.Return)]
+    some = [n for n in given if n.value is not None and site.text(n.value) not in ("None", "''", '""')]
+    calls = [
+        n for n in site.program.nodes(ast.Call) if isinstance(n.func, ast.Name) and n.func.id == function.name
+    ]
+    if len(some) < 2 or (len(some) == len(given) and function.body[-1] in some) or not calls:
+        return
+    splices = [site.program.replace(n, f"yield {site.text(n.value)}") for n in some if n.value is not None]
+    splices += [site.program.replace(n, "pass") for n in given if n not in some]
+    for call in calls:
+        splices.append(site.program.replace(call, f"list({site.text(call)})"))
+        kept = site.program.parent.get(call)
+        target = kept.targets[0] if isinstance(kept, ast.Assign) else None
+        if isinstance(target, ast.Name):
+            alone = f"[{target.id}] if {target.id} else []"
+            choices = [n for n in site.program.nodes(ast.IfExp) if site.text(n) == alone]
+            splices += [site.program.replace(choice, target.id) for choice in choices]
+    yield together(splices, "all of them")
+
+
+def each_match(site: EditSite) -> Iterator[CodeEdit]:
+    """Not the first match alone: what is returned for one is summed up or listed for each."""
+    node, block = site.node, block_of(site)
+    if not isinstance(node, ast.Assign) or node not in block or not isinstance(node.value, ast.Call):
+        return
+    func, target = node.value.func, node.targets[0]
+    if not isinstance(func, ast.Attribute) or func.attr not in ("match", "search", "fullmatch"):
+        return
+    if not isinstance(target, ast.Name):
+        return
+    found = f"{site.text(func.value)}.finditer({', '.join(map(site.text, node.value.args))})"
+    for other in block[block.index(node) + 1 :]:
+        if isinstance(other, ast.Return) and other.value is not None and reads([other], target.id):
+            one = site.text(other.value)
+            for way in (f"sum({one} for {target.id} in {found})", f"[{one} for {target.id} in {found}]"):
+                yield together((site.program.replace(other.value, way),), "each match")
+        elif isinstance(other, ast.If) and reads([other.test], target.id) and not other.orelse:
+            if other.body[0].lineno == other.lineno or isinstance(
+                other.body[-1], ast.Return | ast.Raise | ast.Continue
+            ):
+                continue
+            start, end = site.program.span(other)[0], site.program.span(other.body[0])[0]
+            head = f"for {target.id} in {found}:\n{' ' * other.body[0].col_offset}"
+            yield together((Splice(start, end, head, expression=False),), "each match")
+
+
+def nothing_at_all(site: EditSite) -> Iterator[CodeEdit]:
+    """Where there is nothing, each field of the answer is the nothing of its kind."""
+    node = site.node
+    if not isinstance(node, ast.stmt) or node not in block_of(site) or site.function is None:
+        return
+    if not isinstance(site.parent, ast.FunctionDef):
+        return
+    last = site.function.body[-1]
+    call = last.value if isinstance(last, ast.Return) else None
+    if (
+        not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Name)
+        or not call.keywords
+        or call.args
+    ):
+        return
+    name = call.func.id
+    fields = [
+        f
+        for k in site.program.nodes(ast.ClassDef)
+        if k.name == name
+        for f in k.body
+        if isinstance(f, ast.AnnAssign)
+    ]
+    empty = {site.text(f.target): _nothing(site.text(f.annotation)) for f in fields}
+    given = [f"{k.arg}={empty.get(k.arg or '', 'None')}" for k in call.keywords]
+    index = site.function.body.index(node)
+    above = site.function.body[index - 1] if index else None
+    targets = getattr(above, "targets", [getattr(above, "target", None)])
+    for known in (t.id for t in targets if isinstance(t, ast.Name)):
+        text = f"if not {known}:\n    return {name}({', '.join(given)})"
+        yield together((before(site, node, text),), "nothing at all")
+
+
+def _nothing(annotation: str) -> str:
+    for kind, text in (
+        ("None", "None"),
+        ("list", "[]"),
+        ("dict", "{}"),
+        ("str", '""'),
+        ("int", "0"),
+        ("float", "0.0"),
+    ):
+        if kind in annotation.partition("[")[0] or (kind == "None" and kind in annotation):
+            return text
+    return "False" if annotation == "bool" else "None"
+
+
+def with_ties(site: EditSite) -> Iterator[CodeEdit]:
+    """Who is as good as the last that is taken is taken, too."""
+    node = site.node
+    if (
+        not isinstance(node, ast.Subscript)
+        or not isinstance(node.slice, ast.Slice)
+        or isinstance(node.ctx, ast.Store)
+    ):
+        return
+    most = node.slice.upper
+    if most is None or node.slice.lower is not None or node.slice.step is not None:
+        return
+    whole = node.value
+    made = whole
+    if isinstance(whole, ast.Name):
+        for each in site.facts.nodes_in(site.function):
+            if isinstance(each, ast.Assign) and site.text(each.targets[0]) == whole.id:
+                made = each.value
+    if not isinstance(made, ast.Call):
+        return
+    named = {k.arg: k.value for k in made.keywords}
+    key = named.get("key")
+    if not isinstance(key, ast.Lambda) or not key.args.args:
+        return
+    value, own = key.body, key.args.args[0].arg
+    if isinstance(value, ast.Tuple) and value.elts:
+        value = value.elts[0]
+    sign = ">=" if "reverse" in named else "<="
+    items, test = site.text(whole), f"(lambda {own}: {site.text(value)})"
+    last = f"{test}({items}[:{site.text(most)}][-1])"
+    yield site.edit(f"[{own} for {own} in {items} if {site.text(value)} {sign} {last}]", "with ties")
+
+
+def numbered(site: EditSite) -> Iterator[CodeEdit]:
+    """``xs.index(x)`` finds the first that is equal: the loop counts instead. Ranks: the place, not how many values differ."""
+    loop = site.node
+    if not isinstance(loop, ast.For) or not is_loop(site):
+        return
+    place, target, items = (
+        fresh_name(site, "place", "number", "position"),
+        site.text(loop.target),
+        site.text(loop.iter),
+    )
+    shown = f"({target})" if isinstance(loop.target, ast.Tuple) and not target.startswith("(") else target
+    body = [n for statement in loop.body for n in ast.walk(statement)]
+    found = [
+        n
+        for n in body
+        if isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr == "index"
+        and n.args
+        and names_in(n.args[0]) & names_in(loop.target)
+        and not in_template(site, n)
+    ]
+
+    def counted(start: str) -> list[Splice]:
+        return [
+            site.program.replace(loop.target, f"{place}, {shown}"),
+            site.program.replace(loop.iter, f"enumerate({items}{start})"),
+        ]
+
+    if found:
+        yield together([*counted(""), *(site.program.replace(n, place) for n in found)], "numbered")
+    for node in body:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and site.text(node.right) == "1":
+            if isinstance(node.left, ast.Name):
+                yield together([*counted(", 1"), site.program.replace(node, place)], "numbered", 0.5)
+        elif isinstance(node, ast.AugAssign) and site.text(node.value) == "1":
+            step = site.program.replace(node, f"{site.text(node.target)} = {place}")
+            yield together([*counted(", 1"), step], "numbered", 0.5)
+
+
+def last_one_too(site: EditSite) -> Iterator[CodeEdit]:
+    """What a branch of the loop does, done once more behind it with what the file has for that and does not use."""
+    loop = site.node
+    if not isinstance(loop, Loop) or not is_loop(site) or not isinstance(loop, ast.For):
+        return
+    own = set(target_names(loop.target))
+    given = [each.arg for each in site.function.args.args] if site.function else []
+    idle = [name for name in given if site.function and not reads(site.function.body, name)]
+    for inner in (n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.If)):
+        steps = [s for s in inner.body if isinstance(s, ast.Expr | ast.Assign | ast.AugAssign)]
+        yield from _all_of_body(site, loop, inner)
+        for step in steps:
+            for name in reads([step], next(iter(own & names_in(step)), "")):
+                for other in idle:
+                    start = site.program.span(name)[0] - site.program.span(step)[0]
+                    data = site.text(step).encode()
+                    text = (data[:start] + other.encode() + data[start + len(name.id.encode()) :]).decode()
+                    for test in sorted(names_in(step) & set(site.variables()) - own):
+                        yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
+
+
+def _all_of_body(site: EditSite, loop: ast.For, inner: ast.If) -> Iterator[CodeEdit]:
+    """All that a branch does when a group ends, or all but its last step, which begins the next."""
+    own = set(target_names(loop.target))
+    for steps in (inner.body, inner.body[:-1]):
+        if len(steps) < 2 or any(own & names_in(s) or isinstance(s, LEAVING) for s in steps):
+            continue
+        start, end = site.program.span(steps[0])[0], site.program.span(steps[-1])[1]
+        text = site.program.data[start:end].decode().replace("\n" + " " * steps[0].col_offset, "\n    ")
+        known = set(site.variables()) - own
+        for test in sorted({name for s in steps for name in names_in(s)} & known):
+            yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
+
+
+def weighted(site: EditSite) -> Iterator[CodeEdit]:
+    """A mean of values that do not weigh the same."""
+    node = site.node
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div) or in_template(site, node):
+        return
+    total, count = node.left, node.right
+    if not isinstance(total, ast.Call) or not total.args or not isinstance(total.args[0], ast.GeneratorExp):
+        return
+    if site.text(total.func) != "sum" or not isinstance(count, ast.Call) or site.text(count.func) != "len":
+        return
+    made = total.args[0]
+    name, each = site.text(made.generators[0].target), site.text(made.elt)
+    inside = site.program.data[slice(*site.program.span(made))].decode().strip("()")
+    loop = inside[inside.index(" for ") :]
+    fields = [f for f in site.facts.given.fields if f.isidentifier() and f not in each]
+    ways = [f"{name}.{field}" for field in fields] + [f'{name}["{field}"]' for field in fields]
+    for way in ways[:16]:
+        yield site.edit(f"sum(({each}) * {way}{loop}) / sum({way}{loop})", "weighted", 0.5)
+
+
+def visited(site: EditSite) -> Iterator[CodeEdit]:
+    """A function that asks itself does not go where it has been: what it came by is handed on."""
+    function = site.function
+    if function is None or site.node is not first_statement(site) or not function.args.args:
+        return
+    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call) and site.text(n.func) == function.name]
+    if not calls or function.args.vararg or function.args.kwarg or any(in_template(site, c) for c in calls):
+        return
+    assert isinstance(site.node, ast.stmt)
+    name, way = function.args.args[0].arg, fresh_name(site, "way", "passed_by")
+    last = (function.args.kwonlyargs or function.args.args)[-1]
+    end = site.program.span(last)[1] if isinstance(last, ast.expr) else None
+    defaults = [d for d in (*function.args.defaults, *function.args.kw_defaults) if d is not None]
+    at = max(
+        site.program.offset(last.end_lineno or 0, last.end_col_offset or 0),
+        *(site.program.span(d)[1] for d in defaults),
+        end or 0,
+    )
+    splices = [Splice(at, at, f", {way}=()", expression=False)]
+    for call in calls:
+        stop = site.program.span(call)[1] - 1
+        splices.append(Splice(stop, stop, f", {way}=(*{way}, {name})", expression=False))
+    for nothing in ("None", "[]", "0", "set()", "{}", "False"):
+        guard = before(site, site.node, f"if {name} in {way}:\n    return {nothing}")
+        yield together([*splices, guard], "visited", 0.5)
+
+
+def rest_shared(site: EditSite) -> Iterator[CodeEdit]:
+    """Shares that are rounded add up to the whole: who lost most gets one more, or the last gets the rest."""
+    loop = site.node
+    if not isinstance(loop, ast.For) or not is_loop(site) or not isinstance(loop.target, ast.Tuple):
+        return
+    names = target_names(loop.target)
+    for statement in loop.body:
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        value = statement.value if isinstance(statement, ast.Assign) else None
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name) or value is None:
+            continue
+        shares, key, items = target.value.id, site.text(target.slice), site.text(loop.iter)
+        for part in ast.walk(value):
+            if not isinstance(part, ast.BinOp) or not isinstance(part.op, ast.FloorDiv | ast.Div):
+                continue
+            factors = (
+                part.left if isinstance(part.left, ast.BinOp) and isinstance(part.left.op, ast.Mult) else None
+            )
+            whole = (
+                []
+                if factors is None
+                else [f for f in (factors.left, factors.right) if not names_in(f) & set(names)]
+            )
+            for total in map(site.text, whole):
+                lost = f"({site.text(part.left)}) % ({site.text(part.right)})"
+                left, head = f"{total} - sum({shares}.values())", f"for {site.text(loop.target)} in"
+                order = f"sorted({items}, key=lambda {names[0]}_: 0)"
+                if len(names) == 2:
+                    one, two = names
+                    inner = f"(lambda {one}, {two}: (-({lost}), {one}))(*pair)"
+                    order = f"sorted({items}, key=lambda pair: {inner})"
+                step = f"{head} {order}[:{left}]:\n    {shares}[{key}] += 1"
+                yield together((after(site, loop, step),), "rest shared")
+                step = f"{shares}[{key}] = round({shares}[{key}] + {left}, 2)"
+                yield together((after(site, loop, step),), "rest shared", 0.5)
+
+
+ANSWERS = (
+    by_itself, with_sign, all_of_them, each_match, with_ties, nothing_at_all, numbered, last_one_too, rest_shared,
+    weighted, visited,
+)  # fmt: skip

@@ -1,0 +1,457 @@
+"""What a loop keeps from round to round, changed at all places of its function: one for each key, once for each, reset."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agentos.proposers.repair.operators.statements import (
+    after,
+    before,
+    block_of,
+    fresh_name,
+    gone,
+    in_template,
+    names_in,
+    reads,
+    together,
+)
+from agentos.proposers.repair.scope import target_names
+from agentos.proposers.repair.site import EditSite
+from agentos.proposers.repair.source import CodeEdit
+
+KEYS_MAX, STATES_MAX, LONG = 6, 5, 40
+MUTATING = frozenset(
+    {"append", "add", "extend", "update", "insert", "pop", "remove", "discard", "clear", "setdefault"}
+)
+TAKING = frozenset({"split", "rsplit", "partition", "rpartition", "append", "add", "items", "group"})
+Loop = ast.For | ast.While
+
+
+def is_loop(site: EditSite) -> bool:
+    node = site.node
+    return isinstance(node, Loop) and node in block_of(site) and node.body[0].lineno > node.lineno
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What tells the rounds of a loop apart, and from which statement of its body on it is known."""
+
+    text: str
+    names: frozenset[str]
+    since: int
+
+
+def _keys(site: EditSite, loop: Loop) -> list[_Key]:
+    """Names that each round sets, and fields of them."""
+    own = target_names(loop.target) if isinstance(loop, ast.For) else []
+    since = {name: 0 for name in own}
+    for at, statement in enumerate(loop.body):
+        if isinstance(statement, ast.Assign):
+            for name in (name for target in statement.targets for name in target_names(target)):
+                since.setdefault(name, at + 1)
+    found = {name: _Key(name, frozenset({name}), at) for name, at in since.items() if name != "_"}
+    for node in (n for statement in loop.body for n in ast.walk(statement)):
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.value, ast.Name):
+            named = isinstance(node, ast.Attribute) or isinstance(node.slice, ast.Constant)
+            called = isinstance(site.program.parent.get(node), ast.Call) and isinstance(node, ast.Attribute)
+            if named and not called and node.value.id in since and not in_template(site, node):
+                text, name = site.text(node), node.value.id
+                found.setdefault(text, _Key(text, frozenset({name}), since[name]))
+    apart = {site.text(n.func.value) for n in _calls_in(loop) if n.func.attr in TAKING}  # type: ignore[attr-defined]
+    found = {text: key for text, key in found.items() if text not in apart}
+    texts = [key for key in found.values() if site.scope.kinds.get(key.text, "") in ("", "str", "tuple")]
+    return texts[: 2 * KEYS_MAX]
+
+
+def _calls_in(loop: Loop) -> list[ast.Call]:
+    """Calls of methods."""
+    found = (n for statement in loop.body for n in ast.walk(statement))
+    return [n for n in found if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+
+
+def _pairs(keys: Sequence[_Key]) -> list[_Key]:
+    """Two names as one key."""
+    plain = [key for key in keys if key.text.isidentifier()]
+    pairs = [(one, two) for at, one in enumerate(plain) for two in plain[at + 1 :]][:KEYS_MAX]
+    return [_Key(f"({a.text}, {b.text})", a.names | b.names, max(a.since, b.since)) for a, b in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A variable that is set before a loop and changed in it."""
+
+    name: str
+    value: ast.expr
+    behind: Sequence[ast.Name]  # its uses after the loop
+
+
+def _states(site: EditSite, loop: Loop) -> list[_State]:
+    changed = {name for statement in loop.body for name in _changed(statement)}
+    own = set(target_names(loop.target)) if isinstance(loop, ast.For) else set()
+    found: dict[str, _State] = {}
+    for statement in _above(site, loop):
+        pairs: list[tuple[ast.expr, ast.expr]] = []
+        if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            pairs = [(statement.target, statement.value)]
+        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target, value = statement.targets[0], statement.value
+            pairs = [(target, value)]
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs = list(zip(target.elts, value.elts, strict=False))
+        for target, value in pairs:
+            if isinstance(target, ast.Name) and target.id in changed - own and _is_start(site, value):
+                found[target.id] = _State(target.id, value, _behind(site, loop, target.id))
+    return list(found.values())[:STATES_MAX]
+
+
+def _is_start(site: EditSite, value: ast.expr) -> bool:
+    """Whether it is what something begins with, and can be written again."""
+    if isinstance(value, ast.List | ast.Dict | ast.Tuple):
+        return all(isinstance(n, ast.Constant | ast.expr_context | type(value)) for n in ast.walk(value))
+    return isinstance(value, ast.Constant | ast.Call | ast.UnaryOp | ast.Name | ast.Attribute) and (
+        len(site.text(value)) <= LONG and "\n" not in site.text(value)
+    )
+
+
+def _above(site: EditSite, loop: Loop) -> Iterator[ast.stmt]:
+    """Statements before the loop, in its own block and those around it."""
+    node: ast.AST = loop
+    while node is not site.function and node in site.program.parent:
+        above = site.program.parent[node]
+        for field in ("body", "orelse"):
+            block = getattr(above, field, None)
+            if isinstance(block, list) and node in block:
+                yield from block[: block.index(node)]
+        node = above
+
+
+def _changed(statement: ast.AST) -> Iterator[str]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            yield from (name for name in names_in(node.value))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            if isinstance(owner, ast.Name) and node.func.attr in MUTATING:
+                yield owner.id
+
+
+def _behind(site: EditSite, loop: Loop, name: str) -> list[ast.Name]:
+    """Uses of the name in the function after the loop."""
+    within = site.function or site.program.tree
+    return [n for n in reads([within], name) if n.lineno > (loop.end_lineno or 0)]
+
+
+def state_by_key(site: EditSite) -> Iterator[CodeEdit]:
+    """One value that is kept for all, kept for each key: ``last = None`` becomes a dict of them."""
+    loop = site.node
+    if not isinstance(loop, Loop) or not is_loop(site):
+        return
+    states = _states(site, loop)
+    alone = [state for state in states if not state.behind]
+    keys = _keys(site, loop)
+    for key in (*keys, *_pairs(keys)):
+        for state in states:
+            yield from _by_key(site, loop, key, [state])
+        if len(alone) > 1:
+            yield from _by_key(site, loop, key, alone)
+
+
+def _by_key(site: EditSite, loop: Loop, key: _Key, states: list[_State]) -> Iterator[CodeEdit]:
+    names = {state.name for state in states}
+    if key.names & names:
+        return
+    first = next((at for at, each in enumerate(loop.body) if names & names_in(each)), None)
+    uses = [node for name in names for node in reads(loop.body, name)]
+    if first is None or first < key.since or any(in_template(site, node) for node in uses):
+        return
+    splices = [site.program.replace(state.value, "{}") for state in states]
+    for state in states:
+        begun = f"{state.name}.setdefault({key.text}, {site.text(state.value)})"
+        splices.append(before(site, loop.body[first], begun))
+    splices += [site.program.replace(node, f"{node.id}[{key.text}]") for node in uses]
+    behind = [node for state in states for node in state.behind]
+    if not behind:
+        yield together(splices, "state by key")
+        return
+    value = states[0].value
+    number = isinstance(value, ast.Constant) and isinstance(value.value, int | float)
+    ways = ["sum({}.values())", "max({}.values(), default=0)"] if number else []
+    if isinstance(value, ast.List):
+        ways = ["[each for part in {}.values() for each in part]"]
+    for way in ways if not any(in_template(site, node) for node in behind) else ():
+        also = [site.program.replace(node, way.format(node.id)) for node in behind]
+        yield together([*splices, *also], "state by key", 0.3)
+
+
+def once_each(site: EditSite) -> Iterator[CodeEdit]:
+    """What was seen before is passed over, wherever it came or right before."""
+    loop = site.node
+    if not isinstance(loop, Loop) or not is_loop(site):
+        return
+    seen, previous = fresh_name(site, "seen", "known"), fresh_name(site, "previous", "last_seen")
+    own = target_names(loop.target) if isinstance(loop, ast.For) else []
+    keys = _keys(site, loop)[:KEYS_MAX]
+    keys += _pairs(keys)
+    if len(own) > 2:
+        keys.append(_Key(f"({', '.join(own)})", frozenset(own), 0))
+    for key in keys:
+        for at in sorted({key.since, len(loop.body) - 1}):
+            if not key.since <= at < len(loop.body):
+                continue
+            step = f"if {key.text} in {seen}:\n    continue\n{seen}.add({key.text})"
+            yield together(
+                (before(site, loop, f"{seen} = set()"), before(site, loop.body[at], step)), "once each"
+            )
+            step = f"if {key.text} == {previous}:\n    continue\n{previous} = {key.text}"
+            yield together(
+                (before(site, loop, f"{previous} = None"), before(site, loop.body[at], step)),
+                "once each",
+                0.5,
+            )
+
+
+def used_up(site: EditSite) -> Iterator[CodeEdit]:
+    """What was found is taken out of what is looked through: each counts once."""
+    loop = site.node
+    if not isinstance(loop, Loop) or not is_loop(site):
+        return
+    left = fresh_name(site, "left", "remaining")
+    own = names_in(loop.target) if isinstance(loop, ast.For) else set()
+    for choice in (n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.If)):
+        for test in (n for n in ast.walk(choice.test) if isinstance(n, ast.Compare)):
+            where = test.comparators[0]
+            if not isinstance(test.ops[0], ast.In) or not isinstance(where, ast.Name | ast.Attribute):
+                continue
+            if own & names_in(where) or choice.body[0].lineno == choice.lineno:
+                continue
+            for begun in _begun(site, loop, choice.test, site.text(where)):
+                yield together(
+                    (
+                        before(site, loop, f"{left} = {begun}"),
+                        site.program.replace(where, left),
+                        before(site, choice.body[0], f"{left}.remove({site.text(test.left)})"),
+                    ),
+                    "used up",
+                )
+
+
+def _begun(site: EditSite, loop: Loop, test: ast.expr, where: str) -> Iterator[str]:
+    """All of it, or what is in it at the rounds for which the rest of the test holds."""
+    yield f"list({where})"
+    for part in test.values if isinstance(test, ast.BoolOp) and isinstance(loop, ast.For) else ():
+        for node in (
+            n for n in ast.walk(part) if isinstance(n, ast.Subscript) and site.text(n.value) == where
+        ):
+            head = f"for {site.text(loop.target)} in {site.text(loop.iter)}"  # type: ignore[union-attr]
+            yield f"[{site.text(node)} {head} if {site.text(part)}]"
+
+
+def two_passes(site: EditSite) -> Iterator[CodeEdit]:
+    """What a loop gathers is gathered of all before any of it is used: one loop becomes two."""
+    loop = site.node
+    if not isinstance(loop, ast.For) or not is_loop(site) or len(loop.body) < 2:
+        return
+    head = f"for {site.text(loop.target)} in {site.text(loop.iter)}:"
+    indent = " " * (loop.body[0].col_offset - loop.col_offset)
+    for statement in loop.body:
+        gathered = set(_changed(statement))
+        others = [other for other in loop.body if other is not statement]
+        if isinstance(statement, ast.For | ast.While | ast.If) and len(loop.body) > 4:
+            continue
+        if not any(gathered & names_in(other) for other in others):
+            continue
+        needed = [s for s in loop.body[: loop.body.index(statement)] if _prepares(s)]
+        lines = [site.text(s).replace(f"\n{' ' * loop.col_offset}", "\n") for s in (*needed, statement)]
+        first = "\n".join([head, *(f"{indent}{line}" for line in lines)])
+        yield together((before(site, loop, first), gone(site, statement)), "two passes", 0.7)
+
+
+def _prepares(statement: ast.stmt) -> bool:
+    """Whether it only names something or leaves the round."""
+    if isinstance(statement, ast.If):
+        return isinstance(statement.body[-1], ast.Continue) and not statement.orelse
+    return isinstance(statement, ast.Assign) and all(
+        isinstance(n, ast.Name | ast.Tuple) for n in statement.targets
+    )
+
+
+def carried_on(site: EditSite) -> Iterator[CodeEdit]:
+    """What a round leaves empty is as in the round before; what it would begin with is, too."""
+    loop = site.node
+    if not isinstance(loop, Loop) or not is_loop(site):
+        return
+    previous = fresh_name(site, "previous", "before")
+    begun = before(site, loop, f"{previous} = ''")
+    for statement in (n for each in loop.body for n in ast.walk(each) if isinstance(n, ast.Assign)):
+        names = [name for target in statement.targets for name in target_names(target) if name != "_"]
+        for name in names if statement in loop.body else ():
+            step = f"{name} = {name} or {previous}\n{previous} = {name}"
+            yield together((begun, after(site, statement, step)), "carried on", 0.5)
+        if len(names) == 1:
+            yield from _as_before(site, loop, statement, names[0])
+
+
+def _as_before(site: EditSite, loop: Loop, statement: ast.Assign, name: str) -> Iterator[CodeEdit]:
+    for node in ast.walk(statement.value):
+        parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
+        if isinstance(node, ast.Call) and len(node.args) == 2:
+            parts = [node.args[1]]
+        for part in (each for each in parts if isinstance(each, ast.Constant)):
+            start = before(site, loop, f"{name} = {site.text(part)}")
+            yield together((start, site.program.replace(part, name)), "carried on")
+    start = before(site, loop, f"{name} = ''")
+    for test in _blank_tests(site, statement):
+        kept = f"if not {test}:\n    {site.text(statement)}".replace("\n", "\n" + " " * statement.col_offset)
+        yield together((start, site.program.replace(statement, kept)), "carried on", 0.5)
+
+
+def _blank_tests(site: EditSite, statement: ast.stmt) -> Iterator[str]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.IfExp):
+            yield f"({site.text(node.test)})"
+
+
+def kept_apart(site: EditSite) -> Iterator[CodeEdit]:
+    """What a round makes of a value goes by a name of its own: the next round begins from the value as it was."""
+    loop = site.node
+    if not isinstance(loop, Loop) or not is_loop(site):
+        return
+    own = names_in(loop.target) if isinstance(loop, ast.For) else set()
+    for at, statement in enumerate(loop.body):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        value = statement.value if isinstance(statement, ast.Assign | ast.AugAssign) else None
+        if isinstance(statement, ast.AugAssign):
+            target = statement.target
+        if not isinstance(target, ast.Name) or value is None or target.id in own:
+            continue
+        if isinstance(statement, ast.Assign) and target.id not in names_in(value):
+            continue
+        changed = fresh_name(site, f"this_{target.id}", f"own_{target.id}")
+        later: list[ast.Name] = []
+        for other in loop.body[at + 1 :]:
+            if isinstance(other, ast.AugAssign) and site.text(other.target) == target.id:
+                break
+            later += reads([other], target.id)
+        if not later or any(in_template(site, n) or isinstance(n.ctx, ast.Store) for n in later):
+            continue
+        first = site.program.replace(target, changed)
+        if isinstance(statement, ast.AugAssign):
+            sign = site.program.data[site.program.span(target)[1] : site.program.span(value)[0]].decode()
+            made = f"{changed} = {target.id} {sign.strip().removesuffix('=')} ({site.text(value)})"
+            first = site.program.replace(statement, made)
+        yield together([first, *(site.program.replace(n, changed) for n in later)], "kept apart")
+
+
+def since_last(site: EditSite) -> Iterator[CodeEdit]:
+    """What a branch takes of its own round is the sum of all rounds since it came the last time."""
+    choice, above = site.node, site.parent
+    if not isinstance(choice, ast.If) or not isinstance(above, Loop) or choice not in above.body:
+        return
+    if choice.body[0].lineno == choice.lineno or site.text(choice).startswith("elif"):
+        return
+    own = _names_of_round(above)
+    kept = fresh_name(site, "so_far", "since_last")
+    place = EditSite(site.facts, above, site.function)
+    for text, nodes in _numbers_of(site, choice, own).items():
+        yield together(
+            (
+                before(place, above, f"{kept} = 0"),
+                before(site, choice, f"{kept} += {text}"),
+                *(site.program.replace(node, kept) for node in nodes),
+                after(site, choice.body[-1], f"{kept} = 0"),
+            ),
+            "since last",
+        )
+
+
+def _names_of_round(loop: Loop) -> set[str]:
+    return {
+        name
+        for key in (loop.target if isinstance(loop, ast.For) else loop.test,)
+        for name in target_names(key)
+    } | {name for s in loop.body if isinstance(s, ast.Assign) for t in s.targets for name in target_names(t)}
+
+
+def _numbers_of(site: EditSite, choice: ast.If, own: set[str]) -> dict[str, list[ast.expr]]:
+    """Amounts of the round that the branch reads, by how they are written."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in (n for statement in choice.body for n in ast.walk(statement)):
+        amount = isinstance(node, ast.Call) and site.text(node.func) in (
+            "float",
+            "int",
+            "Decimal",
+            "Fraction",
+        )
+        amount = amount or (isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load))
+        if amount and isinstance(node, ast.expr) and names_in(node) & own and not in_template(site, node):
+            found.setdefault(site.text(node), []).append(node)
+    return dict(list(found.items())[:KEYS_MAX])
+
+
+def read_before(site: EditSite) -> Iterator[CodeEdit]:
+    """What is computed while a list is changed is computed of the list as it was before."""
+    loop = site.node
+    if not isinstance(loop, ast.For) or not is_loop(site) or isinstance(site.parent, Loop):
+        return
+    kept = fresh_name(site, "before", "as_it_was")
+    set_at = [n for n in ast.walk(loop) if isinstance(n, ast.Assign | ast.AugAssign)]
+    set_at = [
+        n
+        for n in set_at
+        if any(isinstance(t, ast.Subscript) for t in getattr(n, "targets", [getattr(n, "target", None)]))
+    ]
+    around = names_in(loop.iter) | {name for n in set_at for name in names_in(n)}
+    for name in sorted(around - set(target_names(loop.target))):
+        nodes = [n for each in set_at for n in reads([each.value], name)]
+        if nodes and site.scope.first_line.get(name, loop.lineno) < loop.lineno:
+            changed = [site.program.replace(n, kept) for n in nodes if not in_template(site, n)]
+            for copy in (f"[list(row) for row in {name}]", f"list({name})", f"dict({name})"):
+                yield together((before(site, loop, f"{kept} = {copy}"), *changed), "read before", 0.5)
+
+
+def between_marks(site: EditSite) -> Iterator[CodeEdit]:
+    """Lines between two marks, such as those of a block of code, are passed over; and all from a mark on."""
+    loop = site.node
+    if not isinstance(loop, ast.For) or not is_loop(site) or not isinstance(loop.target, ast.Name):
+        return
+    line, inside = loop.target.id, fresh_name(site, "inside", "within")
+    if site.scope.kinds.get(line, "") not in ("", "str"):
+        return
+    begun = before(site, loop, f"{inside} = False")
+    for mark in site.facts.given.marks:
+        test = f"{line}.lstrip().startswith({mark!r})"
+        step = f"if {test}:\n    {inside} = not {inside}\n    continue\nif {inside}:\n    continue"
+        yield together((begun, before(site, loop.body[0], step)), "between marks")
+        yield together((before(site, loop.body[0], f"if {test}:\n    continue"),), "between marks")
+        yield together((before(site, loop.body[0], f"if {test}:\n    break"),), "between marks", 0.5)
+    for word in site.facts.given.words:
+        for way in ("continue", "break"):
+            step = f"if {line}.lstrip().startswith({word!r}):\n    {way}"
+            yield together((before(site, loop.body[0], step),), "between marks", 0.5)
+
+
+def by_word(site: EditSite) -> Iterator[CodeEdit]:
+    """Rounds with a word that nothing knows are passed over, or count the other way."""
+    loop = site.node
+    if not isinstance(loop, Loop) or not is_loop(site) or not site.facts.given.words:
+        return
+    sums = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.AugAssign)]
+    sums = [n for n in sums if isinstance(n.op, ast.Add | ast.Sub) and not isinstance(n.value, ast.Constant)]
+    for key in _keys(site, loop):
+        for word in site.facts.given.words:
+            if key.since < len(loop.body):
+                step = f"if {key.text} == {word!r}:\n    continue"
+                yield together((before(site, loop.body[key.since], step),), "by word")
+            for each in sums[:3]:
+                value = site.text(each.value)
+                turned = f"(-({value}) if {key.text} == {word!r} else {value})"
+                yield together((site.program.replace(each.value, turned),), "by word", 0.5)
+
+
+LOOPS = (
+    state_by_key, once_each, used_up, two_passes, carried_on, kept_apart, since_last, read_before, between_marks, by_word,
+)  # fmt: skip

@@ -1,0 +1,295 @@
+"""Edits of several places of a function: each family makes its own, and not where it would change nothing or too much."""
+
+import ast
+
+import pytest
+from local_bench import LocalBenches
+
+from agentos.ports import Case
+from agentos.proposers.repair import RepairProposer
+from agentos.proposers.repair.operators.idioms.answers import ANSWERS
+from agentos.proposers.repair.operators.idioms.branches import BRANCHES
+from agentos.proposers.repair.operators.idioms.loops import LOOPS
+from agentos.proposers.repair.operators.rewrites import rewritten
+from agentos.proposers.repair.reading.failures import GivenNames, given_names
+from agentos.proposers.repair.site import FileFacts, sites
+from agentos.proposers.repair.source import CodeEdit, Program
+
+GIVEN = GivenNames(fields=("mass", "speed"), marks=("~~~",), words=("void",))
+INPUT = "class Input(BaseModel):\n    least: int\n    back: bool\n\n\n"
+
+
+def made(source: str) -> list[CodeEdit]:
+    facts = FileFacts(Program(source), GIVEN)
+    operators = (*LOOPS, *BRANCHES, *ANSWERS, rewritten)
+    return [edit for site in sites(facts) for operator in operators for edit in operator(site)]
+
+
+def indented(body: str) -> str:
+    return "".join(f"    {line}\n" for line in body.splitlines())
+
+
+# the body of f(a, b: str), and what it is after one edit
+FAMILIES = {
+    "one for each": (
+        "last = None\nfor key, level in a:\n    if last is not None:\n        b.append(level - last)\n    last = level\nreturn b",
+        "last = {}\nfor key, level in a:\n    last.setdefault(key, None)\n    if last[key] is not None:\n"
+        "        b.append(level - last[key])\n    last[key] = level\nreturn b",
+    ),
+    "summed up of all": (
+        "most = 0\nfor key, level in a:\n    most += level\nreturn most",
+        "most = {}\nfor key, level in a:\n    most.setdefault(key, 0)\n    most[key] += level\nreturn sum(most.values())",
+    ),
+    "once each": (
+        "for key, level in a:\n    b.append(level)\nreturn b",
+        "seen = set()\nfor key, level in a:\n    if key in seen:\n        continue\n    seen.add(key)\n"
+        "    b.append(level)\nreturn b",
+    ),
+    "used up": (
+        "c = 0\nfor x in a:\n    if x in b:\n        c += 1\nreturn c",
+        "c = 0\nleft = list(b)\nfor x in a:\n    if x in left:\n        left.remove(x)\n        c += 1\nreturn c",
+    ),
+    "only where the rest holds": (
+        "c = 0\nfor n, x in enumerate(a):\n    if b[n] != x and x in b:\n        c += 1\nreturn c",
+        "c = 0\nleft = [b[n] for n, x in enumerate(a) if b[n] != x]\nfor n, x in enumerate(a):\n"
+        "    if b[n] != x and x in left:\n        left.remove(x)\n        c += 1\nreturn c",
+    ),
+    "two passes": (
+        "top = 0\nfor x in a:\n    top = max(top, x)\n    b.append(x / top)\nreturn b",
+        "top = 0\nfor x in a:\n    top = max(top, x)\nfor x in a:\n    b.append(x / top)\nreturn b",
+    ),
+    "as in the line above": (
+        "for x in a:\n    key, level = x\n    b.append((key, level))\nreturn b",
+        "previous = ''\nfor x in a:\n    key, level = x\n    key = key or previous\n    previous = key\n"
+        "    b.append((key, level))\nreturn b",
+    ),
+    "the one before for the default": (
+        "for x in a:\n    key = g('@' if x[0] == ' ' else x)\n    b.append(key)\nreturn b",
+        "key = '@'\nfor x in a:\n    key = g(key if x[0] == ' ' else x)\n    b.append(key)\nreturn b",
+    ),
+    "a name of its own": (
+        "c = b\nwhile c < a:\n    c = near(c)\n    keep(c)\n    c += 7\nreturn c",
+        "c = b\nwhile c < a:\n    this_c = near(c)\n    keep(this_c)\n    c += 7\nreturn c",
+    ),
+    "since it came the last time": (
+        "for x in a:\n    if x.full:\n        b.append(float(x.used) / 2)\nreturn b",
+        "so_far = 0\nfor x in a:\n    so_far += float(x.used)\n    if x.full:\n        b.append(so_far / 2)\n"
+        "        so_far = 0\nreturn b",
+    ),
+    "as it was before": (
+        "for n, row in enumerate(a):\n    for m in range(len(row)):\n        row[m] = near(a, n, m)\nreturn a",
+        "before = [list(row) for row in a]\nfor n, row in enumerate(a):\n    for m in range(len(row)):\n"
+        "        row[m] = near(before, n, m)\nreturn a",
+    ),
+    "between marks": (
+        "for x in a:\n    g(x)\nreturn b",
+        "inside = False\nfor x in a:\n    if x.lstrip().startswith('~~~'):\n        inside = not inside\n        continue\n"
+        "    if inside:\n        continue\n    g(x)\nreturn b",
+    ),
+    "passed over by a word": (
+        "for kind, level in a:\n    b.append(level)\nreturn b",
+        "for kind, level in a:\n    if kind == 'void':\n        continue\n    b.append(level)\nreturn b",
+    ),
+    "a branch more that undoes": (
+        "for kind, x in a:\n    if kind == 'in':\n        b.append(x)\nreturn b",
+        "for kind, x in a:\n    if kind == 'void':\n        if x in b:\n            b.remove(x)\n"
+        "    elif kind == 'in':\n        b.append(x)\nreturn b",
+    ),
+    "counted and no number": (
+        "idle = 0\nfor x in a:\n    c = float(x)\n    b.append(c)\nreturn b, idle",
+        "idle = 0\nfor x in a:\n    if x == 'void':\n        idle += 1\n        continue\n    else:\n        c = float(x)\n"
+        "    b.append(c)\nreturn b, idle",
+    ),
+    "lists as well": (
+        "if isinstance(a, dict):\n    for k, v in a.items():\n        g(k, v)\nelse:\n    g('', a)\nreturn b",
+        "if isinstance(a, dict):\n    for k, v in a.items():\n        g(k, v)\nelif isinstance(a, list):\n"
+        "    for k, v in enumerate(a):\n        g(k, v)\nelse:\n    g('', a)\nreturn b",
+    ),
+    "missing is not None": (
+        "c, d = a.get(1), b.get(1)\nif c is None:\n    return d is not None\nreturn d",
+        "c, d = a.get(1, ...), b.get(1, ...)\nif c is ...:\n    return d is not ...\nreturn d",
+    ),
+    "keys alike": (
+        "c = {}\nfor x in a:\n    c[x] = 1\nreturn b in c",
+        "c = {}\nfor x in a:\n    c[x.lower()] = 1\nreturn b.lower() in c",
+    ),
+    "a part that may be missing": (
+        "c = re.match(r'(\\d+):(\\d+)', b)\nreturn int(c[1]) * 60 + int(c[2])",
+        "c = re.match(r'(?:(\\d+):)?(\\d+)', b)\nreturn int(c[1] or 0) * 60 + int(c[2])",
+    ),
+    "numbers of places": (
+        "for x in a:\n    b.append(a.index(x))\nreturn b",
+        "for place, x in enumerate(a):\n    b.append(place)\nreturn b",
+    ),
+    "places, not how many differ": (
+        "rank, last = 0, None\nfor x in a:\n    if x != last:\n        rank, last = rank + 1, x\n    b.append(rank)\nreturn b",
+        "rank, last = 0, None\nfor place, x in enumerate(a, 1):\n    if x != last:\n        rank, last = place, x\n"
+        "    b.append(rank)\nreturn b",
+    ),
+    "all that ends a group": (
+        "c = ''\nfor x in a:\n    if not x:\n        b.append(c)\n        g(c)\n        c = ''\n    else:\n        c += x\nreturn b",
+        "c = ''\nfor x in a:\n    if not x:\n        b.append(c)\n        g(c)\n        c = ''\n    else:\n        c += x\n"
+        "if c:\n    b.append(c)\n    g(c)\nreturn b",
+    ),
+    "who is as good": (
+        "return sorted(a, key=lambda x: -x.won)[:3]",
+        "return [x for x in sorted(a, key=lambda x: -x.won) if -x.won <= "
+        "(lambda x: -x.won)(sorted(a, key=lambda x: -x.won)[:3][-1])]",
+    ),
+    "the sign of the whole": (
+        "c, d = divmod(a, 60)\nreturn f'{c}:{d}'",
+        "sign = '-' if a < 0 else ''\nc, d = divmod(abs(a), 60)\nreturn sign + f'{c}:{d}'",
+    ),
+    "every match": (
+        "c = P.match(b)\nreturn float(c[1]) * 2",
+        "c = P.match(b)\nreturn sum(float(c[1]) * 2 for c in P.finditer(b))",
+    ),
+    "over midnight": (
+        "return a[0] <= b < a[1]",
+        "return a[0] <= b < a[1] if a[0] <= a[1] else b >= a[0] or b < a[1]",
+    ),
+    "overlaps": (
+        "c = sorted(a)\nreturn c",
+        "c = []\nfor low, high in sorted(a):\n    if c and low <= c[-1][1]:\n        c[-1] = (c[-1][0], max(high, c[-1][1]))\n"
+        "    else:\n        c.append((low, high))\nreturn c",
+    ),
+    "both ways": ("c = {}\nc[a, b] = 1\nreturn c", "c = {}\nc[a, b] = 1\nc[b, a] = 1\nreturn c"),
+    "shares of a whole": (
+        "c = {}\nfor k, n in a.items():\n    c[k] = b * n // 7\nreturn c",
+        "c = {}\nfor k, n in a.items():\n    c[k] = b * n // 7\nfor k, n in sorted(a.items(), key=lambda pair: "
+        "(lambda k, n: (-((b * n) % (7)), k))(*pair))[:b - sum(c.values())]:\n    c[k] += 1\nreturn c",
+    ),
+    "a mean that weighs": (
+        "return sum(x.speed for x in a) / len(a)",
+        "return sum((x.speed) * x.mass for x in a) / sum(x.mass for x in a)",
+    ),
+    "began anew": ("c = a - b\nreturn c", "c = a - b\nif c < 0:\n    c = a\nreturn c"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_makes_its_edit(name: str) -> None:
+    body, mended = (f"import re\n\n\ndef f(a, b: str):\n{indented(text)}" for text in FAMILIES[name])
+    program = Program(body)
+    texts = [text for edit in made(body) if (text := program.apply(edit)) is not None]
+    assert ast.dump(ast.parse(mended)) in {ast.dump(ast.parse(text)) for text in texts}
+
+
+# whole files, and what stands in them after one edit
+FILES = {
+    "asks itself": (
+        "def f(a: str) -> int:\n    return int(a)\n",
+        "def f(a: str) -> int:\n    if '+' in a:\n        return sum(f(part) for part in a.split('+'))\n    return int(a)\n",
+    ),
+    "not where it has been": (
+        "def f(a, b):\n    return [f(x, b) for x in b[a]]\n",
+        "def f(a, b, way=()):\n    if a in way:\n        return []\n    return [f(x, b, way=(*way, a)) for x in b[a]]\n",
+    ),
+    "all for the first": (
+        "def f(a):\n    if a < 1:\n        return 'low'\n    if a % 2:\n        return 'odd'\n    return None\n\n\n"
+        "def g(b):\n    found = f(b)\n    return [found] if found else []\n",
+        "def f(a):\n    if a < 1:\n        yield 'low'\n    if a % 2:\n        yield 'odd'\n    pass\n\n\n"
+        "def g(b):\n    found = list(f(b))\n    return found\n",
+    ),
+    "held against a limit": (
+        f"{INPUT}def run(input: Input):\n    c = g(input)\n    if c == 0:\n        return 1\n    return 2 if c else 3\n",
+        f"{INPUT}def run(input: Input):\n    c = g(input)\n    if c < input.least:\n        return 1\n"
+        "    return 2 if c >= input.least else 3\n",
+    ),
+    "a switch that nothing reads": (
+        f"{INPUT}def run(input: Input):\n    c = g()\n    return c\n",
+        f"{INPUT}def run(input: Input):\n    c = g()\n    if input.back:\n        c.append(c[0])\n    return c\n",
+    ),
+    "what the module keeps": (
+        "KEPT = []\n\n\ndef f(a):\n    KEPT.append(a)\n    return KEPT\n",
+        "KEPT = []\n\n\ndef f(a):\n    KEPT.clear()\n    KEPT.append(a)\n    return KEPT\n",
+    ),
+    "the last with what is given for it": (
+        "def f(a: list, unit):\n    total, c = 0, ''\n    for x in a:\n        if x in SIZES:\n            total += int(c) * SIZES[x]\n"
+        "    return total\n",
+        "def f(a: list, unit):\n    total, c = 0, ''\n    for x in a:\n        if x in SIZES:\n            total += int(c) * SIZES[x]\n"
+        "    if c:\n        total += int(c) * SIZES[unit]\n    return total\n",
+    ),
+    "a group that nothing reads": (
+        "def f(m: re.Match[str]):\n    if g(m[1]):\n        return m[1]\n    return ''\n",
+        "def f(m: re.Match[str]):\n    if g(m[1]):\n        return m[1]\n    if m[2] is not None:\n        return m[2]\n"
+        "    return ''\n",
+    ),
+    "nothing of each kind": (
+        "class Box(Base):\n    rows: list[int]\n    top: int | None\n\n\ndef f(a):\n    c = g(a)\n    d = max(c)\n"
+        "    return Box(rows=c, top=d)\n",
+        "class Box(Base):\n    rows: list[int]\n    top: int | None\n\n\ndef f(a):\n    c = g(a)\n    if not c:\n"
+        "        return Box(rows=[], top=None)\n    d = max(c)\n    return Box(rows=c, top=d)\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_family_makes_its_edit_of_a_file(name: str) -> None:
+    source, mended = FILES[name]
+    program = Program(source)
+    texts = [text for edit in made(source) if (text := program.apply(edit)) is not None]
+    assert ast.dump(ast.parse(mended)) in {ast.dump(ast.parse(text)) for text in texts}
+
+
+# where a family has nothing to do
+LEFT_ALONE = {
+    "nothing is kept between rounds": ("state by key", "c = None\nfor key, x in a:\n    g(key, x)\nreturn c"),
+    "the key is known after the state": (
+        "state by key",
+        "c = 0\nfor x in a:\n    c += 1\n    key, d = x.split()\n    b.append(c)\nreturn b",
+    ),
+    "within a template": ("state by key", "c = 0\nfor key in a:\n    c += 1\n    b.append(f'{c}')\nreturn b"),
+    "each round looks elsewhere": ("used up", "for x in a:\n    if b in x:\n        g(x)\nreturn b"),
+    "nobody reads what is gathered": ("two passes", "c = []\nfor x in a:\n    c.append(x)\n    g(x)\nreturn c"),
+    "begun anew in each round": ("kept apart", "for x in a:\n    c = g(x)\n    b.append(c)\nreturn b"),
+    "no amount of the round": ("since last", "for x in a:\n    if x:\n        b.append(1)\nreturn b"),
+    "nothing is changed": ("read before", "for x in a:\n    c = g(a)\nreturn c"),
+    "no words are compared": ("another branch", "if a == 1:\n    return b\nreturn a"),
+    "None is not asked for": ("told missing", "c = a.get(b)\nreturn c"),
+    "one key alone": ("keys alike", "return a[b]"),
+    "the place of another": ("numbered", "for x in a:\n    b.append(a.index(b))\nreturn b"),
+    "a key of no order": ("with ties", "return sorted(a)[:3]"),
+    "of which nothing is known": ("asks itself", "return a"),
+    "one answer only": ("all of them", "if a:\n    return 1\nreturn None"),
+    "not both ends of it": ("optional part", "return re.match(r'(\\d+)', b)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEFT_ALONE)
+def test_a_family_leaves_the_rest_alone(name: str) -> None:
+    operator, body = LEFT_ALONE[name]
+    parameter = "b: str" if operator != "asks itself" else "b"
+    assert not [
+        e for e in made(f"import re\n\n\ndef f(a, {parameter}):\n{indented(body)}") if e.operator == operator
+    ]
+
+
+def test_words_are_of_several_failing_calls_and_of_few_working_ones(case) -> None:  # type: ignore[no-untyped-def]  # fixture
+    failing = [case("t1", text="Ann paid\nBob waived"), case("t2", text="Eve waived")]
+    working: list[Case] = [case("t3", text="Bob paid"), case("t4", text="Eve paid")]
+    assert given_names(failing, working).words == ("waived",)
+    assert given_names(failing, working, frozenset({"waived"})).words == ()
+    named = [case(f"t{n}", file="bills", inputs={"bills": b"Ann: 1\n"}) for n in range(5, 7)]
+    assert given_names(named, working).words == ("Ann",)
+
+
+def test_a_fault_of_three_places_is_mended(case, brief) -> None:  # type: ignore[no-untyped-def]  # fixture
+    source = (
+        "def probe(rows):\n    last = None\n    gaps = []\n    for row in rows:\n        name, at = row[0], row[1]\n"
+        "        if last is not None:\n            gaps.append(at - last)\n        last = at\n    return gaps\n"
+    )
+    failing = [
+        case("t1", [4, 6], rows=[["a", 1], ["b", 2], ["a", 5], ["b", 8]]),
+        case("t2", [5], rows=[["a", 3], ["b", 4], ["a", 8]]),
+        case("t3", [], rows=[["x", 3], ["y", 9]]),
+    ]
+    working = [
+        (case("t4", [3, 6], rows=[["a", 1], ["a", 4], ["a", 10]]), [3, 6]),
+        (case("t5", [], rows=[["q", 1]]), []),
+    ]
+    benches = LocalBenches()
+    found = list(RepairProposer(benches, 1).propose(brief(source, failing, working)))
+    assert found
+    assert len(found[0].predicted_fixes) == len(failing)
+    assert "setdefault" in next(iter(found[0].files.values()))
