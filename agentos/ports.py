@@ -33,7 +33,6 @@ from agentos.domain import (
     ResourceId,
     Result,
     Run,
-    Share,
     Sighting,
     Snapshot,
     Step,
@@ -164,8 +163,8 @@ class Journal(Protocol):
     def runs_of(self, task_key: str, limit: int) -> Sequence[Run]:
         """Finished runs of equal work, newest first."""
 
-    def runs_using(self, resource: str, limit: int, share: Share | None = None) -> Iterator[Run]:
-        """Finished runs that used the resource, newest first, at most one for each task key; of these the ``share``'s.
+    def runs_using(self, resource: str, limit: int, *, hidden: bool = False) -> Iterator[Run]:
+        """Finished runs that used the resource, newest first, at most one for each task key; of these the ``hidden`` ones.
 
         One that is not asked for is not made a record of.
         """

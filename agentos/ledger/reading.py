@@ -232,14 +232,15 @@ class Reader:
         rest = f"WHERE task_key = ? AND seq IS NOT NULL ORDER BY seq DESC LIMIT {limit:d}"
         return self._runs(rest, task_key)
 
-    def runs_using(self, resource: str, limit: int, share: Share | None = None) -> Iterator[Run]:
-        """Finished runs that used the resource, newest first, at most one for each task key; of these the ``share``'s.
+    def runs_using(self, resource: str, limit: int, *, hidden: bool = False) -> Iterator[Run]:
+        """Finished runs that used the resource, newest first, at most one for each task key; of these the ``hidden`` ones.
 
         One that is not asked for is not made a record of.
         """
         latest = "SELECT max(seq) FROM run_resource WHERE resource = ? GROUP BY task_key"
         sql = f"SELECT share, body FROM run WHERE seq IN ({latest}) ORDER BY seq DESC LIMIT {limit:d}"
-        return (from_text(Run, body) for of, body in self._rows(sql, resource) if share in (None, of))
+        rows = self._rows(sql, resource)
+        return (from_text(Run, body) for of, body in rows if not hidden or of == Share.HOLD_OUT)
 
     def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:
         """Runs that used the resource and finished (``before`` then), newest first, also several of equal work."""

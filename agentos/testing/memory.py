@@ -164,13 +164,13 @@ class MemoryLedger:
         """Finished runs of equal work, newest first."""
         return [run for run in self._newest_first() if run.task_key == task_key][:limit]
 
-    def runs_using(self, resource: str, limit: int, share: Share | None = None) -> Iterator[Run]:
-        """Finished runs that used the resource, newest first, at most one for each task key; of these the ``share``'s."""
+    def runs_using(self, resource: str, limit: int, *, hidden: bool = False) -> Iterator[Run]:
+        """Finished runs that used the resource, newest first, at most one for each task key; of these the ``hidden`` ones."""
         newest: dict[str, Run] = {}
         for run in self._newest_first():
             if resource in run.resources:
                 newest.setdefault(run.task_key, run)
-        return (run for run in list(newest.values())[:limit] if share in (None, run.share))
+        return (run for run in list(newest.values())[:limit] if not hidden or run.share is Share.HOLD_OUT)
 
     def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:
         """Runs that used the resource and finished (``before`` then), newest first, also several of equal work."""

@@ -28,7 +28,6 @@ from agentos.domain import (
     ResourceId,
     Result,
     Run,
-    Share,
     Task,
     TrialLook,
     TrialSet,
@@ -96,7 +95,7 @@ def choose_sets(parts: SelectionContext, evidence: Evidence, *resources: str) ->
     guards = _take(parts, proven(parts, passed), seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
     worn = used_up(parts, evidence.fingerprint.id)  # renewed by what is new; it may refuse, still
-    unseen = [run for run in _using(parts, resources, most, Share.HOLD_OUT) if not is_open(parts, run)]
+    unseen = [run for run in _using(parts, resources, most, hidden=True) if not is_open(parts, run)]
     if worn:
         unseen.sort(key=lambda run: work_of(parts.journal.task(run.task_id)) in worn)
     hold_out = _take(parts, unseen, seen | {work_of(task) for task in failing}, rules.max_hold_out)
@@ -236,10 +235,12 @@ def _is_checked(parts: SelectionContext, run: Run) -> bool:
 
 
 def _using(
-    parts: SelectionContext, resources: Sequence[str], most: int, share: Share | None = None
+    parts: SelectionContext, resources: Sequence[str], most: int, *, hidden: bool = False
 ) -> Iterator[Run]:
     """Runs of these resources, one of each, then the next of each."""
-    groups = (parts.journal.runs_using(resource, most, share) for resource in dict.fromkeys(resources))
+    groups = (
+        parts.journal.runs_using(resource, most, hidden=hidden) for resource in dict.fromkeys(resources)
+    )
     return (run for row in zip_longest(*groups) for run in row if run is not None)
 
 
