@@ -164,10 +164,7 @@ class Journal(Protocol):
         """Finished runs of equal work, newest first."""
 
     def runs_using(self, resource: str, limit: int, *, hidden: bool = False) -> Iterator[Run]:
-        """Finished runs that used the resource, newest first, at most one for each task key; of these the ``hidden`` ones.
-
-        One that is not asked for is not made a record of.
-        """
+        """Finished runs that used the resource, one for each task key, newest first; a run is read when it is asked for."""
 
     def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:
         """Runs that used the resource and finished (``before`` then), newest first, also several of equal work."""
