@@ -238,17 +238,6 @@ def _sign_of_the_value(site: EditSite) -> Iterator[CodeEdit]:
             yield _mended(both, gone(site, following))
 
 
-def _compared_alone(site: EditSite) -> Iterator[CodeEdit]:
-    """``a == b`` as a statement of its own sets it."""
-    node = site.node
-    assert isinstance(node, ast.Expr)
-    test = node.value
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and len(test.ops) == 1:
-        yield _mended(
-            site.program.replace(node, f"{site.text(test.left)} = {site.text(test.comparators[0])}")
-        )
-
-
 def _shared_default(site: EditSite) -> Iterator[CodeEdit]:
     """A list that is a parameter's default is made anew in each call."""
     node = site.node
@@ -377,19 +366,6 @@ def _not_called(site: EditSite) -> Iterator[CodeEdit]:
         yield _mended(site.program.replace(node, f"{site.text(node)}()"))
 
 
-def _one_of_a_pair(site: EditSite) -> Iterator[CodeEdit]:
-    """A comma behind a value makes a tuple of it."""
-    node = site.node
-    assert isinstance(node, ast.Tuple)
-    alone = len(node.elts) == 1 and not site.text(node).startswith("(")
-    if (
-        alone
-        and isinstance(site.parent, ast.Assign | ast.Return | ast.AugAssign)
-        and isinstance(node.ctx, ast.Load)
-    ):
-        yield _mended(site.program.replace(node, site.text(node.elts[0])))
-
-
 def _missing_sign(site: EditSite) -> Iterator[CodeEdit]:
     """A comma between two texts, or behind the only one in brackets; the f before a text with placeholders."""
     node = site.node
@@ -482,9 +458,8 @@ MENDED = {
     **dict.fromkeys(COMPREHENSIONS, (_place_by_value,)),
     ast.Assign: (_used_up, _nothing_kept, _sign_of_the_value, _loose_alternatives),
     ast.Return: (_nothing_kept,),
-    ast.Expr: (_thrown_away, _compared_alone),
+    ast.Expr: (_thrown_away),
     ast.Attribute: (_not_called,),
-    ast.Tuple: (_one_of_a_pair,),
     ast.Call: (_same_row, _loose_alternatives),
     ast.FunctionDef: (_shared_default,),
     ast.If: (_order_of_bounds,),
