@@ -1,0 +1,46 @@
+"""Averages the ratings of a chain's branches."""
+
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+TOOL = {
+    "name": "branch_ratings",
+    "description": "How many stars the branches of a chain have on average, the average of all ratings of the chain, and which branches lie below a limit or have no rating yet",
+    "effects": ["read"],
+    "dependencies": [],
+}
+
+
+class Input(BaseModel):
+    path: str = Field(description="Lines of the form: branch: 5 4 4")
+    least: float = 3.0
+
+
+class Output(BaseModel):
+    branches: dict[str, float]
+    chain: float | None
+    below: list[str]
+    unrated: list[str]
+
+
+def run(input: Input) -> Output:
+    """Averages have two digits after the point."""
+    branches: dict[str, float] = {}
+    below, unrated = [], []
+    means = []
+    for line in Path(input.path).read_text(encoding="utf-8").splitlines():
+        if not line.strip():
+            continue
+        branch, _, text = line.partition(":")
+        ratings = [int(word) for word in text.split()]
+        if not ratings:
+            unrated.append(branch)
+            continue
+        mean = sum(ratings) / len(ratings)
+        means.append(mean)
+        branches[branch] = round(mean, 2)
+        if mean < input.least:
+            below.append(branch)
+    chain = round(sum(means) / len(means), 2) if means else None
+    return Output(branches=branches, chain=chain, below=below, unrated=unrated)
