@@ -458,7 +458,7 @@ MENDED = {
     **dict.fromkeys(COMPREHENSIONS, (_place_by_value,)),
     ast.Assign: (_used_up, _nothing_kept, _sign_of_the_value, _loose_alternatives),
     ast.Return: (_nothing_kept,),
-    ast.Expr: (_thrown_away),
+    ast.Expr: (_thrown_away,),
     ast.Attribute: (_not_called,),
     ast.Call: (_same_row, _loose_alternatives),
     ast.FunctionDef: (_shared_default,),
