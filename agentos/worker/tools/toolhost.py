@@ -72,6 +72,9 @@ class ToolHost:
             _serve(theirs, held, workspace, allowance, alone=alone)
         theirs.close()
         self._channel = Channel(ours)
+        # What the run sees of it, from its first line on, is a process that holds nothing: not one that is about to.
+        with contextlib.suppress(FrameError, WireClosed):  # a call will say so
+            self._channel.receive()
 
     def call(self, path: str, args: Any, *, trace: bool = False) -> ToolResult:
         """Call the tool at this registry path in a child of its own."""
@@ -275,6 +278,8 @@ def _serve(
     channel = Channel(socket.socket(fileno=descriptor))
     children.adopt_orphans()
     os.chdir(workspace)
+    with contextlib.suppress(WireClosed):
+        channel.send({"ready": True})
     while True:
         try:
             asked = channel.receive().head
