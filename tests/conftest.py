@@ -99,7 +99,7 @@ def longest_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     rest = (item for item in items if not item.nodeid.startswith(LONGEST))
     share, more = divmod(len(items), workers)
     for number, part in enumerate(dealt):
-        part += islice(rest, share + (number >= workers - more) - len(part))
+        part += islice(rest, max(0, share + (number >= workers - more) - len(part)))
     return [*(item for part in dealt for item in part), *rest]
 
 
