@@ -271,7 +271,7 @@ def _asked_before(site: EditSite, own: str) -> Iterator[CodeEdit]:
         yield site.edit(f"{name} is None or {grouped}", "condition added", 0.5)
         yield site.edit(f"{name} is not None and {grouped}", "condition added", 0.5)
     for bound in dict.fromkeys(_bounds(site)):
-        yield site.edit(f"{bound} and {grouped}", "condition added", 2.0)
+        yield site.edit(f"{bound} and {grouped}", "condition added", 8.0)
         yield site.edit(f"not {bound} or {grouped}", "condition added", 0.5)
 
 
