@@ -21,6 +21,7 @@ from agentos.daemon.upkeep.moving import move_home
 from agentos.daemon.upkeep.status import daemon_status
 from agentos.domain import Result, Share, TaskState
 from agentos.home import Home
+from agentos.ledger.postgres import connection
 from agentos.ledger.postgres.leadership import Leadership, control
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -214,6 +215,14 @@ def test_standing_by_needs_a_database(daemon: Daemon) -> None:
     assert daemon.ended(30) == 1
 
 
+@pytest.fixture
+def leads_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process leads it leads no longer after the test: later ones write to other databases."""
+    begins = connection._BEGINS
+    monkeypatch.setitem(begins, "BEGIN IMMEDIATE", begins["BEGIN IMMEDIATE"])
+
+
+@pytest.mark.usefixtures("leads_here")
 @pytest.mark.parametrize("term", [0, 1, 3])
 def test_the_fence_refuses_every_other_term_of_ledger_and_engine(postgres_address: str, term: int) -> None:
     """What a process that was replaced would send, said by hand."""
