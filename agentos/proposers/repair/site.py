@@ -142,7 +142,8 @@ class FileFacts:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 above = self.program.parent.get(node)
                 plain = isinstance(above, ast.Assign) and above.targets == [node] and node.id not in given
-                given[node.id] = above.value if plain and isinstance(above, ast.Assign) else None
+                value = above.value if plain and isinstance(above, ast.Assign) else None
+                given[node.id] = None if isinstance(value, ast.Name) else value  # which may lead back to this one
         return given
 
     def bound_beside(self, name: str, function: ast.FunctionDef | None) -> Sequence[str]:

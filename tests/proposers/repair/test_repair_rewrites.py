@@ -151,3 +151,10 @@ def test_what_is_no_catalogue_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "rewrites.toml").write_text(text, encoding="utf-8")
     with pytest.raises(Invalid):
         read_rewrites(tmp_path / "rewrites.toml")
+
+
+@pytest.mark.parametrize("body", ["b = b\n    return b[0]", "b = c\n    c = b\n    return b[0] + c[0]"])
+def test_names_that_stand_for_one_another_come_to_an_end(body: str) -> None:
+    program = Program(f"b = [1]\n\n\ndef f(a):\n    {body}\n")
+    made = [edit for site in sites(FileFacts(program)) for edit in rewritten(site)]
+    assert program.source not in [program.apply(edit) for edit in made]
