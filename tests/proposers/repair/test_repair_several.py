@@ -5,12 +5,14 @@ import ast
 import pytest
 from local_bench import LocalBenches
 
+from agentos.evolver.policy import Policy
 from agentos.ports import Case
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.operators.idioms.answers import ANSWERS
 from agentos.proposers.repair.operators.idioms.branches import BRANCHES
 from agentos.proposers.repair.operators.idioms.loops import LOOPS
 from agentos.proposers.repair.operators.rewrites import rewritten
+from agentos.proposers.repair.prior import kind_of_edit
 from agentos.proposers.repair.reading.failures import GivenNames, given_names
 from agentos.proposers.repair.site import FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program
@@ -293,3 +295,21 @@ def test_a_fault_of_three_places_is_mended(case, brief) -> None:  # type: ignore
     assert found
     assert len(found[0].predicted_fixes) == len(failing)
     assert "setdefault" in next(iter(found[0].files.values()))
+    assert all(
+        0 < each.prior < Policy().replay.prior_min for each in found if "several places" in each.operator
+    )
+    assert "several places" in found[0].operator, "a person is asked about it"
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, *FILES])
+def test_no_edit_of_a_family_goes_by_another_kind(name: str) -> None:
+    """By its kind a person is asked about it: a family that the table of kinds does not know would get around that."""
+    source = (
+        FILES[name][0]
+        if name in FILES
+        else f"import re\n\n\ndef f(a, b: str):\n{indented(FAMILIES[name][0])}"
+    )
+    program = Program(source)
+    places = list(sites(FileFacts(program, GIVEN)))
+    edits = [edit for site in places for family in (*LOOPS, *BRANCHES, *ANSWERS) for edit in family(site)]
+    assert {kind_of_edit(program, edit) for edit in edits} <= {"several places"}
