@@ -28,8 +28,8 @@ _PATTERNS: Mapping[str, str] = {
     "github-token": r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
     "gitlab-token": r"\bglpat-[A-Za-z0-9_-]{20,}",
     "slack-token": r"\bxox[a-z]-[A-Za-z0-9-]{10,}",
-    # not within much base64, where a slash and such letters stand by chance, which spoilt one answer in some thousands
-    "google-key": r"(?<![A-Za-z0-9+/]{60})\bAIza[A-Za-z0-9_-]{35}",
+    # not within much base64, before and behind, where a slash and such letters stand by chance
+    "google-key": r"(?<![A-Za-z0-9+/]{60})\bAIza[A-Za-z0-9_-]{35}|\bAIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9+/=])",
     "api-key": r"\bsk-[A-Za-z0-9_-]{16,}",
     # from the beginning of a word alone: else a text of nothing but beginnings takes quadratic time
     "jwt": r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",

@@ -67,7 +67,13 @@ def test_base64_that_holds_the_letters_of_a_key_by_chance_is_left_whole() -> Non
     text = "b" * 60 + "/AIza" + "c" * 40 + "=="
     redactor = Redactor([])
     assert redactor.value({"seen": text}) == {"seen": text}
-    for before in ("", "key=", "https://maps.example.org/maps/api/staticmap/json/", "b" * 40 + " "):
+    for before in (
+        "",
+        "key=",
+        "https://maps.example.org/maps/api/staticmap/json/",
+        "b" * 40 + " ",
+        "a/" * 40,
+    ):
         assert redactor.text(f"{before}AIza{'c' * 35}") == f"{before}[redacted:google-key]"
 
 
