@@ -29,7 +29,7 @@ _PATTERNS: Mapping[str, str] = {
     "gitlab-token": r"\bglpat-[A-Za-z0-9_-]{20,}",
     "slack-token": r"\bxox[a-z]-[A-Za-z0-9-]{10,}",
     # not within much base64, before and behind, where a slash and such letters stand by chance
-    "google-key": r"(?<![A-Za-z0-9+/]{60})\bAIza[A-Za-z0-9_-]{35}|\bAIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9+/=])",
+    "google-key": r"\bAIza(?:(?<![A-Za-z0-9+/]{60}AIza)[A-Za-z0-9_-]{35}|[A-Za-z0-9_-]{35}(?![A-Za-z0-9+/=]))",
     "api-key": r"\bsk-[A-Za-z0-9_-]{16,}",
     # from the beginning of a word alone: else a text of nothing but beginnings takes quadratic time
     "jwt": r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
