@@ -39,12 +39,14 @@ def _put_off(package: str) -> None:
     module.__getattr__ = load  # type: ignore[method-assign]
     sys.modules[package] = module
     parent, _, name = package.rpartition(".")
-    setattr(sys.modules[parent], name, module)  # as an import does
+    if parent:
+        setattr(sys.modules[parent], name, module)  # as an import does
 
 
-# A third of what importing langgraph costs: the answers of a service, all of them, of which one is used; and what
-# draws on a terminal, for a command line that httpx does without where this cannot be imported.
+# A third of what importing langgraph costs: the answers of a service, all of them, of which one is used; the client
+# of another; and what draws on a terminal, for a command line that httpx does without where this cannot be imported.
 _put_off("langsmith.types")
+_put_off("langgraph_sdk")
 _COMMAND_LINES = {"httpx._main", "httpx2._main"} - sys.modules.keys()
 sys.modules |= dict.fromkeys(_COMMAND_LINES)  # type: ignore[arg-type]
 from langgraph.graph import END, START, StateGraph  # noqa: E402

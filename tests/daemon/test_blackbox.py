@@ -155,7 +155,8 @@ def test_clients_of_other_protocols_are_understood(world: World) -> None:
 )
 def test_a_program_that_fails_is_told_as_such(world: World, program: str, result: Result, kind: str) -> None:
     world.program(program)
-    done = world.run(FakeModels(silent), Limits(wall_s=4.0))
+    limits = Limits(wall_s=4.0 if result is Result.TIMEOUT else 60.0)
+    done = world.run(FakeModels(silent), limits)
     assert done.outcome.fault is not None
     assert (done.outcome.result, done.outcome.fault.type) == (result, kind)
 

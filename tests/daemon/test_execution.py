@@ -71,7 +71,7 @@ def test_a_wrong_answer_fails_by_its_check(execute: Callable[[Task], Attempt], m
         ("double", {"n": "x"}, {}, Result.FAILED, "input", "n"),
         ("nobody", {}, {}, Result.FAILED, "unknown_tool", "No tool 'nobody'"),
         ("caller", {}, {}, Result.FAILED, "effect", "external"),
-        ("sleeper", {"n": 600}, {"wall_s": 1.0}, Result.TIMEOUT, "timeout", "0.8"),
+        ("sleeper", {"n": 600}, {"wall_s": 3.0}, Result.TIMEOUT, "timeout", "2.4"),
         ("forker", {}, {"wall_s": 1.5}, Result.TIMEOUT, "timeout", ""),
         ("eater", {}, {"memory_mb": 128}, Result.FAILED, "memory", "memory"),
         ("big", {"n": 3000}, {"output_bytes": 1000}, Result.FAILED, "limit", "1"),
