@@ -1,8 +1,9 @@
 # make demo    the main job on real input, without a model and without the network
 # make demo-model  agents that think: what each lacks is found and supplied (MODEL=provider/name for a real one, API_BASE=URL of a server of your own: a small size)
 # make test    the tests
+# make examples  each example from end to end, as its page tells it
 # make quick   the tests that need no sandbox, no engine, no browser and no daemon, without the slow ones
-# make check   what CI asks for: format, lint, types, tests
+# make check   what CI asks for: format, lint, types, tests, examples
 # make coverage  the tests with branch coverage, which takes a third longer
 # make bench   the speed table
 # make torture  kills at aimed points and at random, KILLS=1000 of each, and all invariants after them
@@ -20,7 +21,7 @@ KILLS ?= 1000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test quick check coverage lint types bench torture month mutants setup compiled bubblewrap docker clean
+.PHONY: help demo demo-model test examples quick check coverage lint types bench torture month mutants setup compiled bubblewrap docker clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -49,7 +50,11 @@ compiled: setup
 	@$(BIN)/python -m compileall -q agentos
 
 test: compiled docker
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not example'
+
+# Only these files: collecting the others takes longer than it should for four tests.
+examples: compiled
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m example $$(grep -rl --include='*.py' 'mark\.example' tests)
 
 quick: compiled
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not browser and not slow and not daemon'
@@ -62,7 +67,7 @@ lint: setup
 types: setup
 	@$(BIN)/mypy
 
-check: lint types test
+check: lint types test examples
 
 coverage: compiled docker
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term

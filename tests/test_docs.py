@@ -208,6 +208,7 @@ class Newcomer:
 
 
 @pytest.mark.sandbox
+@pytest.mark.example
 @pytest.mark.slow
 def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "work"

@@ -43,6 +43,7 @@ def test_the_faults_are_there_and_the_repair_is_one_token() -> None:
 
 
 @pytest.mark.sandbox
+@pytest.mark.example
 @pytest.mark.slow
 def test_the_harness_mends_itself_and_probation_takes_back_what_was_too_much(tmp_path: Path) -> None:
     done = command_server().run(

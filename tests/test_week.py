@@ -13,6 +13,7 @@ WEEK = Path(__file__).resolve().parent.parent / "examples" / "week" / "run.py"
 
 
 @pytest.mark.sandbox
+@pytest.mark.example
 @pytest.mark.slow
 def test_a_week_goes_as_its_page_says(tmp_path: Path) -> None:
     done = command_server().run(

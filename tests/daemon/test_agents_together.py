@@ -209,6 +209,7 @@ def test_the_same_with_a_model(home: Home, monkeypatch: pytest.MonkeyPatch) -> N
             ledger.close()
 
 
+@pytest.mark.example
 @pytest.mark.slow
 def test_a_planted_fault_is_blamed_mended_and_promoted(tmp_path: Path) -> None:
     """By the example's own script: the real command and the real daemon."""
