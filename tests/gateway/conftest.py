@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import socket
 import time
@@ -24,6 +25,7 @@ from tests.command_server import ForkedPopen
 KEY = "sk-a-key-of-the-tests-0123456789"
 SPEC = ModelSpec("main", "openai/scripted", "local", {})
 _MUTE = socket.create_server(("127.0.0.1", 0))  # takes connections, and never says a word
+atexit.register(_MUTE.close)
 _number = itertools.count(1)
 
 
