@@ -167,8 +167,8 @@ class CallReading:
     """Reads the record, in any process and while others write. Not for several threads."""
 
     def __init__(self, path: Path) -> None:
-        """Raises Unavailable when it cannot be opened, sqlite3.OperationalError when it is not there."""
-        self._connection = _connect(path, read_only=True)
+        """Empty where no gateway has made it yet, or one is just about to; raises Unavailable for a newer one."""
+        self._connection = _made(path)
 
     def find(self, run_id: str, key: str, nth: int) -> ProviderCall | None:
         """The ``nth`` call of this key in the run."""
@@ -287,12 +287,30 @@ def _connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    found = _version(connection)
     if found > VERSION:
         connection.close()
         raise Unavailable(
             f"{path} was written by a newer agentos (version {found}, this one knows {VERSION})"
         )
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """0 until all tables are there."""
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return found
+
+
+def _made(path: Path) -> sqlite3.Connection:
+    """For reading; an empty one in memory until the record is whole."""
+    if path.exists():
+        connection = _connect(path, read_only=True)
+        if _version(connection):
+            return connection
+        connection.close()
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.executescript(_SCHEMA)
     return connection
 
 
@@ -316,7 +334,7 @@ class CallRecord(CallReading):
         try:
             self._writer = _connect(path)
             path.chmod(0o600)
-            if self._writer.execute("PRAGMA user_version").fetchone()[0] < VERSION:
+            if _version(self._writer) < VERSION:
                 self._writer.executescript(_SCHEMA)
             super().__init__(path)
         except (OSError, sqlite3.Error) as error:

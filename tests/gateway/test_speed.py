@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 from agentos.daemon.evolve.evolver_models import Advice, speed_in
 from agentos.domain import Budget, Json, Reply
-from agentos.gateway.calls import CallRecord, ProviderCall
+from agentos.gateway.calls import CallReading, CallRecord, ProviderCall
 from agentos.gateway.speed import PATIENCE_MAX_S, PATIENCE_S, CallTiming, ModelSpeed
 from tests.gateway.conftest import SPEC, make_home
 
@@ -164,3 +166,16 @@ def test_an_answer_takes_at_most_a_quarter_of_the_context(context: int, longest:
     advice = Advice("main", models, lambda: replace(SPEC, context_tokens=context), Budget())
     advice.ask("evo-1", "propose", {"messages": [{"role": "user", "content": "word"}], "max_tokens": 8_192})
     assert models.longest == longest
+
+
+def test_a_record_that_is_not_whole_yet_is_empty(tmp_path: Path) -> None:
+    """A gateway that has just begun: its file, without tables, and with the first of them."""
+    path = tmp_path / "calls.db"
+    for made in (None, "PRAGMA journal_mode = WAL", "CREATE TABLE calls (id TEXT)"):
+        if made:
+            with closing(sqlite3.connect(path)) as connection:
+                connection.execute(made)
+        reading = CallReading(path)
+        assert reading.under_way("run-1") == reading.calls("run-1") == []
+        assert reading.spent().calls == 0
+        reading.close()

@@ -265,8 +265,6 @@ def _key(settings: Settings, provider: str, keys: Mapping[str, str]) -> str:
 
 
 def _today(home: Home) -> Mapping[str, ModelToday]:
-    if not home.calls.exists():
-        return {}
     start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     reading = CallReading(home.calls)
     try:

@@ -104,8 +104,6 @@ class Advice:
 
 def speed_in(home: Home, model: str) -> ModelSpeed:
     """How quick the model was in the last day, as the home's record of calls has it."""
-    if not home.calls.exists():
-        return ModelSpeed(())
     reading = CallReading(home.calls)
     try:
         return reading.speed(model, time.time() - KNOWN_S)

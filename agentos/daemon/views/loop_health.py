@@ -96,10 +96,10 @@ def _first(moments: Iterable[StateChange]) -> dict[tuple[str, str], datetime]:
 
 def _price(home: Home, spent: Mapping[str, SpentTotals], evolutions: Sequence[Evolution]) -> EvolutionCost:
     """Of all evolutions: those that came to nothing are part of what a fix costs."""
-    usd = 0.0
-    if home.calls.exists():
-        calls = CallReading(home.calls)
+    calls = CallReading(home.calls)
+    try:
         usd = sum(calls.spent(evolution_id=evolution.id).usd for evolution in evolutions)
+    finally:
         calls.close()
     return EvolutionCost(
         usd=usd,

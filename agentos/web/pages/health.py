@@ -12,7 +12,7 @@ from agentos.daemon.views.loop_health import measure
 from agentos.domain import Kind
 from agentos.errors import Unavailable
 from agentos.evolver.watch.health import Health
-from agentos.gateway.calls import CallReading, CallTotals, ModelToday
+from agentos.gateway.calls import CallReading, ModelToday
 from agentos.ledger.listing import state_counts
 from agentos.ledger.rows.codec import from_text, to_text
 from agentos.models.stop import ModelStop, model_stop
@@ -86,14 +86,12 @@ def spending(site: WebContext) -> Spending:
     """Today's calls against the budgets of the settings."""
     budget = load_settings(site.home.settings).budget.day
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-    used, today = CallTotals(), dict[str, ModelToday]()
-    if site.home.calls.exists():
-        reading = CallReading(site.home.calls)
-        try:
-            used = reading.spent(since=midnight)
-            today = {one.model: one for one in reading.models_since(midnight)}
-        finally:
-            reading.close()
+    reading = CallReading(site.home.calls)
+    try:
+        used = reading.spent(since=midnight)
+        today = {one.model: one for one in reading.models_since(midnight)}
+    finally:
+        reading.close()
     units = (
         ("US dollars", used.usd, budget.usd),
         ("tokens", used.tokens, budget.tokens),
