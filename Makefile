@@ -50,14 +50,14 @@ compiled: setup
 	@$(BIN)/python -m compileall -q agentos
 
 test: compiled docker
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not example'
+	@scripts/pytest.sh $(BIN)/python -n $(WORKERS) --dist worksteal -m 'not example'
 
 # Only these files: collecting the others takes longer than it should for four tests.
 examples: compiled
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m example $$(grep -rl --include='*.py' 'mark\.example' tests)
+	@scripts/pytest.sh $(BIN)/python -n $(WORKERS) --dist worksteal -m example $$(grep -rl --include='*.py' 'mark\.example' tests)
 
 quick: compiled
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not browser and not slow and not daemon'
+	@scripts/pytest.sh $(BIN)/python -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not browser and not slow and not daemon'
 
 lint: setup
 	@$(BIN)/ruff format --check .
@@ -70,7 +70,7 @@ types: setup
 check: lint types test examples
 
 coverage: compiled docker
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
+	@scripts/pytest.sh $(BIN)/python -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 mutants: setup
 	@$(BIN)/python scripts/mutants.py $(ARGS)
