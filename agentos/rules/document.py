@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from agentos.domain import Json, Kind, Refusal, RefusalKind, digest
+from agentos.domain.identity import dataclass
 from agentos.errors import Invalid, Unavailable
 from agentos.rules.predicate import Predicate, PredicateFault, compiled
 
