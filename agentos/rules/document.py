@@ -87,7 +87,9 @@ class RunRule:
 
 def is_rule_file(path: str) -> bool:
     """Whether the registry path is a rule's document. No box ever sees one."""
-    if not path.endswith(_SUFFIXES):  # most are spared being taken apart
+    if not path.endswith(_SUFFIXES) or not path.startswith(
+        ("rule/", "skill/")
+    ):  # most are spared being taken apart
         return False
     parts = PurePosixPath(path).parts
     if parts[:1] == (Kind.RULE.value,):
