@@ -18,6 +18,8 @@ _KEY = re.compile(r"""\s*["']?([\w-]+)["']?\s*=""")
 
 def clean(text: str) -> str:
     """Text from a sandbox, safe to show: control and bidirectional-override characters made visible."""
+    if text.isascii() and text.isprintable():  # most are, and that is told in a tenth of the time
+        return text
     return _HARMFUL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 

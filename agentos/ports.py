@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from types import TracebackType
 from typing import Protocol, TypeVar
@@ -40,6 +40,7 @@ from agentos.domain import (
     TrialLook,
     Version,
 )
+from agentos.domain.identity import dataclass
 from agentos.wire import Channel
 
 T = TypeVar("T")

@@ -24,8 +24,10 @@ import socket
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 HEADER_MAX = 8 << 20
@@ -34,6 +36,7 @@ BLOBS_MAX = 100_000
 LEVELS_MAX = 200  # of nesting: whoever handles a value later may do so by recursion, from a deeper stack
 _LEVELS_AROUND = 20  # of the header itself
 _LENGTH = struct.Struct(">I")
+_AT_ONCE = 128  # parts of a frame that one call writes; most systems take up to 1024
 _LOOK_S = 1.0  # how long a wait goes on after another thread has closed the channel
 _LIGHT = 256 << 10
 # bytes of memory that a list, a dictionary, one more item of either, and a string cost beside their text
@@ -155,11 +158,14 @@ class Channel:
         data = json.dumps({**head, "blobs": [len(blob) for blob in blobs]} if blobs else head).encode()
         if len(data) > HEADER_MAX:
             raise FrameError(f"header of {len(data)} bytes, at most {HEADER_MAX} are allowed")
-        for part in (_LENGTH.pack(len(data)) + data, *blobs):
-            view = memoryview(part)
-            while view:
-                left = view
-                view = view[self._writing.move(lambda to: os.write(to, left), deadline) :]  # noqa: B023
+        parts = deque(memoryview(part) for part in (_LENGTH.pack(len(data)) + data, *blobs))
+        while parts:
+            some = list(islice(parts, _AT_ONCE))
+            sent = self._writing.move(lambda to: os.writev(to, some), deadline)  # noqa: B023
+            while parts and sent >= len(parts[0]):
+                sent -= len(parts.popleft())
+            if sent:
+                parts[0] = parts[0][sent:]
 
     def receive(self, *, deadline: float | None = None) -> Frame:
         """The next frame; raises Closed, Late or FrameError."""

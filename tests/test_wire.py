@@ -61,6 +61,17 @@ def test_what_is_sent_arrives_whole(ends: Ends) -> None:
     assert found.weight >= found.size > 100_000
 
 
+def test_many_parts_of_a_frame_arrive_in_their_order(ends: Ends) -> None:
+    one, other = ends
+    one.bound(64 << 20, 1_000)
+    blobs = tuple(os.urandom(0 if number % 7 == 0 else number * 5) for number in range(400))
+    sender = threading.Thread(target=other.send, args=({"files": 400}, blobs))
+    sender.start()
+    found = one.receive(deadline=soon())
+    sender.join()
+    assert (found.head, found.blobs) == ({"files": 400}, blobs)
+
+
 @pytest.mark.parametrize("by_whom", ["peer", "another thread"])
 def test_a_reader_is_freed_when_either_end_is_closed(ends: Ends, by_whom: str) -> None:
     one, other = ends

@@ -93,7 +93,7 @@ def _print_whole(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: s
     widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         padded = (cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True))
-        print("  ".join(padded).rstrip())
+        sys.stdout.write("  ".join(padded).rstrip() + "\n")
 
 
 def _width(text: str) -> int:

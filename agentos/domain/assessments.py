@@ -5,11 +5,10 @@ A reason is a kind that code decides by, and a sentence for people.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from agentos.domain.identity import Snapshot
+from agentos.domain.identity import Snapshot, dataclass
 from agentos.domain.runs import Arm
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from agentos.domain.identity import Snapshot, digest
+from agentos.domain.identity import Snapshot, dataclass, digest
 
 
 class Layer(StrEnum):

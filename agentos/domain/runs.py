@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from agentos.domain.identity import InputFile, Json, Snapshot, digest
+from agentos.domain.identity import InputFile, Json, Snapshot, dataclass, digest
 
 IMPORT = "import"  # as a run's sandbox: it was made elsewhere, and says nothing of what is here
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentos.domain.identity import Effect, InputFile, Json, digest
+from agentos.domain.identity import Effect, InputFile, Json, dataclass, digest
 
 
 @dataclass(frozen=True, slots=True)

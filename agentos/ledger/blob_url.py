@@ -11,11 +11,11 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
+from agentos.domain.identity import dataclass
 from agentos.errors import Unavailable, UserError
 
 T = TypeVar("T")

@@ -6,11 +6,11 @@ Standard library only, like ``ledger.reading``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from agentos.domain import Evolution, Fingerprint, Run, Share, Sighting, Task, TaskState
+from agentos.domain.identity import dataclass
 from agentos.errors import NotFound
 from agentos.ledger.reading import Reader, TaskView
 from agentos.ledger.rows.codec import from_text

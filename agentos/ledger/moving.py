@@ -13,11 +13,11 @@ import hashlib
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from agentos.domain.identity import dataclass
 from agentos.errors import Conflict, UserError
 from agentos.ledger.audit import Entry, HeadFile, faults, newest
 from agentos.ledger.connect import all_rows, open_ledger, tables_of, transaction

@@ -13,7 +13,6 @@ import weakref
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,6 +39,7 @@ from agentos.domain import (
     TrialLook,
     Verdict,
 )
+from agentos.domain.identity import dataclass
 from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, beyond, faults, in_digits, newest
 from agentos.ledger.connect import open_to_read, refuse_other

@@ -16,11 +16,11 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from agentos.domain import Json
+from agentos.domain.identity import dataclass
 from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
 from agentos.ledger.rows.record_types import RECORDS, of_run

@@ -53,6 +53,7 @@ from agentos.ledger.rows.statements import (
     body_of,
     first_value,
     insert,
+    insert_all,
     put,
     run_row,
     task_row,
@@ -436,16 +437,24 @@ def _move(connection: LedgerConnection, id: str, from_states: Collection[TaskSta
 
 def _append(connection: LedgerConnection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Steps of open runs, as rows."""
-    there = "SELECT node, action FROM step WHERE run_id = ? AND position = ?"
-    for row in rows:
-        old = connection.execute(there, (row["run_id"], row["position"])).fetchone()
-        if old is not None:
-            if (old[0], plain(old[1])) != (row["node"], plain(row["action"])):
-                raise Conflict(f"the run {row['run_id']} has another step {row['position']}")
-        elif first_value(connection, "SELECT result FROM run WHERE id = ?", row["run_id"]):
-            raise Conflict(f"the run {row['run_id']} is over: it takes no further step")
-        else:
-            insert(connection, "step", row)
+    there = "SELECT position, node, action FROM step WHERE run_id = ? AND position BETWEEN ? AND ?"
+    for run_id in dict.fromkeys(row["run_id"] for row in rows):
+        own = [row for row in rows if row["run_id"] == run_id]
+        positions = [row["position"] for row in own]
+        found = connection.execute(there, (run_id, min(positions), max(positions)))
+        old = {position: (node, action) for position, node, action in found}
+        new = []
+        for row in own:
+            known = old.get(row["position"])
+            if known is None:
+                old[row["position"]] = (row["node"], row["action"])
+                new.append(row)
+            elif (known[0], plain(known[1])) != (row["node"], plain(row["action"])):
+                raise Conflict(f"the run {run_id} has another step {row['position']}")
+        if new and first_value(connection, "SELECT result FROM run WHERE id = ?", run_id):
+            raise Conflict(f"the run {run_id} is over: it takes no further step")
+        if new:
+            insert_all(connection, "step", new)
 
 
 def _note_use(connection: LedgerConnection, run: Run, seq: int) -> None:

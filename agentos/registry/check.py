@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pygit2
 
 from agentos.domain import ResourceId, Snapshot
+from agentos.domain.identity import dataclass
 from agentos.errors import AgentOSError, Unavailable
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import MAIN, Repository

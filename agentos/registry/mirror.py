@@ -15,11 +15,11 @@ import subprocess
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pygit2
 
+from agentos.domain.identity import dataclass
 from agentos.errors import Conflict, Unavailable, UserError
 from agentos.registry.check import Report, check
 from agentos.registry.git import environment, versions
@@ -192,7 +192,7 @@ class Mirror:
             versions.record(self._repository, self._repository.commit(commit))
         for name, target in self._repository.below(_THEIR_CANDIDATES).items():
             if self._repository.resolve(CANDIDATES + name) is None:
-                self._repository.move(CANDIDATES + name, target, expected=None)
+                self._repository.move(CANDIDATES + name, pygit2.Oid(hex=target), expected=None)
 
     def _is_behind(self, theirs: pygit2.Oid | None) -> bool:
         """Whether the registry lacks that version of the mirror. Raises Conflict."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
 import pygit2
 
 from agentos.domain import Kind, Refusal, RefusalKind, ResourceId, Snapshot, Version
+from agentos.domain.identity import dataclass
 from agentos.errors import Conflict, Invalid, NotFound
 from agentos.registry import wheels
 from agentos.registry.git import reading, versions

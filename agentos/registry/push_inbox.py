@@ -7,11 +7,12 @@ plain git is enough to read the reasons too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pygit2
 
 from agentos.domain import ResourceId, Snapshot
+from agentos.domain.identity import dataclass
 from agentos.errors import Invalid
 from agentos.registry.git import external_commits, reading
 from agentos.registry.git.repository import INCOMING, REFUSED, Repository, stamp
@@ -45,7 +46,8 @@ def take_in(repository: Repository, load: Load | None, wheels: Wheels, about: Co
     """
     external_commits.set_aside(repository, about.now)
     pushes: list[Push] = []
-    for name, target in repository.below(INCOMING).items():
+    for name, pushed in repository.below(INCOMING).items():
+        target = pygit2.Oid(hex=pushed)
         plan = _plan(repository, target)
         _complete(repository, plan, load, wheels)
         with repository.lock():

@@ -8,11 +8,11 @@ until a person says ``keep`` or ``take``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import pygit2
 
 from agentos.domain import ResourceId, Snapshot
+from agentos.domain.identity import dataclass
 from agentos.registry.git import reading
 from agentos.registry.git.repository import EMPTY_TREE, SHIPPED, Repository
 from agentos.registry.writing import CommitInfo, advance, as_change, form_faults, merge, tip, tree_faults

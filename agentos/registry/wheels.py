@@ -19,9 +19,9 @@ import tempfile
 import threading
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from agentos.domain.identity import dataclass
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import LOCK_FILE as LOCK_FILE
 from agentos.programs import is_manifest, requirements

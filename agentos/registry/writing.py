@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,6 +11,7 @@ import pygit2
 from pygit2.enums import MergeFlag
 
 from agentos.domain import Kind, ResourceId, Snapshot
+from agentos.domain.identity import dataclass
 from agentos.errors import Conflict, Invalid, NotFound
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, Repository

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from agentos import frontmatter
 from agentos.domain import Json, Kind, Limits, ResourceId
+from agentos.domain.identity import dataclass
 from agentos.errors import near_names
 from agentos.frontmatter import FrontMatter
 

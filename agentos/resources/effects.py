@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from agentos.domain import Effect, Snapshot
+from agentos.domain.identity import dataclass
 from agentos.ports import Snapshots
 from agentos.programs import SCRIPT_EFFECTS, is_manifest, is_script
 from agentos.syntax import parse

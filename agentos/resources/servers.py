@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from agentos.domain import Json, digest
+from agentos.domain.identity import dataclass
 from agentos.programs import is_manifest
 
 _DEFINED = ("name", "description", "inputSchema", "outputSchema", "annotations")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from agentos.domain import Json, Kind, Refusal, RefusalKind, digest
+from agentos.domain.identity import dataclass
 from agentos.errors import Invalid, Unavailable
 from agentos.rules.predicate import Predicate, PredicateFault, compiled
 
@@ -86,7 +87,9 @@ class RunRule:
 
 def is_rule_file(path: str) -> bool:
     """Whether the registry path is a rule's document. No box ever sees one."""
-    if not path.endswith(_SUFFIXES):  # most are spared being taken apart
+    if not path.endswith(_SUFFIXES) or not path.startswith(
+        ("rule/", "skill/")
+    ):  # most are spared being taken apart
         return False
     parts = PurePosixPath(path).parts
     if parts[:1] == (Kind.RULE.value,):

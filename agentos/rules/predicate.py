@@ -12,11 +12,11 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from agentos.domain import Json
+from agentos.domain.identity import dataclass
 from agentos.errors import Unavailable
 
 LENGTH_MAX = 4_000  # characters of a predicate

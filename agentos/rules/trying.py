@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from agentos.domain import Json, Snapshot, Step
+from agentos.domain.identity import dataclass
 from agentos.ports import ObservedRun
 from agentos.rules.document import RunRule
 from agentos.rules.facts import call_arguments

@@ -10,10 +10,11 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agentos.domain import Json, Step
+from agentos.domain.identity import dataclass
 from agentos.rules.document import STRENGTH, Enforcement, RuleTrigger, RunRule
 from agentos.rules.facts import LIST_MAX, given, hosts, longest_list, paths, plain, uncovered
 from agentos.rules.predicate import PredicateError, judging

@@ -11,14 +11,14 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 PREFIX = "agentos-"
 _WANTED = ("memory", "pids", "cpu", "cpuacct")
 _TCP, _TCP_BYTES = "memory.kmem.tcp.limit_in_bytes", 32 << 20  # in the buffers of a box's connections
-_FILES: dict[Path, frozenset[str]] = {}  # of each group below a label's directory
+_FILES: dict[str, frozenset[str]] = {}  # of each group below a label's directory, by that directory
 _MAKING = threading.Lock()
 _PERIOD_US = 100_000
 _PATIENCE_S = 1.0
@@ -120,18 +120,18 @@ class Cgroups:
         if not self.parents:
             return None
         self._sweep(0.0)
-        group = ControlGroup(
-            tuple(parent / (PREFIX + label) / name for parent in self.parents), self.stayed, forget
-        )
-        for place in group.places:
-            if place.parent not in _FILES:
+        folders = [f"{parent}/{PREFIX}{label}" for parent in self.parents]
+        group = ControlGroup(tuple(Path(f"{folder}/{name}") for folder in folders), self.stayed, forget)
+        limits = _limits(quota)
+        for folder, place in zip(folders, group.places, strict=True):
+            if folder not in _FILES:
                 self._make(place.parent)
             try:
-                place.mkdir()
+                os.mkdir(place)
             except FileNotFoundError:  # somebody took the label's directory away
                 self._make(place.parent)
-                place.mkdir()
-            _hold(place, quota)
+                os.mkdir(place)
+            _hold(place, limits)
         return group
 
     def _make(self, place: Path) -> None:
@@ -163,9 +163,9 @@ class Cgroups:
                     self.stayed.remove(place)
 
 
-def _hold(place: Path, quota: Quota) -> None:
-    """Write the limits whose files exist here; which ones do depends on version and hierarchy."""
-    limits = {
+def _limits(quota: Quota) -> dict[str, str]:
+    """File -> what it has to say, in all versions and hierarchies."""
+    return {
         "memory.max": str(quota.memory_bytes),
         "memory.swap.max": "0",
         "memory.limit_in_bytes": str(quota.memory_bytes),
@@ -174,6 +174,10 @@ def _hold(place: Path, quota: Quota) -> None:
         "cpu.max": f"{int(quota.cpus * _PERIOD_US)} {_PERIOD_US}",
         "cpu.cfs_quota_us": str(int(quota.cpus * _PERIOD_US)),
     }
+
+
+def _hold(place: Path, limits: Mapping[str, str]) -> None:
+    """Write the limits whose files exist here; which ones do depends on version and hierarchy."""
     there = _files(place)
     for name, value in limits.items():
         if name in there:
@@ -189,13 +193,14 @@ def hold_connections(place: Path) -> None:
 
 def _files(place: Path) -> frozenset[str]:
     """Names of the files in a group, none when it is gone. The same in all below one label: looked for once."""
-    if (known := _FILES.get(place.parent)) is None:
+    folder = str(place).rpartition("/")[0]
+    if (known := _FILES.get(folder)) is None:
         try:
             known = frozenset(os.listdir(place))
         except OSError:
             return frozenset()
-        if place.parent.name.startswith(PREFIX):
-            _FILES[place.parent] = known
+        if folder.rpartition("/")[2].startswith(PREFIX):
+            _FILES[folder] = known
     return known
 
 

@@ -12,7 +12,7 @@ from agentos.daemon.run import held_steps
 from agentos.daemon.run.conversation import KERNEL_NODES
 from agentos.daemon.run.held_steps import HELD_MAX, HeldSteps
 from agentos.daemon.run.tasks import StopSignal, TaskRunner
-from agentos.domain import Result, Snapshot, Step, Task
+from agentos.domain import Result, Run, Share, Snapshot, Step, Task
 from agentos.errors import Conflict, Unavailable
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
@@ -185,3 +185,24 @@ def test_steps_are_one_transaction(ledger: Ledger, called: Task) -> None:
     with pytest.raises(Conflict):
         ledger.append_steps((step(1, "act", run.id), step(3, "act", run.id)))
     assert len(ledger.steps(run.id)) == 3
+
+
+def begun(ledger: Ledger, task: Task) -> str:
+    run = Run(f"run-{task.id}", task.id, task.key, Share.OPEN, 1, Snapshot("c", "t"), "fake", "none", NOW)
+    ledger.begin_run(run)
+    return run.id
+
+
+def test_steps_of_several_runs_and_the_same_again_are_stored_once(
+    ledger: Ledger, add: Callable[[Task], Task], make_task: Callable[..., Task]
+) -> None:
+    one, other = (begun(ledger, add(make_task("double", n=number))) for number in (1, 2))
+    both = (step(0, "route", one), step(0, "route", other), step(2, "act", one), step(2, "act", one))
+    ledger.append_steps(both)
+    ledger.append_steps((*both, step(1, "act", one)))
+    assert [(it.index, it.node) for it in ledger.steps(one)] == [(0, "route"), (1, "act"), (2, "act")]
+    assert [(it.index, it.node) for it in ledger.steps(other)] == [(0, "route")]
+    for wrong in ((step(0, "act", other),), (step(5, "act", other), step(5, "route", other))):
+        with pytest.raises(Conflict):
+            ledger.append_steps(wrong)
+    assert len(ledger.steps(other)) == 1

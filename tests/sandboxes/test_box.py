@@ -7,11 +7,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from agentos.sandboxes.box import WorkerBox, overdue, pipes
-from agentos.wire import WireClosed
+from agentos.wire import WireClosed, WireLate
 
 
 class Deaf(WorkerBox):
@@ -20,8 +21,8 @@ class Deaf(WorkerBox):
     def _signal(self) -> None: ...
 
 
-@pytest.fixture
-def deaf() -> Iterator[Deaf]:
+@contextmanager
+def deaf_box() -> Iterator[Deaf]:
     channel, theirs = pipes()
     with subprocess.Popen(["sleep", "600"], pass_fds=theirs) as process:
         for end in theirs:
@@ -30,6 +31,34 @@ def deaf() -> Iterator[Deaf]:
         yield made
         process.kill()
         made.close()
+
+
+@pytest.fixture
+def deaf() -> Iterator[Deaf]:
+    with deaf_box() as made:
+        yield made
+
+
+def test_a_box_whose_time_ends_before_that_of_an_earlier_one_is_not_kept_waiting(deaf: Deaf) -> None:
+    deaf.kill_after(600)
+    with deaf_box() as soon, deaf_box() as later:
+        later.kill_after(600)
+        soon.kill_after(0.05)
+        with pytest.raises(WireClosed):
+            soon.channel.receive(deadline=time.monotonic() + 30)
+        later.kill_after(0.05)  # by the same clock, which has been awake since
+        with pytest.raises(WireClosed):
+            later.channel.receive(deadline=time.monotonic() + 30)
+    with pytest.raises(WireLate):
+        deaf.channel.receive(deadline=time.monotonic() + 0.01)
+
+
+def test_a_box_that_is_held_up_at_its_end_keeps_no_other_alive(deaf: Deaf) -> None:
+    with deaf._lock, deaf_box() as other:  # as while it is closed
+        deaf.kill_after(0.01)
+        other.kill_after(0.05)
+        with pytest.raises(WireClosed):
+            other.channel.receive(deadline=time.monotonic() + 30)
 
 
 def test_the_last_clock_frees_the_reader_of_a_box_that_cannot_be_killed(deaf: Deaf) -> None:

@@ -51,7 +51,7 @@ def list_(
                 line["resource"],
                 line["version"] or "?",
                 line["origin"] or "?",
-                f"{line['at']:%Y-%m-%d %H:%M}" if line["at"] else "",
+                line["at"].isoformat(" ")[:16] if line["at"] else "",
                 ", ".join(
                     filter(None, ("pinned" if line["pinned"] is not None else "", told_of(line["folder"])))
                 ),

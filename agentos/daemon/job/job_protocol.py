@@ -18,12 +18,16 @@ from agentos.messages import FaultFrame
 from agentos.ports import Box, BoxUsage
 from agentos.wire import FrameError, WireClosed, WireLate
 
+# How many times longer a value may be as the kernel writes it than it came: 1e15 as 1000000000000000.0, é as \\u00e9.
+_GROWS = 8
+
 
 class Exchange:
     """Talks to the worker in ``box``. ``BoxDied`` from any method means that the box is over, HostLost that its host is."""
 
     def __init__(self, box: Box, wall_s: float, bytes_max: int | None = None) -> None:
         self.weight = 0  # of the last message, in memory
+        self._size = 0  # of the same, as it came
         self._left = bytes_max  # of all headers; None is no limit
         self._box = box
         self._deadline = time.monotonic() + wall_s
@@ -56,7 +60,7 @@ class Exchange:
             raise self._died("", str(error)) from None
         except FrameError as error:
             raise self._died("protocol", str(error)) from None
-        self.weight = frame.weight
+        self.weight, self._size = frame.weight, frame.size
         if self._left is not None:
             self._left -= frame.size
             if self._left < 0:
@@ -77,7 +81,9 @@ class Exchange:
         self._deadline = time.monotonic() + wall_s
 
     def measure(self, value: Json, limit: int, what: str) -> None:
-        """Refuse a value that is no JSON or larger than agreed."""
+        """Refuse a value of the last message that is larger than agreed."""
+        if self._size * _GROWS <= limit:
+            return
         try:
             size = len(json.dumps(value, allow_nan=False))
         except (ValueError, RecursionError):

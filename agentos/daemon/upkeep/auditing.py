@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, Trial, Verdict, digest
+from agentos.domain.identity import dataclass
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import genuine, read_key
 from agentos.evolver.promote.rebasing import rebase_trailers

@@ -21,7 +21,6 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -30,6 +29,7 @@ from agentos import __version__
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.upkeep.auditing import AuditReport, verify_home
 from agentos.daemon.upkeep.moving import stand_alone
+from agentos.domain.identity import dataclass
 from agentos.durable import flush_folder
 from agentos.errors import Invalid, NotFound, Unavailable, UserError
 from agentos.home import Home

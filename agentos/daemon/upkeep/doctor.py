@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from agentos import __version__
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status
 from agentos.domain import TaskState, digest
+from agentos.domain.identity import dataclass
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
 from agentos.home import Home

@@ -14,10 +14,11 @@ import time
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agentos.domain.identity import dataclass
 from agentos.home import Home
 
 _SIZE = 8192  # bytes, whatever it says

@@ -9,12 +9,12 @@ import sqlite3
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import tomlkit
 
 from agentos.daemon.control.daemon_lock import DaemonLock
+from agentos.domain.identity import dataclass
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.blobs import FILES, BlobStore, claim, store_of

@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import structlog
 
+from agentos.domain.identity import dataclass
 from agentos.home import Home
 from agentos.ledger import retention
 from agentos.ledger.integrity import LedgerSnapshot

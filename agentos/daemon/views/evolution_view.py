@@ -8,12 +8,12 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentos.domain import Candidate, Evolution, EvolutionState, Kind, ResourceId, Run, Verdict, Version
+from agentos.domain.identity import dataclass
 from agentos.errors import NotFound
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
@@ -120,7 +120,6 @@ def _probation(home: Home, evolution: Evolution) -> Probation:
 
 
 _MANY = 500  # resources from which on what was found is kept for the next look
-_KEYS = ("version", "origin", "at", "reason")
 
 
 def resource_lines(home: Home, registry: Registry, kind: Kind | None = None) -> list[dict[str, Any]]:
@@ -146,9 +145,17 @@ def resource_lines(home: Home, registry: Registry, kind: Kind | None = None) -> 
             if line[0] == digest:
                 known[resource] = line
         _, number, origin, time, reason = line
-        at = None if time is None else datetime.fromtimestamp(time, UTC)
-        told = {"resource": resource} | dict(zip(_KEYS, (number, origin, at, reason), strict=True))
-        found.append(told | {"pinned": pinned.get(resource), "folder": folders.get(resource)})
+        found.append(
+            {
+                "resource": resource,
+                "version": number,
+                "origin": origin,
+                "at": None if time is None else datetime.fromtimestamp(time, UTC),
+                "reason": reason,
+                "pinned": pinned.get(resource),
+                "folder": folders.get(resource),
+            }
+        )
     if len(digests) >= _MANY and before != (len(known), known_folders):
         _keep_index(home, stable.commit, known, known_folders)
     return found
@@ -157,7 +164,7 @@ def resource_lines(home: Home, registry: Registry, kind: Kind | None = None) -> 
 def _kept_index(home: Home, commit: str) -> tuple[dict[str, Any], KnownFolders]:
     """What was found at this very commit, and folders that were read. All of it may be lost.
 
-    Of a resource: its digest, as its newest version has it, and ``_KEYS``. What does not fit the tree is not gone by.
+    Of a resource: its digest, as its newest version has it, number, origin, time and reason of that. What does not fit the tree is not gone by.
     """
     try:
         kept, lines, folders = json.loads(_index(home).read_bytes())

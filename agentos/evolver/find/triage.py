@@ -61,7 +61,7 @@ def triage(parts: TriageContext) -> list[Evolution]:
     """
     position = parts.cursor.read(CURSOR)
     opened: list[Evolution] = []
-    at_work = [item for state in sorted(AT_WORK) for item in parts.records.find(Evolution, state=state)]
+    at_work = parts.records.find(Evolution, state=AT_WORK)
     busy = {_file(_evidence_fingerprint(parts, item)) for item in at_work}
     # Faults of the environment, the task or the call are quarantined: no edit of a resource mends them.
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from agentos.domain import (
@@ -35,6 +34,7 @@ from agentos.domain import (
     Trial,
     Verdict,
 )
+from agentos.domain.identity import dataclass
 from agentos.ledger.rows.codec import Rows, in_bundle, plain
 
 

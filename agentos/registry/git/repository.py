@@ -182,20 +182,22 @@ class Repository:
             lambda: self.git.create_tag(name, commit, ObjectType.COMMIT, stamp(when), message),
         )
 
-    def below(self, prefix: str) -> dict[str, pygit2.Oid]:
+    def below(self, prefix: str) -> dict[str, str]:
         """Rest of the name -> target of the references below a prefix that ends in ``/``, sorted.
 
         Read off the files themselves, so that thousands of others need not be looked at one by one.
         """
-        start, found = prefix.encode(), dict[str, pygit2.Oid]()
-        for ref, value in self._packed().items():
-            if ref.startswith(start):
-                found[ref[len(start) :].decode()] = pygit2.Oid(hex=value[:40].decode())
+        start, cut = prefix.encode(), len(prefix.encode())
+        found = {
+            ref[cut:].decode(): value[:40].decode()
+            for ref, value in self._packed().items()
+            if ref.startswith(start)
+        }
         folder = self.path / prefix
         for path in folder.rglob("*"):
             name = path.relative_to(folder).as_posix()
             if not name.endswith(".lock") and path.is_file() and (target := self.resolve(prefix + name)):
-                found[name] = target
+                found[name] = str(target)
         return dict(sorted(found.items()))
 
     def write_refs(self, refs: Mapping[str, pygit2.Oid | None]) -> None:

@@ -16,7 +16,6 @@ import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ import pygit2
 from pygit2.enums import SortMode
 
 from agentos.domain import ResourceId, Version
+from agentos.domain.identity import dataclass
 from agentos.errors import Unavailable
 from agentos.registry.git import environment
 from agentos.registry.git.reading import digest, resources

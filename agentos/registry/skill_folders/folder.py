@@ -9,11 +9,12 @@ import stat
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
 from agentos.domain import RESOURCE_NAME, Kind, ResourceId, digest
+from agentos.domain.identity import dataclass
 from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
 from agentos.registry.git.repository import EMPTY_TREE
@@ -210,20 +211,13 @@ def _stamp(folder: str, paths: Iterable[str]) -> tuple[str, int]:
 
     A directory need not be read for it, which takes longer than all else that is done with a folder.
     """
-    seen, newest = [], 0
     try:
-        for path in paths:
-            info = os.lstat(f"{folder}/{path}" if path else folder)
-            newest = max(newest, info.st_ctime_ns)
-            seen.append((info.st_mode, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino))
+        found = [os.lstat(f"{folder}/{path}" if path else folder) for path in paths]
+        seen = [(of.st_mode, of.st_size, of.st_mtime_ns, of.st_ctime_ns, of.st_ino) for of in found]
     except OSError:
         return "", 0
+    newest = max(changed for _, _, _, changed, _ in seen)
     return hashlib.blake2b(repr(seen).encode(), digest_size=16).hexdigest(), newest
-
-
-def _is_known(folder: str, digest: str, known: KnownFolders) -> bool:
-    kept, stamp, paths = known.get(folder, ("", "", ()))
-    return bool(digest) and kept == digest and stamp == _stamp(folder, paths)[0]
 
 
 def folder_differences(
@@ -235,12 +229,14 @@ def folder_differences(
     """
     known = {} if known is None else known
     stable = registry.stable()
-    digests = {str(item): own for item, own in registry.digests(stable).items() if item.kind is Kind.SKILL}
+    digests = {item.name: own for item, own in registry.digests(stable).items() if item.kind is Kind.SKILL}
     for place in places:
-        for name, taken in sorted(registry.repository.below(folder_prefix(place)).items()):
-            found = _difference(
-                registry, digests.get(f"{Kind.SKILL}/{name}", ""), place / name, str(taken), known
-            )
+        for name, taken in registry.repository.below(folder_prefix(place)).items():
+            digest, folder = digests.get(name, ""), f"{place}/{name}"
+            kept, stamp, paths = known.get(folder, ("", "", ()))
+            if digest and taken == digest == kept and stamp == _stamp(folder, paths)[0]:
+                continue
+            found = _difference(registry, digest, Path(folder), taken, known)
             if found is not None:
                 yield found
 
@@ -248,8 +244,6 @@ def folder_differences(
 def _difference(
     registry: Registry, digest: str, folder: Path, taken: str, known: KnownFolders
 ) -> FolderDifference | None:
-    if taken == digest and _is_known(str(folder), digest, known):
-        return None
     paths = ("", *(path for path, _ in _walk(folder, "", 0)))
     stamp, changed_ns = _stamp(str(folder), paths)
     content = read(folder)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from email.utils import format_datetime
 from enum import StrEnum
@@ -19,6 +18,7 @@ import pygit2
 from pygit2.enums import DiffOption, FileMode
 
 from agentos.domain import digest
+from agentos.domain.identity import dataclass
 from agentos.errors import Conflict, UserError
 from agentos.registry.git.repository import EMPTY_TREE
 from agentos.registry.skill_folders.folder import DifferenceSide, FolderDifference, ignored, read, taken_in

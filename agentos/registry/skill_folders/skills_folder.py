@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pygit2
 
 from agentos.domain import Kind, ResourceId
+from agentos.domain.identity import dataclass
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading

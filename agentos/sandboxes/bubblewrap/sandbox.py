@@ -171,8 +171,11 @@ class Bubblewrap:
         """A control group by a name that says nothing inside; what it is for is noted outside."""
         if not self.groups.parents:
             return None
-        self._notes.mkdir(mode=0o700, parents=True, exist_ok=True)
-        note = OwnerNote.fresh(self._notes, self._owner, run)
+        try:
+            note = OwnerNote.fresh(self._notes, self._owner, run)
+        except FileNotFoundError:
+            self._notes.mkdir(mode=0o700, parents=True, exist_ok=True)
+            note = OwnerNote.fresh(self._notes, self._owner, run)
         try:
             return self.groups.group(self._owner, note.token, quota, note.remove)
         except OSError:
