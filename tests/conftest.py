@@ -17,6 +17,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -152,6 +153,22 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(socket.socket, "connect_ex", _guarded(socket.socket.connect_ex))
         patch.setattr(subprocess, "Popen", ForkedPopen)
         yield
+
+
+@pytest.fixture(scope="session")
+def first_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An initialised home, to copy."""
+    from tests import homes
+
+    return homes.first(tmp_path_factory.mktemp("first") / "home")
+
+
+@pytest.fixture(scope="session")
+def evolved_home(first_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with an evolution that was promoted, to copy."""
+    from tests import homes
+
+    return homes.evolved(tmp_path_factory.mktemp("evolved") / "home", first_home)
 
 
 @pytest.fixture(scope="session")

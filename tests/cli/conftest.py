@@ -14,18 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.setup import init_home
 from agentos.home import Home
 from tests.command_server import PATIENCE_S, command_server
 
 Ran = subprocess.CompletedProcess[str]
-
-
-@pytest.fixture(scope="session")
-def first_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("first") / "home"
-    init_home(Home(root))
-    return root
 
 
 @pytest.fixture

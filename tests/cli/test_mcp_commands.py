@@ -115,6 +115,7 @@ async def over_stdio(home: Home, *words: str) -> AsyncIterator[Any]:
         yield client
 
 
+@pytest.mark.slow
 def test_a_client_files_a_task_and_reads_what_is_there(home: Home) -> None:
     async def talk() -> None:
         async with over_stdio(home) as client:
@@ -181,6 +182,7 @@ def _until_open(port: int) -> None:
     pytest.fail("nobody listens")
 
 
+@pytest.mark.slow
 def test_over_http_only_who_has_the_token_is_served(home: Home, port: int) -> None:
     from mcp import Client
     from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
