@@ -7,7 +7,7 @@ import pytest
 from agentos.proposers.repair.places import edits_of
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program
-from tests.proposers.repair.test_repair_idioms import letters
+from tests.proposers.repair.test_repair_idioms import letters, made_like
 
 FAULTS = {
     "comparison": ("if a < b:\n    return a\nreturn b", "a < b", "a <= b"),
@@ -104,8 +104,7 @@ def _missing(source: str, *wanted: str) -> list[str]:
     signs = {letters(text) for text in wanted}
     program = Program(source)
     for edit, _ in edits_of(FileFacts(program)):
-        text = program.apply(edit)
-        if text is not None and letters(text) in signs:  # parsing each of thousands takes long
+        if (text := made_like(program, edit, signs)) is not None:
             shapes.pop(ast.dump(ast.parse(text)), None)
         if not shapes:
             break
