@@ -249,6 +249,7 @@ def test_what_a_client_may_read_and_say(home: Home) -> None:
         tools.list_evolutions(state="nowhere")
 
 
+@pytest.mark.slow
 def test_only_named_clients_are_offered_to_approve(home: Home) -> None:
     for may_approve in (False, True):
         offered = [tool.__name__ for tool in HomeTools(home, "tester", may_approve=may_approve).acting()]

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from agentos.daemon.control.daemon_lock import DaemonLock
+from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.backup import back_up, restore, verify_backup
 from agentos.domain import Call, Limits, Share, Task
 from agentos.errors import AgentOSError, HomeBusy, UserError
@@ -26,11 +27,20 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
+from tests.cli.evolved_home import evolve_home
+
+
+@pytest.fixture(scope="session")
+def evolved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("backed") / "home"
+    init_home(Home(root))
+    evolve_home(Home(root))
+    return root
 
 
 @pytest.fixture
-def home(evolved_home: Path, tmp_path: Path) -> Home:
-    shutil.copytree(evolved_home, tmp_path / "home")
+def home(evolved: Path, tmp_path: Path) -> Home:
+    shutil.copytree(evolved, tmp_path / "home")
     return Home(tmp_path / "home")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.auditing import verify_home
 from agentos.daemon.upkeep.retention import prune
 from agentos.domain import (
@@ -38,14 +39,23 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.ledger.rows.codec import plain
 from agentos.ledger.store import Ledger
+from tests.cli.evolved_home import evolve_home
 
 LATER = datetime.now(UTC) + timedelta(days=400)
 
 
+@pytest.fixture(scope="session")
+def evolved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("pruned") / "home"
+    init_home(Home(root))
+    evolve_home(Home(root))
+    return root
+
+
 @pytest.fixture
-def home(evolved_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(evolved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """All its files are old, and only the newest two runs of a resource keep their steps."""
-    shutil.copytree(evolved_home, tmp_path / "home")
+    shutil.copytree(evolved, tmp_path / "home")
     monkeypatch.setattr(retention, "NEWEST_OF_EACH", 2)
     home = Home(tmp_path / "home")
     _age(home)
