@@ -23,11 +23,14 @@ from tests.command_server import PATIENCE_S, command_server
 Ran = subprocess.CompletedProcess[str]
 
 
-@pytest.fixture(scope="session", autouse=True)
+_command = functools.cache(typer.main.get_command)
+
+
+@pytest.fixture(scope="module", autouse=True)
 def _built_once() -> Iterator[None]:
     """The command in this process is put together once, as in any process, and not for each call."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.testing, "_get_command", functools.cache(typer.main.get_command))
+        patch.setattr(typer.testing, "_get_command", _command)
         yield
 
 

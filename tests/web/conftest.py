@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import certifi
 import httpx
 import pytest
 
@@ -72,11 +73,22 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="session", autouse=True)
+@functools.cache
+def _public_trust() -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=certifi.where())
+
+
+@pytest.fixture(scope="module", autouse=True)
 def _one_trust() -> Iterator[None]:
-    """A client reads a thousand public certificates as it is made; here they are read once."""
+    """A client reads a thousand public certificates as it is made, which no page here has; they are read once."""
+    public, make = _public_trust(), ssl.create_default_context
+
+    def made(*given: Any, **named: Any) -> ssl.SSLContext:
+        asked = not given and named == {"cafile": certifi.where()}
+        return public if asked else make(*given, **named)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
+        patch.setattr(ssl, "create_default_context", made)
         yield
 
 
