@@ -233,8 +233,8 @@ class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
 
 
 def _module(words: Sequence[str]) -> str:
-    """What ``python -m`` or ``python -P -m`` runs; "" for any other command."""
-    at = 2 if words[1:2] == ["-P"] else 1
+    """What ``python -m``, ``python -P -m`` or ``python -I -m`` runs; "" for any other command."""
+    at = 2 if words[1:2] in (["-P"], ["-I"]) else 1
     return words[at + 1] if words[:1] == [sys.executable] and words[at : at + 1] == ["-m"] else ""
 
 

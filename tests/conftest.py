@@ -12,11 +12,13 @@ import gc
 import importlib.util
 import ipaddress
 import os
+import re
 import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +41,8 @@ LONGEST = (
     "tests/daemon/test_models_replay.py",
     "tests/test_docs.py",
 )
+
+_MARKS = re.compile(r"^pytestmark = (.+)", re.MULTILINE)
 
 gc.disable()  # what is collected and imported stays: looking through it for what may go takes a fifth of the time
 
@@ -79,6 +83,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if part in required:
                 pytest.fail(f"{part} is required here and is missing", pytrace=False)
             pytest.skip(f"needs {part}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A module of which ``-m "not … and not …"`` leaves nothing is not even imported, by three workers."""
+    words = config.option.markexpr.split(" and ")
+    if collection_path.suffix != ".py" or not all(word.startswith("not ") for word in words):
+        return None
+    marks = _MARKS.search(collection_path.read_text())
+    unwanted = {word.removeprefix("not ") for word in words}
+    return bool(marks and unwanted.intersection(re.findall(r"pytest\.mark\.(\w+)", marks[1]))) or None
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
@@ -152,6 +166,22 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(socket.socket, "connect_ex", _guarded(socket.socket.connect_ex))
         patch.setattr(subprocess, "Popen", ForkedPopen)
         yield
+
+
+@pytest.fixture(scope="session")
+def first_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An initialised home, to copy."""
+    from tests import homes
+
+    return homes.first(tmp_path_factory.mktemp("first") / "home")
+
+
+@pytest.fixture(scope="session")
+def evolved_home(first_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with an evolution that was promoted, to copy."""
+    from tests import homes
+
+    return homes.evolved(tmp_path_factory.mktemp("evolved") / "home", first_home)
 
 
 @pytest.fixture(scope="session")

@@ -203,6 +203,7 @@ def test_a_huge_file_is_refused_by_its_size_before_it_is_read(tmp_path: Path) ->
     assert time.perf_counter() - started < 0.5
 
 
+@pytest.mark.slow
 def test_a_document_of_very_many_values_is_refused() -> None:
     text = "[" + "1," * ((MAX_BYTES - 10) // 2) + "1]"
     assert "tasks" in faults(text)[0]  # as JSON: too many tasks

@@ -41,6 +41,7 @@ def test_a_set_holds_tens_of_tools_of_both_kinds_and_none_is_in_both() -> None:
 
 
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.slow
 def test_the_right_version_passes_and_the_faulty_one_fails_what_is_declared(
     part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +80,7 @@ def test_the_search_for_clocks_finds_them() -> None:
 
 
 @pytest.mark.parametrize("which", SETS)
+@pytest.mark.slow
 def test_the_task_files_say_what_the_sets_say(which: str, tmp_path: Path) -> None:
     for folder in tool_sets.folders(which):
         tool = tool_sets.read(folder)

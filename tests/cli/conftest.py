@@ -5,27 +5,33 @@ It is forked with its imports done; with ``options`` of the interpreter it is st
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import typer.main
+import typer.testing
 
-from agentos.daemon.setup import init_home
 from agentos.home import Home
 from tests.command_server import PATIENCE_S, command_server
 
 Ran = subprocess.CompletedProcess[str]
 
 
-@pytest.fixture(scope="session")
-def first_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("first") / "home"
-    init_home(Home(root))
-    return root
+_command = functools.cache(typer.main.get_command)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built_once() -> Iterator[None]:
+    """The command in this process is put together once, as in any process, and not for each call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", _command)
+        yield
 
 
 @pytest.fixture

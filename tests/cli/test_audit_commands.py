@@ -24,21 +24,14 @@ from agentos.registry.git import external_commits
 from agentos.registry.git.repository import EMAIL, MAIN
 from agentos.registry.store import Registry
 from tests.cli.evolved_home import FAULTY, OTHER, PATH, RIGHT, evolve_home
+from tests.homes import pack
 
 Agentos = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
-def evolved(first_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("evolved") / "home"
-    shutil.copytree(first_home, root)
-    evolve_home(Home(root))
-    return root
-
-
 @pytest.fixture
-def home(evolved: Path, tmp_path: Path) -> Home:
-    shutil.copytree(evolved, tmp_path / "home")
+def home(evolved_home: Path, tmp_path: Path) -> Home:
+    shutil.copytree(evolved_home, tmp_path / "home")
     return Home(tmp_path / "home")
 
 
@@ -89,7 +82,7 @@ def moved(first_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("moved") / "home"
     shutil.copytree(first_home, root)
     evolve_home(Home(root), moved=True)
-    return root
+    return pack(root)
 
 
 @pytest.fixture

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from subprocess import CompletedProcess
 
 from agentos.home import Home
-from tests.cli.evolved_home import evolve_home
 
 Agentos = Callable[..., CompletedProcess[str]]
 
 
-def test_a_failure_is_muted_by_the_start_of_its_id(home: Home, agentos: Agentos) -> None:
-    evolve_home(home)
+def test_a_failure_is_muted_by_the_start_of_its_id(home: Home, evolved_home: Path, agentos: Agentos) -> None:
+    shutil.rmtree(home.root)
+    shutil.copytree(evolved_home, home.root)
     (known, *_) = json.loads(agentos("failure", "list", "--json").stdout)
     name = known["fingerprint"]["id"]
     assert not known["muted"]

@@ -12,6 +12,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.domain import Evolution, EvolutionState, EvolutionWait
 from agentos.home import Home
@@ -100,6 +102,7 @@ def test_doctor_reads_every_document_that_a_daemon_reads_when_it_starts(agentos:
     assert [next(name for name in documents if name in what) for what in found] == list(documents)
 
 
+@pytest.mark.slow
 def test_doctor_takes_a_working_daemons_word_for_what_it_started_with(agentos: Agentos, home: Home) -> None:
     lock = DaemonLock(home)
     lock.ready()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pytest
 from agentos import __version__
 from agentos.cli.main import COMMANDS
 from agentos.home import Home
+from tests.command_server import command_server
 
 Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -32,7 +33,6 @@ HEAVY = {
         ("--help",),
         ("--version",),
         ("status",),
-        ("task", "list", "--limit", "5"),
         ("--home", ".", "task", "list"),
         ("daemon", "status"),
         ("audit", "list"),
@@ -198,26 +198,21 @@ def test_read_commands_speak_json(agentos: Agentos, arguments: tuple[str, ...]) 
     "locale", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}]
 )
 def test_a_terminal_without_unicode_and_arguments_that_are_no_text(
-    home: Home, locale: dict[str, str]
+    home: Home, tmp_path: Path, locale: dict[str, str]
 ) -> None:
     environment = os.environ | {"AGENTOS_HOME": str(home.root)} | locale
-    for arguments, code in (
-        ([b"model", b"list"], 0),  # its sentence has an ellipsis
-        ([b"registry", b"list", b"--json"], 0),
-        ([b"task", b"show", b"ta\xff\xfe"], 1),
-        ([b"task", b"add", b"/tmp/\xff.yaml"], 1),
-        ([b"registry", b"show", b"skill/\xff\xc3"], 1),
-        ([b"\xff"], 2),
-    ):
-        done = subprocess.run(
-            [sys.executable.encode(), b"-m", b"agentos", *arguments],
-            env=environment,
-            capture_output=True,
-            timeout=60,
-        )
-        assert done.returncode == code, done.stderr
-        assert b"Traceback" not in done.stderr
-        assert not list(home.logs.glob("bug-*"))
+    commands = (
+        (0, [b"model", b"list"]),  # its sentence has an ellipsis
+        (0, [b"registry", b"list", b"--json"]),
+        (1, [b"task", b"show", b"ta\xff\xfe"]),
+        (1, [b"task", b"add", b"/tmp/\xff.yaml"]),
+        (1, [b"registry", b"show", b"skill/\xff\xc3"]),
+        (2, [b"\xff"]),
+    )
+    codes, said = _each(*(words for _, words in commands), place=tmp_path, env=environment)
+    assert codes == [code for code, _ in commands], said
+    assert b"Traceback" not in said
+    assert not list(home.logs.glob("bug-*"))
 
 
 @pytest.mark.parametrize(
@@ -238,14 +233,48 @@ def test_completion_can_be_shown(agentos: Agentos, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("command", ["status", "task list --json", "registry list", "task show nobody"])
-def test_streams_that_were_closed_are_stood_in_for(home: Home, closed: str, command: str) -> None:
-    words = f"{sys.executable} -m agentos {command} {closed}"
+def test_streams_that_were_closed_are_stood_in_for(home: Home, tmp_path: Path, closed: str) -> None:
+    commands = (
+        [b"status"],
+        [b"task", b"list", b"--json"],
+        [b"registry", b"list"],
+        [b"task", b"show", b"nobody"],
+    )
     env = os.environ | {"AGENTOS_HOME": str(home.root)}
-    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, env=env)
-    assert done.returncode == (1 if "nobody" in command else 0), done.stderr
-    assert "Traceback" not in done.stderr
+    codes, said = _each(*commands, place=tmp_path, env=env, closed=closed)
+    assert codes == [0, 0, 0, 1], said
+    assert b"Traceback" not in said
     assert not list(home.logs.glob("bug-*"))
+
+
+# What an interpreter makes of its streams and arguments as it starts does not change with the command.
+_EACH = """
+import json, os, sys
+from agentos.cli.main import run
+codes = []
+words = sys.argv[2:]
+while words:
+    end = words.index("--then")
+    if (pid := os.fork()) == 0:
+        sys.argv = ["agentos", *words[:end]]
+        sys.exit(run())
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    words = words[end + 1:]
+with open(sys.argv[1], "w") as file:
+    json.dump(codes, file)
+"""
+
+
+def _each(
+    *commands: Sequence[bytes], place: Path, env: Mapping[str, str], closed: str = ""
+) -> tuple[list[int], bytes]:
+    """Run each in a fork of one interpreter that has imported the command and no more: exit codes, all of stderr."""
+    words = [word for command in commands for word in (*command, b"--then")]
+    program = [sys.executable.encode(), b"-c", _EACH.encode(), bytes(place / "codes"), *words]
+    shell = [b"sh", b"-c", f'exec "$0" "$@" {closed}'.encode()]
+    done = subprocess.run([*shell, *program], env=env, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads((place / "codes").read_text()), done.stderr
 
 
 @pytest.mark.parametrize("columns", ["0", "00", ""])
@@ -253,8 +282,7 @@ def test_a_width_that_is_none_hides_nothing(
     home: Home, columns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = os.environ | {"AGENTOS_HOME": str(home.root), "COLUMNS": columns, "TERM": "dumb"}
-    command = [sys.executable, "-m", "agentos", "registry", "list"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    done = command_server().run("registry", "list", env=environment)
     assert done.returncode == 0, done.stderr
     assert "agent/default" in done.stdout
 

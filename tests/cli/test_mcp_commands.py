@@ -115,6 +115,7 @@ async def over_stdio(home: Home, *words: str) -> AsyncIterator[Any]:
         yield client
 
 
+@pytest.mark.slow
 def test_a_client_files_a_task_and_reads_what_is_there(home: Home) -> None:
     async def talk() -> None:
         async with over_stdio(home) as client:
@@ -181,6 +182,7 @@ def _until_open(port: int) -> None:
     pytest.fail("nobody listens")
 
 
+@pytest.mark.slow
 def test_over_http_only_who_has_the_token_is_served(home: Home, port: int) -> None:
     from mcp import Client
     from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
@@ -247,6 +249,7 @@ def test_what_a_client_may_read_and_say(home: Home) -> None:
         tools.list_evolutions(state="nowhere")
 
 
+@pytest.mark.slow
 def test_only_named_clients_are_offered_to_approve(home: Home) -> None:
     for may_approve in (False, True):
         offered = [tool.__name__ for tool in HomeTools(home, "tester", may_approve=may_approve).acting()]

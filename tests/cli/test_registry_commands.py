@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,25 +16,26 @@ from typer.testing import CliRunner
 from agentos import shipped
 from agentos.cli.resources.registry import app
 from agentos.daemon.offline import offline_context
-from agentos.daemon.setup import init_home
 from agentos.daemon.views import evolution_view
-from agentos.domain import EvolutionEnding
+from agentos.domain import Evolution, EvolutionEnding
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable, UserError
 from agentos.evolver.watch.live_regression import follow
 from agentos.home import Home
+from agentos.ledger.reading import Reader
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import outdated
 from agentos.resources import parse_id
-from tests.cli.evolved_home import evolve_home
 
 MEMORY = parse_id("memory/default")
 TEXT = "memory/default/memory.md"
 
 
 @pytest.fixture
-def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+def registry(first_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """Of a home that has nothing else."""
     monkeypatch.setenv("AGENTOS_HOME", str(tmp_path / "home"))
-    return Registry.init(tmp_path / "home" / "registry.git", shipped.seed_files())
+    shutil.copytree(Home(first_home).registry, tmp_path / "home" / "registry.git")
+    return Registry(tmp_path / "home" / "registry.git")
 
 
 def call(*arguments: str, code: int = 0) -> str:
@@ -179,6 +181,8 @@ def test_revert_of_an_evolution(registry: Registry) -> None:
 
 
 def test_pin_unpin_check_upgrade_and_mending(registry: Registry, tmp_path: Path) -> None:
+    shutil.rmtree(registry.repository.path)  # for one with a file for each object
+    registry = Registry.init(registry.repository.path, shipped.seed_files())
     call("pin", "memory/default", "--reason", "right as it is")
     assert call_json("list", "--kind", "memory")[0]["pinned"] == "right as it is"
     assert "pinned: right as it is" in call_json("show", "memory/default")["why_not"]
@@ -226,12 +230,12 @@ def test_a_name_that_nothing_has_is_answered_by_the_near_ones(
 
 
 def test_a_pin_that_ends_a_watch_says_so_and_so_does_the_unpin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    evolved_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Home(tmp_path / "evolved")
     monkeypatch.setenv("AGENTOS_HOME", str(home.root))
-    init_home(home)
-    ended = evolve_home(home)
+    shutil.copytree(evolved_home, home.root)
+    (ended,) = Reader(home.ledger).find(Evolution)
     assert ended.id not in call("pin", "tool/word-count"), "nothing is watched there"
     assert ended.id in call("pin", "skill/calc")
     with offline_context(home) as parts:

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from agentos.daemon.control.daemon_lock import daemon_info
-from agentos.daemon.setup import init_home
 from agentos.domain import Call, Check, Effect, Limits, Share, Task, TaskState, new_id
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -27,6 +26,7 @@ from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
 from tests.command_server import Command, command_server
+from tests.homes import pack
 
 KIT = Path(__file__).parent / "kit"
 # For whole evolutions whose matter is not what comes in after their edit ...
@@ -41,10 +41,10 @@ BUSY = 5  # so much longer is waited than a quiet machine would need: patience c
 
 
 @pytest.fixture(scope="session")
-def made_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made_home(first_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An initialised home with the kit; copied for each test, because making one takes a second."""
     home = Home(tmp_path_factory.mktemp("made") / "home")
-    init_home(home)
+    shutil.copytree(first_home, home.root)
     (home.root / "policy.toml").write_text(WITHOUT_FRESH)
     files = {
         f"skill/test-kit/{path.relative_to(KIT).as_posix()}": path.read_bytes()
@@ -52,7 +52,7 @@ def made_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if path.is_file() and "__pycache__" not in path.parts
     }
     Registry(home.registry).commit(files, "The test kit", "edit")
-    return home.root
+    return pack(home.root)
 
 
 @pytest.fixture

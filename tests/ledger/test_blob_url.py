@@ -102,6 +102,7 @@ def _write_until(blobs: UrlBlobs, sha256: str, data: bytes, deadline: float) -> 
         blobs.write(sha256, data)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_in_the_middle_ends_in_unavailable_and_one_that_comes_back_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -127,6 +127,7 @@ sys.exit(max(os.wait()[1] for _ in "abcdefgh"))
 
 
 @IN_POSTGRES
+@pytest.mark.slow
 def test_eight_processes_write_one_chain_in_one_order(
     ledger: Ledger, tmp_path: Path, make_task: Callable[..., Task]
 ) -> None:

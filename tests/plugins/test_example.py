@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,6 @@ from typing import Any
 import httpx
 import pytest
 
-from agentos.daemon.setup import init_home
 from agentos.domain import Candidate, Check, Evolution, EvolutionState, Kind, Layer, Result, Run, Share, Trial
 from agentos.evolver.find.triage import AT_WORK
 from agentos.home import Home
@@ -29,6 +29,7 @@ from agentos.retrieval.installed import index_of
 from agentos.retrieval.storage import Storage
 from tests.daemon.conftest import UNCOMPARED, Daemon, _make_task, until
 from tests.daemon.test_evolutions import FAULTY, PAIRS, PATH, RIGHT
+from tests.homes import pack
 
 VERSION = "agentos-example 1.0"
 ACCOUNT = "DE89 3704 0044 0532 0130 00"  # the standard's own example
@@ -52,10 +53,10 @@ def run(input: Input) -> Output:
 '''
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    found = Home(tmp_path / "home")
-    init_home(found)
+@pytest.fixture(scope="session")
+def home_with_skills(first_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = Home(tmp_path_factory.mktemp("skills") / "home")
+    shutil.copytree(first_home, found.root)
     files = {
         "skill/bank/tools/account.py": BANK.encode(),
         "skill/bank/SKILL.md": b"---\nname: bank\ndescription: Bank account numbers.\n---\n",
@@ -63,7 +64,13 @@ def home(tmp_path: Path) -> Home:
         "skill/exam-kit/SKILL.md": b"---\nname: exam-kit\ndescription: Grades exams by their points.\n---\n",
     }
     Registry(found.registry).commit(files, "Two skills", "edit")
-    return found
+    return pack(found.root)
+
+
+@pytest.fixture
+def home(home_with_skills: Path, tmp_path: Path) -> Home:
+    shutil.copytree(home_with_skills, tmp_path / "home")
+    return Home(tmp_path / "home")
 
 
 @pytest.fixture
@@ -134,6 +141,7 @@ def test_a_secret_lies_in_its_store(agentos: Callable[..., str], home: Home) -> 
     )
 
 
+@pytest.mark.slow
 def test_a_person_is_told_by_it(agentos: Callable[..., str], home: Home, environment: dict[str, str]) -> None:
     home.settings.write_text('[notify]\nplugins = ["notes-file"]\n')
     assert "delivered" in agentos("notify", "test")
@@ -144,6 +152,7 @@ def test_a_person_is_told_by_it(agentos: Callable[..., str], home: Home, environ
     assert "no 'gone' among notifiers" in agentos("notify", "test", code=1)
 
 
+@pytest.mark.slow
 def test_a_task_with_its_check_is_held_to_its_parameters(agentos: Callable[..., str], tmp_path: Path) -> None:
     task = {"goal": "an account", "call": {"tool": "bank/account", "args": {"number": ACCOUNT}}}
     (tmp_path / "task.json").write_text(json.dumps(task | {"checks": [{"iban": {"land": "DE"}}]}))

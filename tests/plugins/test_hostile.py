@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.setup import init_home
 from agentos.domain import Candidate, Check, Evolution, EvolutionState, Result, Share, Verdict
 from agentos.evolver.find.triage import AT_WORK
 from agentos.home import Home
@@ -29,9 +29,9 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(first_home: Path, tmp_path: Path) -> Home:
     found = Home(tmp_path / "home")
-    init_home(found)
+    shutil.copytree(first_home, found.root)
     skill = b"---\nname: exam-kit\ndescription: Grades.\n---\n"
     files = {PATH: FAULTY.encode(), "skill/exam-kit/SKILL.md": skill}
     Registry(found.registry).commit(files, "A skill with a fault", "edit")

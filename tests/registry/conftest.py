@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -72,6 +74,16 @@ def forged(registry: Registry, base: Snapshot, files: dict[str, str]) -> Snapsho
     return repository.snapshot(made)
 
 
+@pytest.fixture(scope="session")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Clock]:
+    """A registry to copy, and the clock that it was made by."""
+    clock = Clock()
+    made = Registry.init(tmp_path_factory.mktemp("seeded") / "registry.git", SEED, clock=clock)
+    return made.repository.path, clock
+
+
 @pytest.fixture
-def registry(tmp_path: Path) -> Registry:
-    return Registry.init(tmp_path / "registry.git", SEED, clock=Clock())
+def registry(seeded: tuple[Path, Clock], tmp_path: Path) -> Registry:
+    path, clock = seeded
+    shutil.copytree(path, tmp_path / "registry.git")
+    return Registry(tmp_path / "registry.git", clock=copy(clock))

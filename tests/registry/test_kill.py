@@ -56,6 +56,7 @@ def writer(registry: Registry, name: str, count: int) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 def test_writers_at_once_lose_nothing(registry: Registry) -> None:
     processes = [writer(registry, name, 15) for name in "abc"]
     said: list[str] = []

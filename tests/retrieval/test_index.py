@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -57,9 +58,15 @@ SEED = {
 }
 
 
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Registry.init(tmp_path_factory.mktemp("seeded") / "registry.git", SEED).repository.path
+
+
 @pytest.fixture
-def registry(tmp_path: Path) -> Registry:
-    return Registry.init(tmp_path / "registry.git", SEED)
+def registry(seeded: Path, tmp_path: Path) -> Registry:
+    shutil.copytree(seeded, tmp_path / "registry.git")
+    return Registry(tmp_path / "registry.git")
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ import pytest
 
 from agentos.testing import ModelServer, call, say
 
+pytestmark = pytest.mark.slow
+
 CLIENT = r"""
 import json, sys
 import litellm

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agentos.domain import Result, Step
 from agentos.ledger.store import Ledger
 from agentos.trajectories.chat import FinishedRun, chat_record
@@ -54,6 +56,7 @@ def test_every_record_is_recognised(data: Path) -> None:
     assert Counter(detect(record.value) for record in found) == {"tau-bench": 116, "whowhen": 82}
 
 
+@pytest.mark.slow
 def test_all_of_it_comes_out_of_the_ledger_as_it_went_in(
     data: Path, into: ImportTarget, ledger: Ledger
 ) -> None:

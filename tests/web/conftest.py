@@ -5,9 +5,11 @@ What tools, models and files could have written holds what a browser would obey.
 
 from __future__ import annotations
 
+import functools
 import random
 import secrets
 import shutil
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import certifi
 import httpx
 import pytest
 
@@ -56,6 +59,7 @@ from agentos.web.context import LOOPBACK, Reach
 from agentos.web.server import listening_on, server_of
 from agentos.web.sessions import LoginLinks
 from tests.cli.evolved_home import commit_fault, run_all, without_boxes
+from tests.homes import pack
 
 SCRIPT = "<script>document.title='pwned'</script>"
 MARKDOWN = "[click](javascript:alert(1)) ![x](http://evil.example/x.png) <img src=x onerror=alert(1)>"
@@ -69,12 +73,32 @@ FILES = {
 }
 
 
+@functools.cache
+def _public_trust() -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=certifi.where())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_trust() -> Iterator[None]:
+    """A client reads a thousand public certificates as it is made, which no page here has; they are read once."""
+    public, make = _public_trust(), ssl.create_default_context
+
+    def made(*given: Any, **named: Any) -> ssl.SSLContext:
+        asked = not given and named == {"cafile": certifi.where()}
+        return public if asked else make(*given, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", made)
+        yield
+
+
 @pytest.fixture(scope="session")
-def waiting_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def waiting_home(first_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Made once; each test gets a copy."""
     home = Home(tmp_path_factory.mktemp("web") / "home")
+    shutil.copytree(first_home, home.root)
     make_waiting_home(home)
-    return home.root
+    return pack(home.root)
 
 
 def make_waiting_home(home: Home) -> None:

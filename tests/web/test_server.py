@@ -69,6 +69,7 @@ def test_it_serves_until_ctrl_c_and_writes_no_token_anywhere(home: Home) -> None
         assert not any(secret.encode() in data for data in written)
 
 
+@pytest.mark.slow
 def test_a_note_of_a_page_that_was_killed_is_not_believed(home: Home) -> None:
     with page(home) as (process, link):
         process.send_signal(signal.SIGKILL)

@@ -81,7 +81,7 @@ def add(parts: Any, context: Any, outputs: Any, given: Any) -> None:
     context.exchanges.append(exchange)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     window=st.sampled_from(WINDOWS),
     prompt=LONG,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 LOOK = """
 import sys
 import agentos.worker.warm
@@ -17,6 +19,7 @@ print(httpx.Client.__name__, "httpx._main" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_what_is_put_off_is_there_when_it_is_asked_for() -> None:
     done = subprocess.run([sys.executable, "-I", "-c", LOOK], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ from agentos.evolver.guards.static import RULES, RuleHit
 from agentos.evolver.guards.static.check import guard, refusal, scan
 from agentos.evolver.guards.static.rules_names import SDK_METHODS, SDK_PRIVATE, SDK_PUBLIC
 from agentos.evolver.policy import Screen
+from tests.command_server import ForkedPopen
 
 ROOT = Path(__file__).parents[3]
 DATA = tomllib.loads((Path(__file__).parent / "bad_edits.toml").read_text())
@@ -90,6 +91,13 @@ def test_a_good_edit_passes(path: str, find: str, put: str) -> None:
     assert guard(BESIDE, {path: SOURCES[path].replace(find, put, 1)}, Screen()) == []
 
 
+@pytest.fixture
+def _started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scanner is started here as it is for users, and not forked as elsewhere in the suite."""
+    monkeypatch.setattr(ForkedPopen, "forks", False)
+
+
+@pytest.mark.usefixtures("_started")
 def test_a_scan_writes_nothing_that_a_killed_daemon_could_leave(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -101,6 +109,7 @@ def test_a_scan_writes_nothing_that_a_killed_daemon_could_leave(
     assert [finding.path for finding in found] == [TOOL]
 
 
+@pytest.mark.usefixtures("_started")
 def test_what_bandit_cannot_read_is_a_finding() -> None:
     base = {TOOL: SOURCES[TOOL]}
     found = scan(base, {TOOL: "# coding: utf-7\n" + SOURCES[TOOL].replace("total", "täl")})

@@ -9,7 +9,7 @@ import pytest
 from agentos.proposers.repair.places import edits_of
 from agentos.proposers.repair.reading.failures import GivenNames
 from agentos.proposers.repair.site import FileFacts
-from agentos.proposers.repair.source import Program
+from agentos.proposers.repair.source import CodeEdit, Program, spliced
 
 # name: (head of the file, body of f, what is wrong, how it should be)
 FAULTS = {
@@ -258,12 +258,18 @@ def among_edits(wanted: str, source: str) -> bool:
     """Whether one of the edits makes this program, however it is written."""
     program = Program(source)
     for edit, _ in edits_of(FileFacts(program, GivenNames(("full name",), signs="+"))):
-        text = program.apply(edit)
-        if text is not None and letters(text) == letters(wanted):  # parsing each of thousands takes long
-            with contextlib.suppress(SyntaxError):  # such an edit costs a try
-                if ast.dump(ast.parse(text)) == ast.dump(ast.parse(wanted)):
-                    return True
+        text = made_like(program, edit, {letters(wanted)})
+        with contextlib.suppress(SyntaxError):  # such an edit costs a try
+            if text is not None and ast.dump(ast.parse(text)) == ast.dump(ast.parse(wanted)):
+                return True
     return False
+
+
+def made_like(program: Program, edit: CodeEdit, wanted: set[str]) -> str | None:
+    """What it makes, if that has the letters of something wanted: to parse each of thousands takes long."""
+    if letters(spliced(program.data, edit, parenthesised=False)) not in wanted:
+        return None
+    return program.apply(edit)
 
 
 def letters(source: str) -> str:

@@ -117,6 +117,7 @@ TWO_SLIPS = """def probe(kind, x):
 """
 
 
+@pytest.mark.slow
 def test_two_slips_that_break_tasks_of_their_own_are_mended_together_once_and_for_a_person(  # type: ignore[no-untyped-def]
     benches, case, brief
 ) -> None:

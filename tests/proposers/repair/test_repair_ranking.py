@@ -120,6 +120,7 @@ def test_generated_inputs_are_new_distinct_and_the_same_each_time(case) -> None:
     assert not any(c.checks for c in made)
 
 
+@pytest.mark.slow
 def test_large_files_are_varied_only_as_often_as_there_is_room(case) -> None:  # type: ignore[no-untyped-def]  # fixture
     cases = [case("t1", path="x.csv", inputs={"x.csv": b"1,2\n" * 1_000_000})]
     assert len(generate(cases, 30)) <= 3

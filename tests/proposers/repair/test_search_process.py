@@ -126,6 +126,7 @@ def test_a_killed_process_is_a_search_that_was_cut_short() -> None:
     assert all(bench._server.ended for bench in benches.opened)
 
 
+@pytest.mark.slow
 def test_a_killed_search_goes_on_behind_what_it_had_tried(tmp_path: Path) -> None:
     brief = brief_of(LIMIT, 17, x=3)  # which nothing in reach makes
     _, killed = all_of(SearchProcess("tool", Watched(after=20), 1, kept=tmp_path), brief)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import pytest
 
 from agentos.client import Client
 from agentos.daemon.control.tokens import TokenScope, add
-from tests.web.conftest import Served, home, served, waiting_home  # noqa: F401 - fixtures
+from agentos.home import Home
+from tests.web.conftest import Served, home, served, serving, waiting_home  # noqa: F401 - fixtures
 
 EVERY = tuple(TokenScope)
 
@@ -25,6 +28,15 @@ def token_for(served: Served, *scopes: TokenScope, name: str = "program") -> str
 def token(served: Served) -> str:  # noqa: F811
     """That may everything."""
     return token_for(served)
+
+
+@pytest.fixture(scope="module")
+def shared(waiting_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:  # noqa: F811
+    """One server for the tests of a module whose requests are all refused."""
+    home = Home(tmp_path_factory.mktemp("shared") / "home")  # noqa: F811
+    shutil.copytree(waiting_home, home.root)
+    with serving(home) as found:
+        yield found
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import secrets
 import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -16,6 +16,7 @@ from agentos.client import ApiError, Client
 from agentos.domain import Consent, Evolution, EvolutionState, Feedback, TaskState
 from agentos.ledger.reading import Reader
 from tests.command_server import command_server
+from tests.web.api.conftest import token_for
 from tests.web.conftest import Served
 
 
@@ -169,9 +170,10 @@ def test_files_that_a_run_left_are_named_by_their_place(program: Client) -> None
     ],
 )
 def test_what_cannot_be_is_told_in_one_form(
-    raw: Callable[[str], httpx.Client], token: str, method: str, path: str, body: Any, status: int
+    shared: Served, method: str, path: str, body: Any, status: int
 ) -> None:
-    response = raw(f"Bearer {token}").request(method, f"/api/v1{path}", json=body)
+    headers = {"Authorization": f"Bearer {token_for(shared, name=secrets.token_hex(8))}"}
+    response = httpx.request(method, f"{shared.address}/api/v1{path}", headers=headers, json=body, timeout=60)
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     said = response.json()

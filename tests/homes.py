@@ -1,0 +1,31 @@
+"""Homes that are made once and copied for each test that wants one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from agentos.daemon.setup import init_home
+from agentos.home import Home
+from tests.cli.evolved_home import evolve_home
+
+
+def first(root: Path) -> Path:
+    """As ``agentos init`` makes it."""
+    init_home(Home(root))
+    return pack(root)
+
+
+def evolved(root: Path, of: Path) -> Path:
+    """With an evolution that was promoted."""
+    shutil.copytree(of, root)
+    evolve_home(Home(root))
+    return pack(root)
+
+
+def pack(root: Path) -> Path:
+    """One pack, and one file of references: 36 files and folders are copied in a sixth of the time of 282."""
+    for arguments in (["pack-refs", "--all"], ["repack", "-adq"]):
+        subprocess.run(["git", "-C", str(Home(root).registry), *arguments], check=True)
+    return root
