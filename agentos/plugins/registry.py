@@ -350,12 +350,12 @@ def _is_import(holder: Any, value: Any) -> bool:
 
 
 def _holders() -> Iterator[tuple[str, Any]]:
-    for name, module in sorted(sys.modules.items()):
+    for name, module in sorted(sys.modules.copy().items()):  # a copy is made at once; other threads import
         if not name.startswith(_DECIDES):
             continue
         if not getattr(module.__spec__, "_initializing", False):  # another thread is just importing it
             yield name, module
-            for key, value in list(vars(module).items()):
+            for key, value in vars(module).copy().items():
                 own = getattr(value, "__module__", None) == name
                 if (isinstance(value, dict | list | set) and not key.startswith("_")) or (
                     isinstance(value, FunctionType) and own

@@ -10,12 +10,13 @@ import pytest
 LOOK = """
 import sys
 import agentos.worker.warm
-print(*sorted({"langgraph.graph", "langsmith.types.agent", "rich"} & {*sys.modules}))
+wanted, unwanted = {"langgraph.graph"}, {"langsmith.types.agent", "langgraph_sdk.client", "rich", "httpx._main", "httpx2._main"}
+print(*sorted((wanted | unwanted) & {*sys.modules}))
 from langsmith.types import Agent, Trace
 import langsmith.types.trace
 print(Trace is langsmith.types.trace.Trace, hasattr(langsmith.types, "NoSuchName"))
-import httpx
-print(httpx.Client.__name__, "httpx._main" in sys.modules)
+import langgraph_sdk
+print(langgraph_sdk.get_client.__name__, langgraph_sdk.auth.Auth.__name__)
 """
 
 
@@ -23,4 +24,4 @@ print(httpx.Client.__name__, "httpx._main" in sys.modules)
 def test_what_is_put_off_is_there_when_it_is_asked_for() -> None:
     done = subprocess.run([sys.executable, "-I", "-c", LOOK], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["langgraph.graph", "True False", "Client False"]
+    assert done.stdout.splitlines() == ["langgraph.graph", "True False", "get_client Auth"]
