@@ -8,10 +8,16 @@ shift
 free_kb=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo 2>/dev/null)
 room_kb=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)
 if [ "${free_kb:-0}" -gt 8000000 ] && [ "${room_kb:-0}" -gt 4000000 ]; then
-    TMPDIR=$(mktemp -d /dev/shm/a.XXXX)  # short: the paths of sockets may have 107 signs
-    export TMPDIR
-    chmod 755 "$TMPDIR"
-    trap 'rm -rf "$TMPDIR"' EXIT
-    set -- --basetemp="$TMPDIR/p" "$@"
+    place=$(mktemp -d /dev/shm/a.XXXX)  # short: the path of a socket has at most 107 bytes
+    trap 'rm -rf "$place"' EXIT
+    chmod 755 "$place"
+    export TMPDIR=$place
+    set -- --basetemp="$place/p" "$@"
 fi
 "$python" -m pytest "$@"
+status=$?
+if [ $status = 1 ] && [ -z "${CI:-}" ] && [ -n "${place:-}" ]; then  # somebody may want to look at what failed
+    trap - EXIT
+    echo "The tests' files are in memory until you type: rm -rf $place"
+fi
+exit $status

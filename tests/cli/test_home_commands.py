@@ -136,7 +136,7 @@ def test_doctor_tells_damage_that_only_a_person_can_mend(agentos: Agentos, home:
     home.ledger.write_bytes(bytes(data))
     for path in home.root.glob("ledger.db-*"):
         path.unlink()
-    victim = next(path for path in (home.registry / "objects").rglob("*") if path.is_file())
+    (victim,) = (home.registry / "objects").rglob("*.pack")
     victim.chmod(0o600)
     victim.write_bytes(b"junk")
     said = agentos("doctor", "--fix", "--full", code=1).stdout
