@@ -230,9 +230,9 @@ def line(repository: Repository) -> Iterator[pygit2.Commit]:
     tip = repository.resolve(MAIN)
     if tip is None:
         return
-    walker = repository.git.walk(tip, SortMode.NONE)
-    walker.simplify_first_parent()
     try:
+        walker = repository.git.walk(tip, SortMode.NONE)
+        walker.simplify_first_parent()
         yield from walker
     except (KeyError, pygit2.GitError) as error:
         raise Unavailable(f"The registry's history is missing a commit: {error}") from None

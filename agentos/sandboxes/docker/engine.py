@@ -51,7 +51,8 @@ class DockerEngine:
                     f"DOCKER_HOST is {self.address}: unset it."
                 )
             client = docker.APIClient(base_url=self.address, version="auto", timeout=self._timeout_s)
-            client.trust_env = False  # no proxy leads to a socket: else all variables are read at each request
+            # No proxy leads to a socket: else all variables are read at each request, while others set some.
+            client.trust_env = False
             self._local.client = (client, os.getpid())
             with self._lock:
                 self._all.append(client)
