@@ -13,8 +13,8 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-# More than twice the cores of CI: with three a third of their time went by idle, since tests wait.
-WORKERS ?= 5
+# One more than the cores of CI: tests wait for a good part of their time.
+WORKERS ?= 3
 KILLS ?= 1000
 
 # What is compiled once is not compiled again in each process that a test starts; pytest's own modules too.
@@ -50,14 +50,14 @@ compiled: setup
 	@$(BIN)/python -m compileall -q agentos
 
 test: compiled docker
-	@scripts/pytest.sh $(BIN)/python -n $(WORKERS) --dist worksteal -m 'not example'
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not example'
 
 # Only these files: collecting the others takes longer than it should for four tests.
 examples: compiled
-	@scripts/pytest.sh $(BIN)/python -n $(WORKERS) --dist worksteal -m example $$(grep -rl --include='*.py' 'mark\.example' tests)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m example $$(grep -rl --include='*.py' 'mark\.example' tests)
 
 quick: compiled
-	@scripts/pytest.sh $(BIN)/python -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not browser and not slow and not daemon'
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not browser and not slow and not daemon'
 
 lint: setup
 	@$(BIN)/ruff format --check .
@@ -70,7 +70,7 @@ types: setup
 check: lint types test examples
 
 coverage: compiled docker
-	@scripts/pytest.sh $(BIN)/python -n $(WORKERS) --dist worksteal --cov --cov-report=term
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 mutants: setup
 	@$(BIN)/python scripts/mutants.py $(ARGS)
