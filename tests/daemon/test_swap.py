@@ -308,7 +308,7 @@ def test_a_registry_that_cannot_be_read_stops_no_turn_of_the_loop(home: Home) ->
     with service(home, load_settings(home.settings)) as parts:
         assert parts.swap.due(0.0)
         assert parts.swap.serves_main
-        (home.registry / "refs" / "heads" / "main").unlink()
+        parts.registry.repository.git.references.delete("refs/heads/main")
         assert not parts.swap.due(0.0)
         parts.swap.settle()
         assert not parts.swap.serves_main
