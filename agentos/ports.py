@@ -40,7 +40,7 @@ from agentos.domain import (
     TrialLook,
     Version,
 )
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.wire import Channel
 
 T = TypeVar("T")

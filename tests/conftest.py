@@ -42,6 +42,7 @@ LONGEST = (
     "tests/test_docs.py",
 )
 
+_MARKED_BY = {"daemon": "daemon", "docker_image": "docker"}  # fixture -> mark of the tests that use it
 _MARKS = re.compile(r"^pytestmark = (.+)", re.MULTILINE)
 
 gc.disable()  # what is collected and imported stays: looking through it for what may go takes a fifth of the time
@@ -98,8 +99,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "daemon" in getattr(item, "fixturenames", ()):
-            item.add_marker("daemon")
+        for fixture, marker in _MARKED_BY.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(marker)
     items[:] = longest_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 

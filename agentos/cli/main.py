@@ -123,8 +123,11 @@ class _Lazy(TyperGroup):
         if any(arg.split("=")[0] == "--home" for arg in itertools.takewhile(lambda arg: arg != "--", args)):
             ctx.fail(f"--home stands before the command: agentos --home PATH {args[0]} …")
         if args and (found := load(args[0]) if args[0] in COMMANDS else _installed(args[0])):
-            gc.freeze()  # what was imported is no garbage; nothing looked for any meanwhile
-            gc.enable()
+            if (
+                not gc.isenabled()
+            ):  # by ``run``: nothing looked for garbage meanwhile, and what was imported is none
+                gc.freeze()
+                gc.enable()
             return args[0], found, args[1:]
         return super().resolve_command(ctx, args)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from agentos.domain.identity import Snapshot, dataclass
+from agentos.domain.identity import Snapshot
+from agentos.domain.records import dataclass
 from agentos.domain.runs import Arm
 
 

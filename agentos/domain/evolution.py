@@ -7,7 +7,8 @@ from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from agentos.domain.identity import Snapshot, dataclass, digest
+from agentos.domain.identity import Snapshot, digest
+from agentos.domain.records import dataclass
 
 
 class Layer(StrEnum):

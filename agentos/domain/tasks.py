@@ -12,7 +12,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentos.domain.identity import Effect, InputFile, Json, dataclass, digest
+from agentos.domain.identity import Effect, InputFile, Json, digest
+from agentos.domain.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ class CallReading:
 
     def __init__(self, path: Path) -> None:
         """Empty where no gateway has made it yet, or one is just about to; raises Unavailable for a newer one."""
-        self._connection = _made(path)
+        self._connection = _open_to_read(path)
 
     def find(self, run_id: str, key: str, nth: int) -> ProviderCall | None:
         """The ``nth`` call of this key in the run."""
@@ -302,7 +302,7 @@ def _version(connection: sqlite3.Connection) -> int:
     return found
 
 
-def _made(path: Path) -> sqlite3.Connection:
+def _open_to_read(path: Path) -> sqlite3.Connection:
     """For reading; an empty one in memory until the record is whole."""
     if path.exists():
         connection = _connect(path, read_only=True)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from agentos.domain import Evolution, Fingerprint, Run, Share, Sighting, Task, TaskState
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.errors import NotFound
 from agentos.ledger.reading import Reader, TaskView
 from agentos.ledger.rows.codec import from_text

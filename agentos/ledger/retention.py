@@ -20,7 +20,7 @@ from datetime import datetime
 from typing import Any
 
 from agentos.domain import Json
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
 from agentos.ledger.rows.record_types import RECORDS, of_run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pygit2
 
 from agentos.domain import ResourceId, Snapshot
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.errors import AgentOSError, Unavailable
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import MAIN, Repository

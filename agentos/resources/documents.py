@@ -10,7 +10,7 @@ from typing import Any
 
 from agentos import frontmatter
 from agentos.domain import Json, Kind, Limits, ResourceId
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.errors import near_names
 from agentos.frontmatter import FrontMatter
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from agentos.domain import Effect, Snapshot
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.ports import Snapshots
 from agentos.programs import SCRIPT_EFFECTS, is_manifest, is_script
 from agentos.syntax import parse

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 
 from agentos.domain import Json, digest
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.programs import is_manifest
 
 _DEFINED = ("name", "description", "inputSchema", "outputSchema", "annotations")

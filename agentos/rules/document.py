@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from agentos.domain import Json, Kind, Refusal, RefusalKind, digest
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.errors import Invalid, Unavailable
 from agentos.rules.predicate import Predicate, PredicateFault, compiled
 
@@ -25,6 +25,7 @@ _TEXT_MAX = 1_000  # of a description or an advice
 _EXAMPLES_MAX = 50
 FOLDER = "rules"  # of a skill, beside tools/
 _SUFFIXES = (".toml", ".yaml", ".yml")
+_PLACES = (f"{Kind.RULE}/", f"{Kind.SKILL}/")
 
 
 class RuleTrigger(StrEnum):
@@ -87,9 +88,7 @@ class RunRule:
 
 def is_rule_file(path: str) -> bool:
     """Whether the registry path is a rule's document. No box ever sees one."""
-    if not path.endswith(_SUFFIXES) or not path.startswith(
-        ("rule/", "skill/")
-    ):  # most are spared being taken apart
+    if not path.startswith(_PLACES) or not path.endswith(_SUFFIXES):  # most are spared being taken apart
         return False
     parts = PurePosixPath(path).parts
     if parts[:1] == (Kind.RULE.value,):

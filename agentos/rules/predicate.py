@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from agentos.domain import Json
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.errors import Unavailable
 
 LENGTH_MAX = 4_000  # characters of a predicate

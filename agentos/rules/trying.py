@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from agentos.domain import Json, Snapshot, Step
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.ports import ObservedRun
 from agentos.rules.document import RunRule
 from agentos.rules.facts import call_arguments

@@ -65,7 +65,7 @@ class WorkerBox:
     def kill_after(self, wall_s: float, grace_s: float = 0.0) -> None:
         """The last resort: dead by then, and its channel closed, whether or not anybody reads there."""
         self._over = time.monotonic() + wall_s + grace_s
-        _CLOCK.wake(self, self._over)
+        _DEADLINES.add(self, self._over)
 
     def beyond_s(self) -> float:
         """For how long it should have been gone; 0 while it may be there, and when it is gone."""
@@ -76,7 +76,7 @@ class WorkerBox:
         with self._lock:
             if self._usage is not None:
                 return self._usage
-            _CLOCK.forget(self)
+            _DEADLINES.remove(self)
             alone = _used_by(self.pid) if self.group is None and not self._gone(0) else cgroups.GroupUsage()
             self._signal()
             self._gone(_GONE_S)
@@ -118,45 +118,45 @@ class WorkerBox:
         return bool(poll.poll(seconds * 1000))
 
 
-class _Clock:
-    """Kills boxes whose time is over. One thread waits for all of a process: one for each box costs as much as its group."""
+class _Deadlines:
+    """Kills boxes at their deadlines, on one thread for all of a process: a timer for each costs as much as its group."""
 
     def __init__(self) -> None:
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._due: dict[WorkerBox, float] = {}
         self._next = float("inf")
         self._thread: threading.Thread | None = None
 
-    def wake(self, box: WorkerBox, at: float) -> None:
+    def add(self, box: WorkerBox, at: float) -> None:
         """Kill it then, on the clock of ``time.monotonic``."""
-        with self._news:
+        with self._changed:
             self._due[box] = at
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="box-clock", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="box-deadlines", daemon=True)
                 self._thread.start()
             elif at < self._next:
-                self._news.notify()
+                self._changed.notify()
 
-    def forget(self, box: WorkerBox) -> None:
+    def remove(self, box: WorkerBox) -> None:
         """It is over by itself."""
-        with self._news:
+        with self._changed:
             self._due.pop(box, None)
 
     def _run(self) -> None:
         while True:
-            with self._news:
+            with self._changed:
                 now = time.monotonic()
                 over = [box for box, at in self._due.items() if at <= now]
                 for box in over:
                     del self._due[box]
                 if not over:
                     self._next = min(self._due.values(), default=float("inf"))
-                    self._news.wait(min(self._next - now, threading.TIMEOUT_MAX))
+                    self._changed.wait(min(self._next - now, threading.TIMEOUT_MAX))
             for box in over:  # whoever closes one holds its lock, and wants ours
-                _kill(box)
+                _kill_aside(box)
 
 
-def _kill(box: WorkerBox) -> None:
+def _kill_aside(box: WorkerBox) -> None:
     """On a thread of its own: one that is being closed meanwhile may keep it waiting."""
     try:
         threading.Thread(target=box.kill, name="box-over", daemon=True).start()
@@ -164,7 +164,7 @@ def _kill(box: WorkerBox) -> None:
         box.kill()
 
 
-_CLOCK = _Clock()
+_DEADLINES = _Deadlines()
 
 
 def overdue(patience_s: float = 0.0) -> list[tuple[str, float]]:

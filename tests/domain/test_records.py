@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

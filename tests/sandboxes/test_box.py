@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from agentos.sandboxes.box import WorkerBox, overdue, pipes
+from agentos.sandboxes.box import _DEADLINES, WorkerBox, overdue, pipes
 from agentos.wire import WireClosed, WireLate
 
 
@@ -59,6 +59,27 @@ def test_a_box_that_is_held_up_at_its_end_keeps_no_other_alive(deaf: Deaf) -> No
         other.kill_after(0.05)
         with pytest.raises(WireClosed):
             other.channel.receive(deadline=time.monotonic() + 30)
+
+
+def test_without_room_for_a_thread_whoever_closes_a_box_is_not_held_up(
+    deaf: Deaf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name == "box-over":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with deaf._lock:  # as while it is closed
+        deaf.kill_after(0.01)
+        with pytest.raises(WireClosed):
+            deaf.channel.receive(deadline=time.monotonic() + 30)
+        closing = threading.Thread(target=_DEADLINES.remove, args=(deaf,))
+        closing.start()
+        closing.join(30)
+        assert not closing.is_alive()
 
 
 def test_the_last_clock_frees_the_reader_of_a_box_that_cannot_be_killed(deaf: Deaf) -> None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId
-from agentos.errors import UserError
+from agentos.errors import UserError, meant
 from agentos.home import Home
 
 if TYPE_CHECKING:
+    from agentos.daemon.mcp.packages import Packages
     from agentos.ports import Sandbox
 
 app = noun("Tools of MCP servers for agents, and this home as an MCP server for other programs.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+_HOST = re.compile(r"(\*\.)?(\[[0-9a-fA-F:]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?)(:[0-9]{1,5})?")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name, as `agentos mcp list` has it.")]
 
 
@@ -83,7 +87,6 @@ def add(
     from dataclasses import replace
     from functools import partial
 
-    from agentos.cli.connections.mcp_adding import asked_packages, egress_hint, environment_of, hosts_of
     from agentos.cli.resources.registry_edit import author
     from agentos.daemon.mcp.adding import NewServer, add_server
     from agentos.daemon.requests.server_calls import by_hand
@@ -92,15 +95,15 @@ def add(
 
     if fault := name_fault(name):
         raise UserError(fault)
-    packages = asked_packages(command or [], url, files)
+    packages = _asked_packages(command or [], url, files)
     packages = replace(packages, wheels=(*packages.wheels, *(wheel or ())))
     effects = _pairs("--effect", effect)
     if unknown := [word for word in effects.values() if word not in set(Effect)]:
         raise UserError(f"'{unknown[0]}' is no effect: use one of {', '.join(Effect)}")
     own = {key: Effect(word) for key, word in effects.items()}
     home = Home.find()
-    hosts = hosts_of(url, host or [])
-    environment = environment_of(home, _pairs("--env", env), secret or [], url, hosts)
+    hosts = _hosts_of(url, host or [])
+    environment = _environment_of(home, _pairs("--env", env), secret or [], url, hosts)
     inputs = file if file or not hosts else []
     new = NewServer(name, packages, environment, own, files, url, hosts, inputs)
     with _sandbox(home) as sandbox:
@@ -118,7 +121,7 @@ def add(
     version = f"{added.served.name} {added.served.version}".strip()
     print_text(f"{added.skill}  {version}{'' if added.changed else ' (as it was)'}", "bold")
     print_text(f"tools: {', '.join(f'{name}/{tool}' for tool in added.tools)}")
-    for sentence in (*added.left_out, *egress_hint(home, hosts)):
+    for sentence in (*added.left_out, *_egress_hint(home, hosts)):
         print_text(sentence, "yellow")
 
 
@@ -264,3 +267,72 @@ def _pairs(option: str, given: list[str] | None) -> dict[str, str]:
         if "=" not in text or text.startswith("="):
             raise UserError(f"{option} is NAME=VALUE, found '{text[:100]}'")
     return dict(text.split("=", 1) for text in given or ())
+
+
+def _asked_packages(command: Sequence[str], url: str, files: Path | None) -> Packages:
+    """How it is started. Raises UserError."""
+    from agentos.daemon.mcp.packages import Packages, packages_of
+
+    if bool(command) is bool(url):
+        raise UserError("A server is named by a command after -- or by --url: give one of the two")
+    if url:
+        if files:
+            raise UserError("--files is for a server that is started here")
+        return Packages(())
+    packages = packages_of(command)
+    if packages.npm and files:
+        raise UserError("--files is for a server that is no package of npm")
+    return packages
+
+
+def _hosts_of(url: str, hosts: Sequence[str]) -> list[str]:
+    """What it may reach: of a URL its own host alone. Raises UserError."""
+    if not url:
+        if wrong := [host for host in hosts if not _HOST.fullmatch(host)]:
+            raise UserError(f"--host is a name, *.name or name:port, found '{wrong[0][:100]}'")
+        return [host.lower() for host in hosts]
+    if hosts:
+        raise UserError(
+            "--host is for a server that is started here; one with --url is reached at its own host"
+        )
+    try:
+        parts = urlsplit(url)
+        place = (parts.hostname or "") + (f":{parts.port}" if parts.port is not None else "")
+    except ValueError:
+        place = ""
+    if parts.scheme not in ("http", "https") or not place or parts.username is not None:
+        raise UserError(f"--url is https://HOST/PATH without a user, found '{url[:200]}'")
+    return [place]
+
+
+def _environment_of(
+    home: Home, given: Mapping[str, str], secrets: Sequence[str], url: str, hosts: Sequence[str]
+) -> dict[str, str]:
+    """Variables (headers of a server by URL) with the names of secrets in place of values. Raises UserError."""
+    from agentos.models.secrets import secrets_of
+
+    if secrets and not hosts:
+        raise UserError("--secret is put into requests: name by --host where the server sends them")
+    known, found = secrets_of(home), dict(given)
+    for text in secrets:
+        variable, _, name = text.rpartition("=")
+        if name not in known:
+            hint = meant(name, known, "Type: agentos secret set NAME --host HOST")
+            raise UserError(f"There is no secret '{name[:64]}'. {hint}")
+        placed = f"{{{{secret:{name}}}}}"
+        if url and not variable:
+            found["Authorization"] = f"Bearer {placed}"
+        else:
+            found[variable or name] = placed
+    return found
+
+
+def _egress_hint(home: Home, hosts: Sequence[str]) -> list[str]:
+    """One sentence where the settings do not let runs reach what the server was given."""
+    from agentos.daemon.requests.egress import is_named
+    from agentos.settings import load_settings
+
+    allowed = load_settings(home.settings).egress
+    missing = [host for host in hosts if not is_named(host, allowed)]
+    names = ", ".join(f'"{host}"' for host in missing)
+    return [f"Runs may not reach {names} yet: add it to 'egress' in agentos.toml"] if missing else []

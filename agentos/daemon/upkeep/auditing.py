@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, Trial, Verdict, digest
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import genuine, read_key
 from agentos.evolver.promote.rebasing import rebase_trailers

@@ -26,7 +26,7 @@ from agentos import __version__
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status
 from agentos.domain import TaskState, digest
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
 from agentos.home import Home

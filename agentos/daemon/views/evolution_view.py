@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentos.domain import Candidate, Evolution, EvolutionState, Kind, ResourceId, Run, Verdict, Version
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.errors import NotFound
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
@@ -164,7 +164,8 @@ def resource_lines(home: Home, registry: Registry, kind: Kind | None = None) -> 
 def _kept_index(home: Home, commit: str) -> tuple[dict[str, Any], KnownFolders]:
     """What was found at this very commit, and folders that were read. All of it may be lost.
 
-    Of a resource: its digest, as its newest version has it, number, origin, time and reason of that. What does not fit the tree is not gone by.
+    Of a resource: its digest, and number, origin, time and reason of its newest version. What does not fit the tree is
+    not gone by.
     """
     try:
         kept, lines, folders = json.loads(_index(home).read_bytes())

@@ -34,7 +34,7 @@ from agentos.domain import (
     Trial,
     Verdict,
 )
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.ledger.rows.codec import Rows, in_bundle, plain
 
 

@@ -23,7 +23,7 @@ import pygit2
 from pygit2.enums import SortMode
 
 from agentos.domain import ResourceId, Version
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.errors import Unavailable
 from agentos.registry.git import environment
 from agentos.registry.git.reading import digest, resources

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from agentos.domain import RESOURCE_NAME, Kind, ResourceId, digest
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
 from agentos.registry.git.repository import EMPTY_TREE

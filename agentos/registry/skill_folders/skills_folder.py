@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pygit2
 
 from agentos.domain import Kind, ResourceId
-from agentos.domain.identity import dataclass
+from agentos.domain.records import dataclass
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
