@@ -42,12 +42,37 @@ def _late_method(record: Any, called: str, later: Iterable[str]) -> Callable[...
         for name in ("__module__", "__qualname__", "__doc__", "__post_init__"):
             if hasattr(record, name):
                 body[name] = getattr(record, name)
-        twin: Any = dataclasses.dataclass(frozen=True)(type(record.__name__, (), body))
+        twin: Any = dataclasses.dataclass(frozen=True, init=False)(type(record.__name__, (), body))
+        made = {**vars(twin), "__init__": _init(record)}
         for name in later:
-            setattr(record, name, vars(twin)[name])
+            setattr(record, name, made[name])
         return getattr(record, called)(self, *values, **named)
 
     return first
+
+
+def _init(record: Any) -> Callable[..., None]:
+    """As the standard library's, but each value goes into its slot at once and not by its name: half the time."""
+    known: dict[str, Any] = {"unset": object()}
+    given, named, lines = ["self"], ["*"], []
+    for name, field in record.__dataclass_fields__.items():
+        if not field.init:
+            raise TypeError(f"{record.__name__}.{name}: a record is given all of its fields")
+        known[f"set_{name}"], default, value = getattr(record, name).__set__, "", name
+        if field.default is not dataclasses.MISSING:
+            known[f"default_{name}"], default = field.default, f"=default_{name}"
+        elif field.default_factory is not dataclasses.MISSING:
+            known[f"make_{name}"], default = field.default_factory, "=unset"
+            value = f"make_{name}() if {name} is unset else {name}"
+        (named if field.kw_only else given).append(name + default)
+        lines.append(f"\n set_{name}(self, {value})")
+    if hasattr(record, "__post_init__"):
+        lines.append("\n self.__post_init__()")
+    head = ", ".join(given + (named if len(named) > 1 else []))
+    exec(f"def __init__({head}):{''.join(lines) or ' pass'}", known)  # noqa: S102 - names of fields alone
+    made: Callable[..., None] = known["__init__"]
+    made.__qualname__ = f"{record.__qualname__}.__init__"
+    return made
 
 
 def _refuse_to_set(record: object, name: str, value: object) -> None:
