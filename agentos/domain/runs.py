@@ -424,7 +424,7 @@ class Trial:
     run_id: str = ""  # under which its model calls are recorded
     recording: str = ""  # the run whose record it was served from
     drift: tuple[str, ...] = ()  # what came out differently from the recording, once for each cause
-    steps_sha256: str = ""  # the blob with its trajectory
+    steps_sha256: str = ""  # of its trajectory: the blob with it, but for ``steps_in``
     # Of a candidate's trial in a fresh pair: how many candidates of the failure were tried on this set, this one
     # included. 0: no such pair.
     number: int = 0
@@ -446,6 +446,9 @@ class Trial:
     host: str = ""  # the worker that had its boxes; "" for the machine of the daemon
     # What its task asks for, whatever that is called (``work_of``); "" before it was written down.
     work: str = ""
+    steps_in: str = (
+        ""  # the blob with the trajectories of several trials, by their digests; "": it has one of its own
+    )
 
     @property
     def passed(self) -> bool:

@@ -408,7 +408,7 @@ def _named(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, st
                 yield f"a step of {run_id}", value["blob"]
     for trial in reader.find(Trial):
         if trial.evolution_id not in gone.evolutions:
-            yield trial.id, trial.steps_sha256
+            yield trial.id, trial.steps_in or trial.steps_sha256
     for name, body in reader.rows("SELECT id, body FROM verdict"):
         yield name, data_of(body).get("policy_sha256", "")
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from agentos.domain import Arm, Evolution, Json, Result, Run, Share, Task, Trial, TrialSet
 from agentos.errors import NotFound, UserError
-from agentos.evolver.history.recordings import unpacked, whole
+from agentos.evolver.history.recordings import trajectory, whole
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -160,7 +160,7 @@ class _Export:
                 self._left.append(SkippedExample(trial.id, _HIDDEN))
                 continue
             try:
-                steps = unpacked(self._blobs.get(trial.steps_sha256)) if trial.steps_sha256 else []
+                steps = trajectory(self._blobs, trial)
             except NotFound:
                 steps = []
             if not steps:

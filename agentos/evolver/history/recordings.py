@@ -23,6 +23,7 @@ from agentos.domain import (
     Recording,
     Snapshot,
     Step,
+    Trial,
     canonical,
     digest,
     is_reference,
@@ -189,6 +190,10 @@ def packed(steps: Sequence[Step]) -> bytes:
 
 def unpacked(data: bytes) -> list[Step]:
     """The inverse."""
+    return _steps(json.loads(data))
+
+
+def _steps(items: Iterable[Json]) -> list[Step]:
     return [
         Step(
             **item
@@ -197,8 +202,25 @@ def unpacked(data: bytes) -> list[Step]:
                 "started_at": datetime.fromisoformat(item["started_at"]),
             }
         )
-        for item in json.loads(data)
+        for item in items
     ]
+
+
+def together(trajectories: Mapping[str, bytes]) -> bytes:
+    """Several that are ``packed``, by their digests, in one blob: a disk flushes one file sooner than many."""
+    return b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), data) for name, data in trajectories.items())
+
+
+def trajectory(blobs: Blobs, trial: Trial) -> list[Step]:
+    """What the trial did, [] where nothing was kept of it. Raises NotFound once it is pruned, and Unavailable."""
+    if not trial.steps_sha256:
+        return []
+    if not trial.steps_in:
+        return unpacked(blobs.get(trial.steps_sha256))
+    steps = json.loads(blobs.get(trial.steps_in)).get(trial.steps_sha256)
+    if steps is None:
+        raise Unavailable(f"the blob {trial.steps_in} is not what has the trajectory of {trial.id}")
+    return _steps(steps)
 
 
 def _fault(data: Mapping[str, str]) -> Fault:

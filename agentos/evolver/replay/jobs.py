@@ -26,13 +26,13 @@ from agentos.domain import (
     work_of,
 )
 from agentos.errors import ModelAway, NotFound, Unavailable
-from agentos.evolver.history.recordings import asks, packed, recording_of, whole
+from agentos.evolver.history.recordings import asks, packed, recording_of, together, whole
 from agentos.evolver.replay import ReplayContext
 from agentos.evolver.select.curate import LookCounter, TaskSets
 from agentos.evolver.select.renaming import RenamedTask, in_other_names
 from agentos.evolver.states import without_model
 from agentos.plugins import registry
-from agentos.ports import Attempt, Plan, Records
+from agentos.ports import Attempt, Blobs, Plan, Records
 
 # Results that say nothing of the code under test.
 VOID = frozenset({Result.INFRA, Result.CANCELLED})
@@ -125,8 +125,9 @@ def run_all(parts: ReplayContext, jobs: Sequence[TrialJob]) -> list[Trial]:
         return []
     before = _Before(parts, jobs[0].evolution_id)
     stored = {trial.id: trial for trial in parts.records.find(Trial, evolution_id=jobs[0].evolution_id)}
-    with TrialBatch(parts.records) as made:
-        return list(parts.replayer.map(lambda job: _stored_or_made(parts, job, stored, before, made), jobs))
+    with TrialBatch(parts.records, parts.blobs) as made:
+        trials = list(parts.replayer.map(lambda job: _stored_or_made(parts, job, stored, before, made), jobs))
+    return [made.stored.get(trial.id, trial) for trial in trials]
 
 
 def _stored_or_made(
@@ -137,7 +138,8 @@ def _stored_or_made(
 
 
 class TrialBatch:
-    """Stores a batch's trials together: a flush of the disk for each costs more than all else of its record.
+    """Stores a batch's trials together, with what they did: a flush of the disk for each costs more than all else of its
+    record.
 
     A trial that is not stored when the process is killed is made again, under its own id, and nothing is lost but a
     second of work: one that asked for a model or for anything outside is stored at once, and so is one that began more
@@ -145,12 +147,15 @@ class TrialBatch:
     """
 
     _PATIENCE_S = 1.0
+    _LONG = 65_536  # bytes of a trajectory that gets a blob of its own: whoever reads one of several reads them all
 
-    def __init__(self, records: Records) -> None:
-        self._records = records
+    def __init__(self, records: Records, blobs: Blobs) -> None:
+        self._records, self._blobs = records, blobs
         self._lock = threading.Lock()
         self._held: list[Trial] = []
+        self._trajectories: dict[str, bytes] = {}  # of these, by their digests
         self._since = 0.0
+        self.stored: dict[str, Trial] = {}  # as they were, by their ids
 
     def __enter__(self) -> Self:
         return self
@@ -158,11 +163,18 @@ class TrialBatch:
     def __exit__(self, *_: object) -> None:
         self._store()
 
-    def add(self, trial: Trial, began: float, *, asked: bool) -> None:
-        """``began``: when the trial did, of ``time.monotonic``; ``asked``: for what may have been paid."""
+    def add(self, trial: Trial, began: float, *, asked: bool, did: bytes = b"") -> None:
+        """``began``: when the trial did, of ``time.monotonic``; ``asked``: for what may have been paid.
+
+        ``did``: its trajectory, where it is not on disk.
+        """
+        if len(did) > self._LONG:
+            self._blobs.put(did)
         with self._lock:
             self._since = min(self._since, began) if self._held else began
             self._held.append(trial)
+            if 0 < len(did) <= self._LONG:
+                self._trajectories[trial.steps_sha256] = did
             waits = time.monotonic() - self._since < self._PATIENCE_S
         if asked or not waits:
             self._store()
@@ -170,8 +182,22 @@ class TrialBatch:
     def _store(self) -> None:
         with self._lock:
             if self._held:
+                self._keep_trajectories()
                 self._records.put(*self._held)
-            self._held = []
+                self.stored |= {trial.id: trial for trial in self._held}
+            self._held, self._trajectories = [], {}
+
+    def _keep_trajectories(self) -> None:
+        """Before the trials that name them: a blob that nothing names is collected, one that is missing is a loss."""
+        found = self._trajectories
+        if len(found) == 1:
+            self._blobs.put(*found.values())
+        elif found:
+            name = self._blobs.put(together(found))
+            self._held = [
+                replace(trial, steps_in=name) if trial.steps_sha256 in found else trial
+                for trial in self._held
+            ]
 
 
 class _Before:
@@ -233,6 +259,7 @@ def _trial(parts: ReplayContext, job: TrialJob, name: str, before: _Before, made
         made.add(known, began, asked=False)
         return known
     done = _attempt(parts, job, name, plan)
+    did = packed(done.steps)
     trial = Trial(
         id=name,
         evolution_id=job.evolution_id,
@@ -251,7 +278,7 @@ def _trial(parts: ReplayContext, job: TrialJob, name: str, before: _Before, made
         run_id=name,
         recording=_served_from(plan),
         drift=done.drift,
-        steps_sha256=parts.blobs.put(packed(done.steps)),
+        steps_sha256=digest(did),
         number=job.number,
         alike=job.alike,
         look=job.look,
@@ -261,7 +288,7 @@ def _trial(parts: ReplayContext, job: TrialJob, name: str, before: _Before, made
         host=done.host,
         work=work_of(job.task),
     )
-    made.add(trial, began, asked=asks(done.steps))
+    made.add(trial, began, asked=asks(done.steps), did=did)
     return trial
 
 

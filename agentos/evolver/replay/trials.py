@@ -33,7 +33,7 @@ from agentos.domain import (
 )
 from agentos.evolver.find.mining import as_it_says
 from agentos.evolver.history.proposer_order import pairs_in
-from agentos.evolver.history.recordings import unpacked
+from agentos.evolver.history.recordings import trajectory
 from agentos.evolver.replay import ReplayContext
 from agentos.evolver.replay.jobs import (
     BaseJobs,
@@ -348,7 +348,7 @@ def _failure_signature(parts: ReplayContext, trial: Trial) -> str:
     if trial.outcome.result is Result.PASSED or not trial.steps_sha256:
         return ""
     task = parts.journal.task(trial.task_id)
-    steps = unpacked(parts.blobs.get(trial.steps_sha256))
+    steps = trajectory(parts.blobs, trial)
     used = parts.journal.runs_of(task.key, 1)
     run = Run(
         id=trial.id,

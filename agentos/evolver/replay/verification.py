@@ -39,7 +39,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import NotFound, Unavailable, UserError
-from agentos.evolver.history.recordings import ACT, asks, expanded, recording_of, told, unpacked, whole
+from agentos.evolver.history.recordings import ACT, asks, expanded, recording_of, told, trajectory, whole
 from agentos.evolver.replay import RerunContext
 from agentos.evolver.select.renaming import in_other_names
 from agentos.evolver.verdict.pairing import judged_trials
@@ -155,7 +155,7 @@ def run_again(
 
 def _differences(parts: ReplayContext, trial: Trial) -> list[str]:
     try:
-        steps = unpacked(parts.blobs.get(trial.steps_sha256)) if trial.steps_sha256 else []
+        steps = trajectory(parts.blobs, trial)
         again = _again(parts, trial, steps)
     except (NotFound, Unavailable) as error:
         return [f"it could not be run again: {error}"]

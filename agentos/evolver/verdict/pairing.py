@@ -451,6 +451,7 @@ _ADDED = (
     "plugins",
     "host",
     "work",
+    "steps_in",
 )
 _ADDED_COST = ("calls", "live_calls")
 _ADDED_FAULT = ("origin", "kind")

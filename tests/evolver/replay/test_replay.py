@@ -26,14 +26,15 @@ from agentos.domain import (
     Trial,
     TrialSet,
     Verdict,
+    digest,
 )
 from agentos.errors import Unavailable
-from agentos.evolver.history.recordings import packed, unpacked
+from agentos.evolver.history.recordings import packed, trajectory, unpacked
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.replay.jobs import TrialBatch
 from agentos.evolver.replay.verification import run_again
 from agentos.ports import Attempt, Plan
-from agentos.testing import FakeExecutor, MemoryLedger
+from agentos.testing import FakeExecutor, MemoryBlobs, MemoryLedger
 from tests.evolver.conftest import WITHOUT_FRESH
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def test_evidence_is_served_from_the_failing_run_and_guards_from_a_passing_one(w
         expected = Result.FAILED if trial.set is TrialSet.EVIDENCE else Result.PASSED
         assert outcome.result is expected
         seen.add(trial.set)
-        assert unpacked(world.blobs.get(trial.steps_sha256)) == [model_step("trial")]
+        assert trajectory(world.blobs, trial) == [model_step("trial")]
         assert trial.run_id == trial.id
     assert seen == set(COMPARED_SETS)
 
@@ -254,6 +255,16 @@ class CountedLedger(MemoryLedger):
             self.stored.append(len(records))
 
 
+class CountedBlobs(MemoryBlobs):
+    """Keeps how often one was put."""
+
+    puts = 0
+
+    def put(self, data: bytes) -> str:
+        self.puts += 1
+        return super().put(data)
+
+
 @pytest.fixture
 def some_trial(world: World) -> Trial:
     for points, expected in ((50, "pass"), (50.0, "pass"), (60, "pass"), (10, "fail")):
@@ -264,7 +275,7 @@ def some_trial(world: World) -> Trial:
 
 def test_trials_that_cost_nothing_are_stored_together_even_if_the_batch_raises(some_trial: Trial) -> None:
     ledger, later = CountedLedger(), time.monotonic() + 3600
-    with suppress(Unavailable), TrialBatch(ledger) as batch:
+    with suppress(Unavailable), TrialBatch(ledger, MemoryBlobs()) as batch:
         for number in range(5):
             batch.add(replace(some_trial, id=f"trial-{number}"), later, asked=False)
         assert ledger.stored == []
@@ -277,12 +288,38 @@ def test_what_may_not_be_made_again_is_stored_at_once_with_all_before_it(
     some_trial: Trial, asked: bool, ago_s: float
 ) -> None:
     ledger, now = CountedLedger(), time.monotonic()
-    with TrialBatch(ledger) as batch:
+    with TrialBatch(ledger, MemoryBlobs()) as batch:
         batch.add(replace(some_trial, id="trial-0"), now + 3600, asked=False)
         batch.add(replace(some_trial, id="trial-1"), now - ago_s, asked=asked)
         assert ledger.stored == [2]
         batch.add(replace(some_trial, id="trial-2"), now + 3600, asked=False)
     assert ledger.stored == [2, 1]
+
+
+def test_trajectories_of_a_batch_are_one_blob_and_each_trial_finds_its_own(some_trial: Trial) -> None:
+    ledger, blobs, later = CountedLedger(), CountedBlobs(), time.monotonic() + 3600
+    did = {f"trial-{number}": [model_step(f"trial-{number}")] for number in range(3)}
+    long = [replace(model_step("trial-long"), observation="x" * 100_000)]
+    with TrialBatch(ledger, blobs) as batch:
+        for name, steps in (did | {"trial-long": long}).items():
+            data = packed(steps)
+            trial = replace(some_trial, id=name, steps_sha256=digest(data), steps_in="")
+            batch.add(trial, later, asked=False, did=data)
+    assert (ledger.stored, blobs.puts) == ([4], 2)  # what is long has a blob of its own
+    for name, steps in (did | {"trial-long": long}).items():
+        assert trajectory(blobs, batch.stored[name]) == steps == trajectory(blobs, ledger.get(Trial, name))
+    wrong = replace(batch.stored["trial-0"], steps_sha256="0" * 64)
+    with pytest.raises(Unavailable):
+        trajectory(blobs, wrong)
+
+
+def test_the_only_trajectory_of_a_batch_is_a_blob_by_its_own_digest(some_trial: Trial) -> None:
+    ledger, blobs, data = CountedLedger(), CountedBlobs(), packed([model_step("trial-0")])
+    with TrialBatch(ledger, blobs) as batch:
+        trial = replace(some_trial, id="trial-0", steps_sha256=digest(data), steps_in="")
+        batch.add(trial, time.monotonic(), asked=True, did=data)
+    assert batch.stored == {"trial-0": trial}
+    assert blobs.get(trial.steps_sha256) == data
 
 
 def test_an_evolution_whose_trials_ask_a_model_stores_each_for_itself(world: World) -> None:
