@@ -501,6 +501,14 @@ class KnownLesson:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierWork:
+    """What was tried on the failure before, oldest first, and by proposer what its edits came to."""
+
+    history: tuple[EarlierAttempt, ...] = ()
+    calibration: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Brief:
     """All that a proposer gets: never a hold-out task, never a guard's checks.
 
@@ -521,7 +529,6 @@ class Brief:
     why: str = ""  # the diagnosis, in a sentence
     files: Mapping[str, str] = field(default_factory=dict)
     runs: tuple[ObservedRun, ...] = ()  # failing ones of the evidence first, newest first
-    history: tuple[EarlierAttempt, ...] = ()  # oldest first
     parents: tuple[Parent, ...] = ()
     surface: tuple[str, ...] = ()  # registry paths that an edit may touch, as shell patterns
     searched: tuple[str, ...] = ()  # and those that only edits of the built-in search may
@@ -530,8 +537,18 @@ class Brief:
     successes: tuple[
         ObservedRun, ...
     ] = ()  # of the skill and rule layers: passing runs of other work, without its checks
-    calibration: Mapping[str, str] = field(default_factory=dict)  # by proposer: what its edits came to
     faults: tuple[Fault, ...] = ()  # how the evidence failed: a raise that one came from has to stay
+    earlier: Callable[[], EarlierWork] = EarlierWork  # looked up when a proposer first reads any of it
+
+    @property
+    def history(self) -> tuple[EarlierAttempt, ...]:
+        """What was tried on this failure lately, oldest first."""
+        return self.earlier().history
+
+    @property
+    def calibration(self) -> Mapping[str, str]:
+        """By proposer, what its edits came to lately."""
+        return self.earlier().calibration
 
 
 class Adviser(Protocol):

@@ -30,7 +30,7 @@ from typing import Any, Literal
 
 from agentos.domain import ResourceId, SearchEffort, Snapshot
 from agentos.errors import Unavailable
-from agentos.ports import Bench, Benches, BenchResult, Brief, Case, Proposal, Proposer
+from agentos.ports import Bench, Benches, BenchResult, Brief, Case, EarlierWork, Proposal, Proposer
 from agentos.proposers.harness_repair import CaseTrace, HarnessBenches, HarnessRepairProposer
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.proposer import PATIENCE
@@ -69,9 +69,7 @@ class SearchProcess:
 
         Raises Unavailable when a bench is gone, RuntimeError when the search itself broke.
         """
-        small = replace(
-            brief, runs=(), history=(), parents=(), memories=(), wished=(), successes=(), calibration={}
-        )
+        small = replace(brief, runs=(), parents=(), memories=(), wished=(), successes=(), earlier=EarlierWork)
         with _Child(self._benches, self._workers) as child:
             child.send((self._kind, self._workers, self._memory_mb, self._kept, small))
             return (yield from child.proposals(time.monotonic() + _LATE_S + PATIENCE * brief.budget_s))

@@ -34,7 +34,7 @@ from agentos.domain import (
 )
 from agentos.errors import Invalid, UserError
 from agentos.home import Home
-from agentos.ports import Brief, Case, ObservedRun
+from agentos.ports import Brief, Case, EarlierWork, ObservedRun
 from agentos.proposers.coders import AgentJob, AgentJobResult, load_coders
 from agentos.proposers.command import (
     MANIFEST,
@@ -102,7 +102,9 @@ def a_brief() -> Brief:
         why=HOSTILE,
         files={PATH: "x = 3\n"},
         runs=(ObservedRun(task, run, steps),),
-        history=(EarlierAttempt(Layer.TOOL, HOSTILE, (PATH,), "rejected: it broke a guard"),),
+        earlier=lambda: EarlierWork(
+            (EarlierAttempt(Layer.TOOL, HOSTILE, (PATH,), "rejected: it broke a guard"),)
+        ),
         surface=("tool/*/*.py", "harness/*/*.py", "*/*/resource.toml"),
     )
 
@@ -160,7 +162,8 @@ def test_each_claim_links_to_its_step_and_each_link_leads_somewhere() -> None:
 
 
 def test_what_its_edits_came_to_is_told() -> None:
-    page = dossier(replace(a_brief(), calibration={"command": "Your last edit broke 2 tasks."}), "command")
+    earlier = EarlierWork(calibration={"command": "Your last edit broke 2 tasks."})
+    page = dossier(replace(a_brief(), earlier=lambda: earlier), "command")
     assert b"What you predicted so far, and what came of it\n\nYour last edit" in page["evidence/overview.md"]
     assert b"What you predicted so far" not in dossier(a_brief(), "command")["evidence/overview.md"]
 

@@ -32,7 +32,7 @@ from agentos.domain import (
 )
 from agentos.errors import ModelFailed, Unavailable
 from agentos.evolver.memory.lessons import added, lessons_in
-from agentos.ports import Brief, ObservedRun, Proposal
+from agentos.ports import Brief, EarlierWork, ObservedRun, Proposal
 from agentos.proposers.model import ModelProposer
 from agentos.proposers.model.choosing import rules_for
 from agentos.testing import FakeModels, FakeRegistry
@@ -286,7 +286,7 @@ def test_a_model_that_is_away_is_waited_for() -> None:
 def test_what_its_edits_came_to_is_told_to_it_and_to_nobody_else() -> None:
     record = {"model": "Your last 4 edits in the layer memory: 4 tried.", "repair": "Your last 9 edits."}
     model = Model(answer("One."))
-    assert model.first(brief(calibration=record)).model == "fake"
+    assert model.first(brief(earlier=lambda: EarlierWork(calibration=record))).model == "fake"
     assert "Predict what you expect, it is measured:\nYour last 4 edits" in model.told[0]
     assert "Your last 9" not in model.told[0]
     other = Model(answer("One."))
@@ -329,10 +329,10 @@ def test_all_that_was_recorded_stands_in_data_marks_that_it_cannot_close() -> No
     fault = Fault("ValueError", evil)
     steps = [Step("run-1", 1, "act", {"tool": evil}, {"out": evil}, fault, NOW, 1.0)]
     runs = (seen(1, evil, steps=steps), seen(1, evil, passed=True, steps=steps))
-    history = (EarlierAttempt(Layer.MEMORY, evil, (MEMORY,), evil),)
+    earlier = EarlierWork((EarlierAttempt(Layer.MEMORY, evil, (MEMORY,), evil),))
     model = Model(answer("One.", summary=evil), answer("Two."))
     for _ in model.proposer.propose(
-        brief(why=evil, runs=runs, history=history, source=f"# Lessons\n- {evil}\n")
+        brief(why=evil, runs=runs, earlier=lambda: earlier, source=f"# Lessons\n- {evil}\n")
     ):
         pass
     system, user = (one["content"] for one in model.models.requests[1]["messages"])
@@ -355,7 +355,10 @@ def make_big() -> Callable[[], Brief]:
         step = Step("run-1", 0, "act", {"x": "y" * 5_000}, {"blob": "a", "size": 9, "head": "h" * 5_000, "tail": "t"},
                     None, NOW, 1.0)  # fmt: skip
         runs = tuple(seen(number, "g" * 5_000, steps=[step] * 40) for number in range(30))
-        return brief(runs=runs, history=(EarlierAttempt(Layer.MEMORY, "s" * 3_000, (), "e" * 3_000),) * 50)
+        return brief(
+            runs=runs,
+            earlier=lambda: EarlierWork((EarlierAttempt(Layer.MEMORY, "s" * 3_000, (), "e" * 3_000),) * 50),
+        )
 
     return make
 

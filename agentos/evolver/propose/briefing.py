@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache, partial
 
 from agentos.domain import (
     Arm,
@@ -36,12 +37,13 @@ from agentos.domain import (
 from agentos.evolver.find.agent_failures import HandedFailure
 from agentos.evolver.find.holding_back import runs_of
 from agentos.evolver.find.mining import inspect, run_below
+from agentos.evolver.history.calibration import in_words, lately
 from agentos.evolver.history.proposer_order import parents_for
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.propose import BriefContext
 from agentos.evolver.propose.validation import good_runs
 from agentos.evolver.select.curate import TaskSets, case_of, shown_guards, visible_guards
-from agentos.ports import Brief, Case, KnownLesson, ObservedRun
+from agentos.ports import Brief, Case, EarlierWork, KnownLesson, ObservedRun
 
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
 FILES_MAX = 240_000  # of all files together
@@ -87,7 +89,6 @@ def brief_for(
         why=why,
         files=files,
         runs=runs,
-        history=tuple(_history(parts, evolution)),
         parents=parents_for(parts, evolution, site),
         surface=parts.policy.surface.allow,
         searched=parts.policy.surface.searched,
@@ -95,7 +96,13 @@ def brief_for(
         wished=_proposed_memories(parts, tasks) if remembers else (),
         successes=_successes(parts, evolution.base, sets, site.layer),
         faults=_faults(parts, evolution, sets, runs),
+        earlier=cache(partial(_earlier_work, parts, evolution, site.layer)),
     )
+
+
+def _earlier_work(parts: BriefContext, evolution: Evolution, layer: Layer) -> EarlierWork:
+    tracks = lately(parts.records, parts.policy.look_back.calibrated, evolution.id)
+    return EarlierWork(tuple(_history(parts, evolution)), in_words(tracks, layer))
 
 
 def _faults(

@@ -31,7 +31,6 @@ from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
 from agentos.evolver.guards.static.raised import defused
-from agentos.evolver.history.calibration import in_words, lately
 from agentos.evolver.history.proposer_order import NOTHING, ProposerMeter, archive, ordered
 from agentos.evolver.memory.lessons import emptied, only_removes
 from agentos.evolver.memory.migration import bring_over, unwritten
@@ -70,12 +69,10 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
     sites = workable(parts, diagnosis)
     most = parts.policy.propose.max_candidates
     meter = ProposerMeter(parts.now)
-    tracks = lately(parts.records, parts.policy.look_back.calibrated, evolution.id)
     for left, site in zip(range(len(sites), 0, -1), sites, strict=True):
         brief = replace(
             brief_for(parts, evolution, site, sets, diagnosis.why),
             max_candidates=max(1, (most - len(accepted)) // left),
-            calibration=in_words(tracks, site.layer),
         )
         here: list[str] = []
         for proposer, found in _proposals(parts, brief, here, silent, meter):
