@@ -132,6 +132,11 @@ class Records(Protocol):
         The names are those of fields that are looked up: what it costs follows the limit.
         """
 
+    def newest_fields(
+        self, kind: type, names: Sequence[str], limit: int, **equal: object
+    ) -> Sequence[tuple[str, ...]]:
+        """As ``newest``, these of their fields alone, which are such as are looked up: no record is made for it."""
+
     def newest_sightings(self, classes: Collection[str], limit: int, closed: str = "") -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first.
 

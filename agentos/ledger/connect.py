@@ -156,7 +156,9 @@ def _engine(path: Path) -> Engine:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=BUSY_S, check_same_thread=False, isolation_level=None)
+    connection = sqlite3.connect(
+        path, timeout=BUSY_S, check_same_thread=False, isolation_level=None, cached_statements=512
+    )
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")  # durable when the call returns
     return connection

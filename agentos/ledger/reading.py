@@ -336,12 +336,23 @@ class Reader:
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """The ``limit`` newest records with these columns, newest first."""
+        return [from_text(kind, body) for (body,) in self._newest(kind, "body", limit, equal)]
+
+    def newest_fields(
+        self, kind: type, names: Sequence[str], limit: int, **equal: object
+    ) -> Sequence[tuple[str, ...]]:
+        """As ``newest``, these of their columns alone."""
+        return self._newest(kind, ", ".join(names), limit, equal)
+
+    def _newest(
+        self, kind: type, names: str, limit: int, equal: Mapping[str, object]
+    ) -> list[tuple[Any, ...]]:
         shelf = shelf_of(kind)
         if others := [name for name in equal if name not in shelf.columns]:
             raise TypeError(f"{shelf.table} is not looked up by {', '.join(others)}")
         where = "WHERE " + " AND ".join(f"{name} = ?" for name in equal) if equal else ""
-        sql = f"SELECT body FROM {shelf.table} {where} ORDER BY seq DESC LIMIT {limit:d}"
-        return [from_text(kind, body) for (body,) in self._rows(sql, *map(column_value, equal.values()))]
+        sql = f"SELECT {names} FROM {shelf.table} {where} ORDER BY seq DESC LIMIT {limit:d}"
+        return self._rows(sql, *map(column_value, equal.values()))
 
     def newest_sightings(self, classes: Collection[str], limit: int, closed: str = "") -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first.

@@ -224,6 +224,13 @@ class MemoryLedger:
         """The ``limit`` newest of these, newest first."""
         return self.find(kind, **equal)[::-1][:limit]
 
+    def newest_fields(
+        self, kind: type, names: Sequence[str], limit: int, **equal: object
+    ) -> Sequence[tuple[str, ...]]:
+        """As ``newest``, these fields alone."""
+        found: Sequence[Any] = self.newest(kind, limit, **equal)
+        return [tuple(str(getattr(record, name)) for name in names) for record in found]
+
     def newest_sightings(self, classes: Collection[str], limit: int, closed: str = "") -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first."""
         found = self.find(Sighting)

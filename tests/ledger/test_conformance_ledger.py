@@ -266,6 +266,10 @@ def test_the_newest_records_are_looked_up(book: Ledger | MemoryLedger) -> None:
     assert [item.id for item in found] == ["evo-5", "evo-3"]
     assert [item.id for item in book.newest(Evolution, 9, resource="")] == ["evo-0"]
     assert len(book.newest(Evolution, 4)) == 4
+    fields = book.newest_fields(
+        Evolution, ["id", "state"], 2, resource="tool/x", state=EvolutionState.PROMOTED
+    )
+    assert fields == [("evo-5", "promoted"), ("evo-3", "promoted")]
 
 
 def test_recent_runs_of_a_resource(

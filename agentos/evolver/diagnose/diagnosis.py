@@ -142,15 +142,17 @@ def _outside_tools(parts: DiagnosisContext, evidence: Evidence) -> str:
 
 def _promotions(parts: DiagnosisContext, resource: str, klass: FailureClass) -> int:
     """Standing promotions of the resource for failures of this class, of late."""
+    most, names = parts.policy.look_back.blamed, ("fingerprint_id", "evidence_id")
     standing = [
-        evolution
+        found
         for state in (EvolutionState.PROBATION, EvolutionState.PROMOTED)
-        for evolution in parts.records.newest(
-            Evolution, parts.policy.look_back.blamed, resource=resource, state=state
-        )
+        for found in parts.records.newest_fields(Evolution, names, most, resource=resource, state=state)
     ]
-    classes = [parts.records.get(Evidence, item.evidence_id).fingerprint.klass for item in standing]
-    return classes.count(klass.name)
+    classes = {
+        fingerprint: parts.records.get(Evidence, evidence).fingerprint.klass
+        for fingerprint, evidence in standing
+    }
+    return sum(classes[fingerprint] == klass.name for fingerprint, _ in standing)
 
 
 def _in_harness(

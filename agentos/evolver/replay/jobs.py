@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from agentos.domain import (
@@ -25,6 +25,7 @@ from agentos.domain import (
     trial_id,
     work_of,
 )
+from agentos.domain.records import dataclass
 from agentos.errors import ModelAway, NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, packed, recording_of, together, whole
 from agentos.evolver.replay import ReplayContext

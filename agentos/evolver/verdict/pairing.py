@@ -483,4 +483,7 @@ def _fields(
 ) -> dict[str, Json]:
     """Its fields by name, but for ``added`` ones that say nothing; records in them are left as they are."""
     values = {name: getattr(record, name) for name in record.__dataclass_fields__}
-    return {name: value for name, value in values.items() if value or name not in added}
+    for name in added:
+        if not values[name]:
+            del values[name]
+    return values

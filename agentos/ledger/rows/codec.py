@@ -42,10 +42,14 @@ Rows = Callable[..., Iterable[Sequence[Any]]]  # runs a statement with its value
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """How one type goes out and comes in; ``None`` means: as it is."""
+    """How one type goes out and comes in; ``None`` means: as it is.
+
+    ``same`` tells of a value whether the very same comes back, to the type of each number; ``None`` means: always.
+    """
 
     out: Convert | None = None
     back: Convert | None = None
+    same: Callable[[Any], bool] | None = None
 
 
 def to_json(record: object) -> Json:
@@ -116,8 +120,8 @@ def written(record: object, data: Json, text: str, *, packed: bool) -> str | byt
     stored = kept(text) if packed else text
     kind: Any = type(record)
     if not _holds_json(kind):  # of which the writer has the very object, and may change it
-        # What would be read, to the type of each number, and not the very record.
-        _remember(kind, stored, from_json(kind, data))
+        same = _pair(kind).same
+        _remember(kind, stored, record if same is None or same(record) else from_json(kind, data))
     return stored
 
 
@@ -197,9 +201,9 @@ def _pair(kind: Any) -> _Pair:
     if kind in (str, int, bool, Any, NoneType):
         return _Pair()
     if kind is float:
-        return _Pair(None, float)
+        return _Pair(None, float, lambda item: type(item) is float)
     if kind is datetime:
-        return _Pair(time_text, datetime.fromisoformat)
+        return _Pair(time_text, datetime.fromisoformat, lambda item: item.tzinfo is UTC)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _Pair(attrgetter("_value_"), {item.value: item for item in kind}.__getitem__)
     if isinstance(kind, type) and is_dataclass(kind):
@@ -211,13 +215,15 @@ def _generic(kind: Any) -> _Pair:
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType) and len(args) == 2 and NoneType in args:
         inner = _pair(args[0] if args[1] is NoneType else args[1])
-        return _Pair(_unless_none(inner.out), _unless_none(inner.back))
+        same = inner.same
+        alike = (lambda item: item is None or same(item)) if same else None
+        return _Pair(_unless_none(inner.out), _unless_none(inner.back), alike)
     if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
         inner = _pair(args[0])
-        return _Pair(_each(list, inner.out), _each(tuple, inner.back))
+        return _Pair(_each(list, inner.out), _each(tuple, inner.back), _all_same(tuple, inner.same))
     if isinstance(origin, type) and issubclass(origin, Mapping) and args[0] is str:
         inner = _pair(args[1])
-        return _Pair(_values(inner.out), _values(inner.back))
+        return _Pair(_values(inner.out), _values(inner.back), _all_same(dict, inner.same))
     raise TypeError(f"{kind} has no stored form")
 
 
@@ -231,6 +237,12 @@ def _each(collect: Callable[[Any], Any], convert: Convert | None) -> Convert:
     if convert is None:
         return collect
     return lambda items: collect(map(convert, items))
+
+
+def _all_same(kind: Any, same: Callable[[Any], bool] | None) -> Callable[[Any], bool]:
+    if same is None:
+        return lambda items: type(items) is kind
+    return lambda items: type(items) is kind and all(map(same, items.values() if kind is dict else items))
 
 
 def _values(convert: Convert | None) -> Convert:
@@ -272,7 +284,15 @@ def _record(kind: type[Any]) -> _Pair:
         }
         return kind(**values)
 
-    return _Pair(out, back)
+    told = [(attrgetter(name), pair.same) for name, pair in parts if pair.same]
+
+    def same(record: Any) -> bool:
+        for value, tell in told:
+            if not tell(value(record)):
+                return False
+        return type(record) is kind
+
+    return _Pair(out, back, same)
 
 
 # -------------------------------------------------------------------------------------------------

@@ -102,7 +102,8 @@ class Bench:
         """A standing promotion of the tool's skill for a failure of that class."""
         self.count += 1
         (seen,) = self.world.ledger.find(Evidence)[-1:]
-        old = replace(seen, id=f"evd-{self.count}", fingerprint=replace(seen.fingerprint, klass=klass))
+        other = replace(seen.fingerprint, id=f"of-{klass}", klass=klass)  # its class is part of what it is
+        old = replace(seen, id=f"evd-{self.count}", fingerprint=other)
         diagnosis = Diagnosis(Layer.SKILL, f"skill/{tool}", f"skill/{tool}/tools/get.py", "")
         evolution = Evolution(
             f"evo-{self.count}",
