@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -321,3 +323,65 @@ def test_sentences_name_the_place_and_schemas_too() -> None:
     assert why("json_schema", {"schema": nested}, {"a": ["", 1]}) == "at 'a.1': 1 is not of type 'string'"
     assert why("regex", {"pattern": "é"}, {"a": "é"}) == ""
     assert why("regex", {"pattern": "^a$", "path": "k"}, {"k": "a"}) == ""
+
+
+SAME: Any = {"rows": [{"n": 1, "of": 2.5}, None, "é"], "ok": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "answer"),
+    [
+        ("equals", {"value": SAME}, SAME),
+        ("equals", {"value": SAME}, {**SAME, "more": 1}),
+        ("equals", {"value": 1, "path": "rows.0.n"}, SAME),
+        ("equals", {"value": 1, "path": "rows.9"}, SAME),
+        ("equals", {"value": 1, "tolerance": 1e308}, 10**400),
+        ("equals", {"value": 1}, True),
+        ("equals", {"value": (1, 2)}, [1, 2]),  # as it comes to a box
+        ("contains", {"value": "é", "path": "rows.2"}, SAME),
+        ("contains", {"value": {"ok": False}}, SAME),
+        ("contains", {"value": 7}, [1, 2]),
+    ],
+)
+def test_what_is_compared_anywhere_is_what_a_box_says(kind: str, spec: dict[str, Any], answer: Any) -> None:
+    assert checks.compared(kind, spec, answer) == why(kind, json.loads(json.dumps(spec)), answer)
+
+
+def test_a_comparison_that_breaks_its_rules_fails() -> None:
+    found = checks.compared("equals", {"value": 1, "tolerance": -1}, 1)
+    assert found is not None
+    assert found.startswith("equals: tolerance: ")
+
+
+def test_what_runs_code_or_takes_long_is_left_to_a_box() -> None:
+    deep: Any = 1
+    for _ in range(100_000):
+        deep = [deep]
+    for kind in checks.KINDS.keys() - {"equals", "contains"}:
+        assert checks.compared(kind, {"value": 1, "code": "1", "pattern": "1", "path": "1"}, 1) is None
+    assert checks.compared("equals-of-a-plug-in", {"value": 1}, 1) is None
+    for value in (deep, "\ud800", float("nan"), {1}, "x" * checks.COMPARED_MAX):
+        assert checks.compared("equals", {"value": value}, 1) is None
+        assert checks.compared("equals", {"value": 1}, value) is None
+    assert checks.compared("contains", {"value": [1]}, [1]) is None
+
+
+def _longest() -> list[tuple[str, Any, Any]]:
+    """What costs most of what is small: a long path to many parts, and many parts that all nearly fit."""
+    room = checks.COMPARED_MAX // 2 - 200
+    under_a_long_name = {"k" * (room // 2): [1] * (room // 6)}
+    alike = [{"a": 1, "b": 2}] * (room // 20)
+    names = {f"{number}": 1 for number in range(room // 10)}
+    return [
+        ("equals", under_a_long_name, under_a_long_name),
+        ("equals", {}, names),
+        ("contains", {"a": 1, "b": 3}, alike * 2),
+        ("contains", "ab" * (room // 4) + "b", "ab" * (room // 2)),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "value", "answer"), _longest())
+def test_the_longest_comparison_of_what_is_small_is_short(kind: str, value: Any, answer: Any) -> None:
+    began = time.thread_time()
+    assert checks.compared(kind, {"value": value}, answer) is not None
+    assert time.thread_time() - began < 0.25  # some 15 ms

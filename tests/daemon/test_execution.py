@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from agentos.domain import Check, InputFile, Limits, Result, Step, Task
 from agentos.errors import BoxDied, Unavailable
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.ports import Attempt
+from agentos.ports import Attempt, Box
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
@@ -61,6 +62,36 @@ def test_a_wrong_answer_fails_by_its_check(execute: Callable[[Task], Attempt], m
     assert done.outcome.fault is not None
     assert done.outcome.fault.type == "check"
     assert "expected 41, found 42" in done.outcome.reason
+
+
+class Opened:
+    """A sandbox that remembers for which runs it was asked for a box; "" is grading."""
+
+    def __init__(self, sandbox: Bubblewrap) -> None:
+        self._sandbox = sandbox
+        self.runs: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sandbox, name)
+
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
+        self.runs.append(run)
+        return self._sandbox.open(limits, light=light, run=run)
+
+
+def test_a_box_grades_what_runs_code_and_none_what_only_compares(
+    registry: Registry, ledger: Ledger, sandbox: Bubblewrap, make_task: MakeTask
+) -> None:
+    opened = Opened(sandbox)
+    executor = BoxExecutor(registry, ledger.blobs, opened)  # type: ignore[arg-type]
+    task = make_task("double", n=21, expect=41)
+    here = executor.execute(task, registry.stable(), "run-1")
+    assert opened.runs == ["run-1"]
+    right = Check("python", {"code": "assert answer['n'] == 42"})
+    boxed = executor.execute(replace(task, checks=(*task.checks, right)), registry.stable(), "run-2")
+    assert opened.runs == ["run-1", "run-2", ""]
+    assert [check.passed for check in boxed.outcome.checks] == [False, True]
+    assert boxed.outcome.checks[0] == here.outcome.checks[0]  # the same word in both ways
 
 
 @pytest.mark.parametrize(

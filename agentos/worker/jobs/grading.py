@@ -30,7 +30,7 @@ from agentos.worker.jobs import workspace_code
 
 _MEMORY_MB = 256
 _OUTPUT = 1 << 20
-_DETAIL = 2_000
+_DETAIL = checks.DETAIL_MAX
 _NONCE = 32
 _QUICK = (checks.Equals, checks.Contains, checks.File)  # cannot take long, need no child
 
