@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy
 import structlog
-from dbos import DBOS, DBOSConfig, SetWorkflowID
+from dbos import DBOS, DBOSConfig, SetWorkflowID, _workflow_commands
 from dbos._error import DBOSWorkflowIDInUseError
 
 from agentos.errors import Unavailable
@@ -39,6 +39,7 @@ VERSION = "abi-4"  # raise when a workflow's steps change their order or meaning
 _ALIVE = ("PENDING", "ENQUEUED", "DELAYED")
 _OVER = ("SUCCESS", "ERROR", "CANCELLED")
 _AT_ONCE = 1_000  # workflows that are forgotten in one go
+_REST_S = 60.0  # between two looks of DBOS for what is queued, delayed or late, where nothing can be
 _THREADS_MAX = 4_096  # of work that is not durable; one is made where none is idle
 
 
@@ -94,7 +95,9 @@ class Engine:
         }
         if address:
             config["use_listen_notify"] = False  # nothing of ours waits for a message
-        DBOS(config=config)
+        # In PostgreSQL a lock is held meanwhile, which may not be held for so long.
+        _workflow_commands._BACKGROUND_JOBS_INTERVAL_SEC = 1.0 if address else _REST_S
+        self._dbos = DBOS(config=config)
         self._workflows = {kind: self._workflow(kind, body) for kind, body in bodies.items()}
 
     def _workflow(self, kind: str, body: Callable[[Steps, str], None]) -> Callable[[str], None]:
@@ -138,8 +141,13 @@ class Engine:
                 with self._database.begin() as connection:
                     connection.exec_driver_sql("SELECT agentos_control.fence_engine()")
             alive = DBOS.list_workflows(status=list(_ALIVE), load_input=False, load_output=False)
-            if others := [item.workflow_id for item in alive if item.app_version != VERSION]:
+            others = [item.workflow_id for item in alive if item.app_version != VERSION]
+            if others:
                 DBOS.delete_workflows(others)
+            if len(others) == len(
+                alive
+            ):  # only recovery puts anything into its queue, and has nothing to recover
+                self._dbos._registry.get_internal_queue()._polling_interval_sec = _REST_S
         except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error) as error:
             raise _unusable(self._place, error) from error
 

@@ -54,6 +54,7 @@ _EVERY_S = {
     "skills": 0.5,
     "swap": 0.1,
     "evolutions": 0.2,
+    "evolutions, nothing new": 2.0,
     "mining": 0.2,
     "heads": 60.0,
     "mirror": 1.0,
@@ -120,6 +121,7 @@ class Tick:
         self._undelivered: datetime | None = utc_now()  # when something may be due
         self._folders = Folders(service)
         self._daily_prune = DailyPrune(service.home, self._ledger)
+        self._moved = True  # something that may let an evolution go on
         self._unmined = True  # runs may have finished under the last daemon
         self._first_seen: datetime | None = None
         self._last_end = time.monotonic()
@@ -174,8 +176,10 @@ class Tick:
         changed = self._changed()
         while self._ended:
             self._close(*self._ended[0])
+            self._moved = True
             self._ended.popleft()  # only now: what a full disk prevented is done by a later turn
         if changed:
+            self._moved = True
             self._stop_cancelled()
             self._look_for_news()
         if self._undelivered is not None and self._undelivered <= utc_now():
@@ -191,8 +195,8 @@ class Tick:
         if self._is_due("swap", now) and self._service.swap.due(now):
             self._chore("swap", self._service.swap.settle, self._supervisor)
             self._unmined = True  # main moved: a person may have ended a watch
-        if self._is_due("evolutions", now) and self._service.swap.serves_main:
-            start_due(self._service, self.engine)
+        if self._is_due("evolutions", now):
+            self._start_evolutions(now)
         if self._is_due("mining", now) and self._unmined:
             self._mine_when_settled(now)
         self._look_after(now)
@@ -337,6 +341,13 @@ class Tick:
                 self._undelivered = min(due, self._undelivered or due)
 
     # --- evolutions ---------------------------------------------------------------------------
+
+    def _start_evolutions(self, now: float) -> None:
+        """Soon after anything was written or ended; else seldom, for what only time brings."""
+        due = self._is_due("evolutions, nothing new", now)
+        if (due or self._moved) and self._service.swap.serves_main:
+            self._moved = False
+            start_due(self._service, self.engine)
 
     def _mine_when_settled(self, now: float) -> None:
         parts = self._service.parts

@@ -161,3 +161,19 @@ def test_work_with_a_record_of_its_own_is_done_once_at_a_time_and_leaves_no_row(
     finally:
         released.set()
         engine.close()
+
+
+def test_what_of_dbos_is_slowed_down_is_there(tmp_path: Path) -> None:
+    """Private names: who takes another release of DBOS learns here that they went."""
+    from dbos import _workflow_commands
+
+    engine = Engine(tmp_path / "engine.db", {"work": lambda steps, subject: None}, lambda kind, subject: None)
+    try:
+        assert "_BACKGROUND_JOBS_INTERVAL_SEC" in inspect.getsource(_workflow_commands.background_jobs_thread)
+        queue = engine._dbos._registry.get_internal_queue()
+        assert queue._polling_interval_sec <= 1.0
+        engine.launch()
+        assert queue._polling_interval_sec == 60.0
+        assert queue is engine._dbos._registry.get_internal_queue()
+    finally:
+        engine.close()

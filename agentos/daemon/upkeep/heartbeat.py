@@ -58,15 +58,15 @@ class HeartbeatFile:
         self._settings = settings_digest(home)
         self._file = -1
         self._next = 0.0
-        self._turn_at = self._error = self._error_at = ""
+        self._turned: float | None = None
+        self._error = self._error_at = ""
 
     def turned(self, error: str = "") -> None:
         """A turn is over."""
-        now = _now()
         if error:
-            self._error, self._error_at, self._next = error, now, 0.0
+            self._error, self._error_at, self._next = error, _now(), 0.0
         else:
-            self._turn_at = now
+            self._turned = time.time()
 
     def write(self, paused: str, paused_since: str, waiting: Sequence[str], *, damaged: bool = False) -> None:
         """Say it, at most once a second. A disk that does not take even that is passed over."""
@@ -76,7 +76,7 @@ class HeartbeatFile:
         beat = Heartbeat(
             pid=os.getpid(),
             at=_now(),
-            turn_at=self._turn_at,
+            turn_at="" if self._turned is None else _iso(self._turned),
             error=self._error[:_LONGEST],
             error_at=self._error_at,
             paused=paused[:_LONGEST],
@@ -135,4 +135,8 @@ def _descriptors() -> int:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return _iso(time.time())
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
