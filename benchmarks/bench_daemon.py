@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import gc
 import os
 import pstats
 import statistics
@@ -120,6 +121,7 @@ class Loop:
         self.tick.engine = Engine(home.engine, parts.bodies(), self._end)
         self.tick.engine.launch()
         self.going = True
+        gc.freeze()  # as `agentos daemon run` does: looking through all that is imported takes a tenth of a second
         self.thread = threading.Thread(target=self.tick.run, args=(lambda: self.going,))
         self.thread.start()
 

@@ -6,7 +6,7 @@ that comes second is measured again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from agentos.daemon.engine import Engine
 from agentos.daemon.service import EVOLVE, FRESH, PROMOTE, Service, utc_now
@@ -47,10 +47,10 @@ def _places(service: Service, evolution_id: str) -> frozenset[str]:
         return frozenset()
 
 
-def _due(service: Service) -> Iterator[Evolution]:
-    yield from service.ledger.find(Evolution, state=EvolutionState.AWAITING_CONSENT)
-    for state in sorted(RUNNING_STATES, reverse=True):
-        yield from service.ledger.find(Evolution, state=state)
+def _due(service: Service) -> Sequence[Evolution]:
+    found = service.ledger.find(Evolution, state=RUNNING_STATES | {EvolutionState.AWAITING_CONSENT})
+    found = sorted(found, key=lambda evolution: evolution.state, reverse=True)
+    return sorted(found, key=lambda evolution: evolution.state is not EvolutionState.AWAITING_CONSENT)
 
 
 def _start(service: Service, engine: Engine, evolution: Evolution) -> bool:

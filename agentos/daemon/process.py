@@ -269,6 +269,14 @@ def _formatter() -> type[structlog.stdlib.ProcessorFormatter]:
     return _JournalFormatter if journal else structlog.stdlib.ProcessorFormatter
 
 
+class LogFile(RotatingFileHandler):
+    """Rotates when it is full already: to see whether the next line fits, each would be made twice."""
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:
+        """Whether the file has reached its size."""
+        return self.stream is not None and self.stream.tell() >= self.maxBytes > 0
+
+
 def set_up_logs(path: Path, level: str, size_mb: int, *, console: bool) -> None:
     """Route structlog and the libraries' own logging (DBOS) to the file, and to a console if asked."""
     shared: list[Any] = [
@@ -277,7 +285,7 @@ def set_up_logs(path: Path, level: str, size_mb: int, *, console: bool) -> None:
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    file = RotatingFileHandler(path, maxBytes=size_mb << 20, backupCount=_KEPT, encoding="utf-8")
+    file = LogFile(path, maxBytes=size_mb << 20, backupCount=_KEPT, encoding="utf-8")
     file.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentos.daemon.control.systemd import SystemdUnit
-from agentos.daemon.process import set_up_logs
+from agentos.daemon.process import LogFile, set_up_logs
 from agentos.errors import Conflict, NotFound
 from agentos.home import Home
 
@@ -108,3 +108,13 @@ def test_the_journal_gets_text_with_levels_and_the_file_json(
             if handler not in before:
                 handler.close()
         root.handlers, root.level = before, level
+
+
+def test_the_log_goes_on_in_a_new_file_when_one_is_full(tmp_path: Path) -> None:
+    for _ in range(2):  # also in a file that is there already
+        file = LogFile(tmp_path / "daemon.log", maxBytes=1000, backupCount=2, encoding="utf-8")
+        for number in range(25):
+            file.emit(logging.LogRecord("agentos", logging.INFO, "", 0, f"{number:099d}", None, None))
+        file.close()
+    sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert sizes == {"daemon.log": 1000, "daemon.log.1": 1000, "daemon.log.2": 1000}
