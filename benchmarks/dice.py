@@ -35,8 +35,9 @@ from agentos.evolver.content import load_taxonomy
 from agentos.evolver.cycle import evolve
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find.mining import mine
-from agentos.evolver.find.triage import retry, triage
+from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Judge, Policy, ProposePolicy
+from agentos.evolver.states import retry
 from agentos.ports import Attempt, Plan, Proposal
 from agentos.shipped import folder
 from agentos.testing import FakeRegistry, MemoryBlobs, MemoryLedger, ScriptedProposer, Undurable, attempt

@@ -16,7 +16,9 @@ from agentos.domain.assessments import ReviewOpinion as ReviewOpinion
 from agentos.domain.assessments import SafetyRate as SafetyRate
 from agentos.domain.assessments import Support as Support
 from agentos.domain.assessments import SupportKind as SupportKind
+from agentos.domain.evolution import AT_WORK as AT_WORK
 from agentos.domain.evolution import RUNNING_STATES as RUNNING_STATES
+from agentos.domain.evolution import WITHOUT_SUCCESS as WITHOUT_SUCCESS
 from agentos.domain.evolution import Ambiguity as Ambiguity
 from agentos.domain.evolution import Attestation as Attestation
 from agentos.domain.evolution import Behaviour as Behaviour

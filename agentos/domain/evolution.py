@@ -114,6 +114,16 @@ RUNNING_STATES = frozenset(
         EvolutionState.PROMOTING,
     }
 )
+AT_WORK = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT}  # its evidence is taken
+WITHOUT_SUCCESS = frozenset(
+    {
+        EvolutionState.REJECTED,
+        EvolutionState.NO_IMPROVEMENT,
+        EvolutionState.CANNOT_FIX,
+        EvolutionState.HELD,
+        EvolutionState.ROLLED_BACK,
+    }
+)
 
 
 _DECLINED_ON_OLD_RECORD = "declined by "  # from before ``EvolutionEnding``

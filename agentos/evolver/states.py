@@ -1,18 +1,21 @@
-"""What the stages ask of the time, of an evolution's own record and of the tasks it is about; and whether a model was there."""
+"""What the stages ask of the time, of an evolution's own record and of the tasks it is about; how one is opened; and
+whether a model was there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.domain import SHARED, KernelFault, Outcome, kind_of
-from agentos.errors import ModelAway, ModelMissing
+from agentos.domain import AT_WORK, SHARED, Evolution, EvolutionState, KernelFault, Outcome, kind_of, new_id
+from agentos.errors import Conflict, ModelAway, ModelMissing
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from agentos.domain import Evolution, EvolutionEnding, EvolutionState, Task
-    from agentos.ports import Journal
+    from agentos.domain import EvolutionEnding, Task
+    from agentos.ports import Audit, Journal, Records, Snapshots
 
 
 class Clock(Protocol):
@@ -62,6 +65,48 @@ class EvolutionStates(EvolutionReader, Protocol):
         Stages under way stand in the record alone, with their times. Raises Conflict when it ended meanwhile by another's hand: its record would be put back to what it was.
         """
         ...
+
+
+class RecordContext(Clock, Protocol):
+    """What is put on record with: an evolution on the stable snapshot, a word on one that may drive runs."""
+
+    audit: Audit
+    records: Records
+    snapshots: Snapshots
+
+
+def new_evolution(parts: RecordContext, evidence_id: str, fingerprint_id: str, reason: str) -> Evolution:
+    """One against what is stable now; not stored yet."""
+    return Evolution(
+        id=new_id("evo"),
+        evidence_id=evidence_id,
+        fingerprint_id=fingerprint_id,
+        state=EvolutionState.MINED,
+        base=parts.snapshots.stable(),
+        reason=reason,
+        created_at=parts.now(),
+    )
+
+
+def retry(parts: RecordContext, evolution: Evolution, *, takes_up: str = "") -> Evolution:
+    """Open a new evolution on the same evidence, against what is stable now.
+
+    ``takes_up``: the candidate whose edit is measured again there, where it still applies.
+
+    Raises Conflict when one is at work on it already: two would measure and ask the same twice.
+    """
+    for other in parts.records.find(Evolution, evidence_id=evolution.evidence_id):
+        if other.state in AT_WORK:
+            raise Conflict(
+                f"{other.id} is at work on the same evidence ({other.state.value}); "
+                f"`agentos evolution show {other.id}` shows how far it is."
+            )
+    fresh = new_evolution(
+        parts, evolution.evidence_id, evolution.fingerprint_id, f"reconsiders {evolution.id}"
+    )
+    fresh = replace(fresh, takes_up=takes_up)
+    parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id}, (fresh,))
+    return fresh
 
 
 def no_model(outcome: Outcome) -> str:

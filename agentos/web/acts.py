@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from agentos.daemon.offline import offline_context, policy_of
 from agentos.daemon.views.evolution_view import base_text, chosen, verdict_on
-from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Verdict, digest
+from agentos.domain import AT_WORK, Candidate, Consent, Evolution, EvolutionState, Verdict, digest
 from agentos.errors import Conflict, NotFound, UserError
-from agentos.evolver.find.triage import AT_WORK
 from agentos.evolver.promote import promotion
 from agentos.ledger.reading import EvolutionRecords, Reader
 from agentos.ports import Records

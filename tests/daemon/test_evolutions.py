@@ -19,6 +19,7 @@ import pytest
 from agentos.daemon.offline import offline_context
 from agentos.daemon.upkeep.doctor import examine
 from agentos.domain import (
+    AT_WORK,
     Candidate,
     Check,
     Consent,
@@ -38,7 +39,6 @@ from agentos.domain import (
 )
 from agentos.evolver.cycle import rates_of, trials_of
 from agentos.evolver.find.mining import flag
-from agentos.evolver.find.triage import AT_WORK
 from agentos.evolver.promote.consent import issue
 from agentos.evolver.promote.promotion import approve, roll_back
 from agentos.evolver.verdict.judge import recompute

@@ -23,8 +23,9 @@ from agentos.domain import (
 )
 from agentos.evolver.cycle import evolve
 from agentos.evolver.find.mining import mine
-from agentos.evolver.find.triage import retry, triage
+from agentos.evolver.find.triage import triage
 from agentos.evolver.replay.verification import run_again
+from agentos.evolver.states import retry
 from agentos.home import Home
 from agentos.ports import Proposal
 from agentos.sandboxes.choice import Choice

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from agentos.domain import (
+    AT_WORK,
     Candidate,
     Check,
     Evolution,
@@ -30,7 +31,6 @@ from agentos.domain import (
     Share,
     Task,
 )
-from agentos.evolver.find.triage import AT_WORK
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.proposers.model.proposer import UNUSABLE_MAX

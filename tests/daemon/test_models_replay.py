@@ -12,6 +12,7 @@ import pytest
 
 from agentos.daemon.service import service
 from agentos.domain import (
+    AT_WORK,
     Arm,
     Check,
     Evolution,
@@ -26,7 +27,6 @@ from agentos.domain import (
     TrialSet,
     canonical,
 )
-from agentos.evolver.find.triage import AT_WORK
 from agentos.evolver.history.recordings import recording_of, told, whole
 from agentos.home import Home
 from agentos.ledger.reading import Reader

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from agentos.domain import (
+    AT_WORK,
     Arm,
     Candidate,
     Check,
@@ -34,7 +35,6 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.find.triage import AT_WORK
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry

@@ -34,7 +34,7 @@ from agentos.evolver.cycle import (
     try_candidate,
 )
 from agentos.evolver.find.mining import flag, mine
-from agentos.evolver.find.triage import retry, triage
+from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import ConsentPolicy, Policy, SurfacePolicy
 from agentos.evolver.promote.promotion import (
     approve,
@@ -45,6 +45,7 @@ from agentos.evolver.promote.promotion import (
     settle_overtaken,
 )
 from agentos.evolver.select.curate import TaskSets, choose_sets, shown_guards, visible_guards
+from agentos.evolver.states import retry
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Brief, Proposal
 from agentos.testing import FakeRegistry, ScriptedProposer

@@ -17,8 +17,19 @@ from typing import Any
 import httpx
 import pytest
 
-from agentos.domain import Candidate, Check, Evolution, EvolutionState, Kind, Layer, Result, Run, Share, Trial
-from agentos.evolver.find.triage import AT_WORK
+from agentos.domain import (
+    AT_WORK,
+    Candidate,
+    Check,
+    Evolution,
+    EvolutionState,
+    Kind,
+    Layer,
+    Result,
+    Run,
+    Share,
+    Trial,
+)
 from agentos.home import Home
 from agentos.ledger.audit import Entry
 from agentos.ledger.reading import Reader

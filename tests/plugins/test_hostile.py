@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.domain import Candidate, Check, Evolution, EvolutionState, Result, Share, Verdict
-from agentos.evolver.find.triage import AT_WORK
+from agentos.domain import AT_WORK, Candidate, Check, Evolution, EvolutionState, Result, Share, Verdict
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

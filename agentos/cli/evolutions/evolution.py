@@ -310,7 +310,7 @@ def watch(
     from rich.console import Console
 
     from agentos.cli.evolutions.screen import change_text
-    from agentos.evolver.find.triage import AT_WORK
+    from agentos.domain import AT_WORK
 
     reader = _reader()
     exit_when_idle = exit_when_idle or until_quiet

@@ -113,7 +113,7 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
 
     from agentos.cli.evolutions.screen import change_text
     from agentos.cli.tasks.model_waits import ModelWaits
-    from agentos.evolver.find.triage import AT_WORK
+    from agentos.domain import AT_WORK
     from agentos.ledger.reading import Reader
 
     reader = Reader(home.ledger)

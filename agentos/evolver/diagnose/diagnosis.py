@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from agentos.domain import (
+    WITHOUT_SUCCESS,
     Candidate,
     Diagnosis,
     EditTarget,
@@ -35,7 +36,6 @@ from agentos.evolver.find.agent_failures import (
 )
 from agentos.evolver.find.holding_back import runs_of
 from agentos.evolver.find.mining import tool_path
-from agentos.evolver.find.triage import WITHOUT_SUCCESS
 from agentos.evolver.history.proposer_order import archive, by_layer, ordered
 from agentos.evolver.policy import FailureClass
 from agentos.ports import ObservedRun

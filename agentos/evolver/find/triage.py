@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from agentos.domain import (
+    AT_WORK,
     MUTED_CURSOR,
-    RUNNING_STATES,
+    WITHOUT_SUCCESS,
     Evidence,
     Evolution,
     EvolutionState,
@@ -27,21 +28,11 @@ from agentos.errors import Conflict, NotFound
 from agentos.evolver.find import TriageContext
 from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.policy import MinePolicy
+from agentos.evolver.states import new_evolution
 from agentos.ports import Cursor
 
 CURSOR = "triage"
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
-
-WITHOUT_SUCCESS = frozenset(
-    {
-        EvolutionState.REJECTED,
-        EvolutionState.NO_IMPROVEMENT,
-        EvolutionState.CANNOT_FIX,
-        EvolutionState.HELD,
-        EvolutionState.ROLLED_BACK,
-    }
-)
-AT_WORK = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +85,6 @@ def settled(parts: TriageContext, *, busy: bool, first_seen: datetime | None, qu
     if first_seen is not None and parts.now() - first_seen > timedelta(seconds=rules.max_wait_s):
         return True
     return not busy and quiet_s >= rules.settle_s
-
-
-def retry(parts: TriageContext, evolution: Evolution, *, takes_up: str = "") -> Evolution:
-    """Open a new evolution on the same evidence, against what is stable now.
-
-    ``takes_up``: the candidate whose edit is measured again there, where it still applies.
-
-    Raises Conflict when one is at work on it already: two would measure and ask the same twice.
-    """
-    for other in parts.records.find(Evolution, evidence_id=evolution.evidence_id):
-        if other.state in AT_WORK:
-            raise Conflict(
-                f"{other.id} is at work on the same evidence ({other.state.value}); "
-                f"`agentos evolution show {other.id}` shows how far it is."
-            )
-    fresh = _evolution(parts, evolution.evidence_id, evolution.fingerprint_id, f"reconsiders {evolution.id}")
-    fresh = replace(fresh, takes_up=takes_up)
-    parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id}, (fresh,))
-    return fresh
 
 
 def _file(fingerprint: Fingerprint) -> str:
@@ -260,7 +232,7 @@ def _changed_since(evolution: Evolution, parts: TriageContext) -> bool:
 
 
 def _break_circuit(parts: TriageContext, last: Evolution, ripe: RipeFailure) -> None:
-    broken = _evolution(parts, last.evidence_id, ripe.fingerprint.id, "")
+    broken = new_evolution(parts, last.evidence_id, ripe.fingerprint.id, "")
     parts.move(
         broken,
         EvolutionState.CIRCUIT_BROKEN,
@@ -284,7 +256,8 @@ def _open(parts: TriageContext, ripe: RipeFailure, sightings: Sequence[Sighting]
     )
     given = [item for item in chosen if _is_hidden(parts, item)]
     evolution = replace(
-        _evolution(parts, evidence.id, ripe.fingerprint.id, ""), given=tuple(item.task_id for item in given)
+        new_evolution(parts, evidence.id, ripe.fingerprint.id, ""),
+        given=tuple(item.task_id for item in given),
     )
     said = {"sha256": evidence.sha256, "evolution": evolution.id}
     note = ("evidence.sealed", evidence.id, said)
@@ -295,18 +268,6 @@ def _open(parts: TriageContext, ripe: RipeFailure, sightings: Sequence[Sighting]
         told = {"evolution": evolution.id, "tasks": list(evolution.given), "of": len(chosen)}
         parts.audit.note("hold_out.gave_way", evidence.id, told)
     return evolution
-
-
-def _evolution(parts: TriageContext, evidence_id: str, fingerprint_id: str, reason: str) -> Evolution:
-    return Evolution(
-        id=new_id("evo"),
-        evidence_id=evidence_id,
-        fingerprint_id=fingerprint_id,
-        state=EvolutionState.MINED,
-        base=parts.snapshots.stable(),
-        reason=reason,
-        created_at=parts.now(),
-    )
 
 
 # --- failures that a person does not want to have tried ----------------------------------------

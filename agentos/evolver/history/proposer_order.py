@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from agentos.domain import (
+    WITHOUT_SUCCESS,
     Arm,
     Attestation,
     Candidate,
@@ -37,7 +38,6 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.evolver.find.triage import WITHOUT_SUCCESS
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.calibration import AFTER_PROBATION
 from agentos.evolver.policy import ProposePolicy

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.evolver.find import TriageContext
 from agentos.evolver.guards.assurance import SafetyContext, SuiteContext
 from agentos.evolver.history import HistoryContext
-from agentos.evolver.states import Clock, EvolutionStates
+from agentos.evolver.states import Clock, EvolutionStates, RecordContext
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import Policy
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
         Executor,
         Journal,
         Records,
-        Snapshots,
     )
 
 
@@ -34,15 +32,7 @@ class CanaryContext(Protocol):
     policy: Policy
 
 
-class VouchContext(Clock, Protocol):
-    """What is known of the snapshots that may drive runs."""
-
-    audit: Audit
-    records: Records
-    snapshots: Snapshots
-
-
-class ProbeContext(SuiteContext, CanaryContext, VouchContext, Protocol):
+class ProbeContext(SuiteContext, CanaryContext, RecordContext, Protocol):
     """What is probed with before it drives runs."""
 
     def load(self, files: Mapping[str, bytes], tools: Sequence[str], /) -> Sequence[str]:
@@ -65,11 +55,12 @@ class RebaseContext(SafetyContext, Protocol):
     executor: Executor
 
 
-class ConsentContext(TriageContext, Protocol):
+class ConsentContext(RecordContext, EvolutionStates, Protocol):
     """What a person's word on an evolution needs: no box."""
 
     candidates: CandidateStore
     consent_key: bytes
+    policy: Policy
 
 
 class PromotionContext(ConsentContext, ProbeContext, RebaseContext, HistoryContext, Protocol):

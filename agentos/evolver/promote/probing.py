@@ -34,7 +34,8 @@ from agentos.evolver.guards.assurance.contract import RetryingExecutor, ask, con
 from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.memory.migration import form_faults
-from agentos.evolver.promote import CanaryContext, ProbeContext, VouchContext
+from agentos.evolver.promote import CanaryContext, ProbeContext
+from agentos.evolver.states import RecordContext
 from agentos.ports import Plan, Snapshots
 from agentos.resources import examine
 
@@ -69,13 +70,13 @@ def only_adds(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> bool:
     )
 
 
-def passed(parts: VouchContext, snapshot: Snapshot) -> Probe | None:
+def passed(parts: RecordContext, snapshot: Snapshot) -> Probe | None:
     """The probe by which the snapshot may drive runs, if there is one: the newest says so."""
     found = parts.records.find(Probe, driving_sha256=driving_sha256(parts.snapshots, snapshot))
     return found[-1] if found and found[-1].passed else None
 
 
-def vouch(parts: VouchContext, snapshot: Snapshot, why: str) -> Probe:
+def vouch(parts: RecordContext, snapshot: Snapshot, why: str) -> Probe:
     """Let the snapshot count as probed, on somebody's word."""
     return passed(parts, snapshot) or _store(parts, snapshot, why, _Shown(), passed=True)
 
@@ -107,7 +108,7 @@ class _Shown:
     seconds: float = 0.0
 
 
-def _store(parts: VouchContext, snapshot: Snapshot, reason: str, shown: _Shown, *, passed: bool) -> Probe:
+def _store(parts: RecordContext, snapshot: Snapshot, reason: str, shown: _Shown, *, passed: bool) -> Probe:
     made = Probe(
         id=new_id("probe"),
         snapshot=snapshot,

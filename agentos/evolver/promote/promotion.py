@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from agentos.domain import (
+    AT_WORK,
     Candidate,
     Consent,
     Decision,
@@ -21,7 +22,6 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import Conflict, NotFound, PromotionRefused
-from agentos.evolver.find.triage import AT_WORK, retry
 from agentos.evolver.guards.static.check import asked
 from agentos.evolver.history.calibration import attest_replay
 from agentos.evolver.promote import (
@@ -32,6 +32,7 @@ from agentos.evolver.promote import (
 from agentos.evolver.promote.consent import STANDING, expiry, failing_review, issue, verify
 from agentos.evolver.promote.probing import concerns, passed, probe
 from agentos.evolver.promote.rebasing import is_overtaken, rebase_trailers, rebased, stands_on
+from agentos.evolver.states import retry
 from agentos.evolver.verdict.doubts import doubts, fresh_work, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
 from agentos.resources import parse_id

@@ -13,7 +13,8 @@ from dataclasses import replace
 from agentos.domain import Arm, Candidate, Decision, Evolution, Rebase, SafetyRate, Snapshot, Trial, digest
 from agentos.errors import Conflict, Invalid, Unavailable
 from agentos.evolver.guards.assurance.dynamic import measure
-from agentos.evolver.promote import RebaseContext, VouchContext
+from agentos.evolver.promote import RebaseContext
+from agentos.evolver.states import RecordContext
 from agentos.evolver.verdict.gates import judged_rates, safety_ruling
 from agentos.evolver.verdict.pairing import judged_trials
 
@@ -30,7 +31,7 @@ def stands_on(candidate: Candidate) -> tuple[Snapshot, Snapshot]:
     return candidate.rebase.base, candidate.rebase.snapshot
 
 
-def is_overtaken(parts: VouchContext, candidate: Candidate) -> bool:
+def is_overtaken(parts: RecordContext, candidate: Candidate) -> bool:
     """The registry moved since the candidate was judged, or was put on a newer base."""
     return parts.snapshots.stable().tree != stands_on(candidate)[0].tree
 

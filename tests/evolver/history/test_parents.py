@@ -19,9 +19,9 @@ from agentos.domain import (
     Share,
 )
 from agentos.evolver.advice import NARROW, talk, told_of
-from agentos.evolver.find.triage import retry
 from agentos.evolver.history.proposer_order import DIFF_MAX, lower_bound, parents_for
 from agentos.evolver.policy import Policy
+from agentos.evolver.states import retry
 from agentos.evolver.verdict.paired_tests import PairTally
 from agentos.ports import Brief, Proposal
 from agentos.proposers.evidence_export import dossier

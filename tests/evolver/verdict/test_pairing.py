@@ -31,8 +31,8 @@ from agentos.domain import (
 )
 from agentos.errors import Unavailable
 from agentos.evolver.cycle import trials_of
-from agentos.evolver.find.triage import retry
 from agentos.evolver.policy import ASKED, Judge, Policy, ReplayPolicy
+from agentos.evolver.states import retry
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.paired_tests import SteadySummary

@@ -28,10 +28,10 @@ from agentos.domain import (
 )
 from agentos.errors import PromotionRefused
 from agentos.evolver.cycle import finish_promotion, trials_of
-from agentos.evolver.find.triage import retry
 from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.promote.promotion import approve, consent_by_policy, promote
 from agentos.evolver.select.curate import varying
+from agentos.evolver.states import retry
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.pairing import log_luck, repeats_needed, unsteady
