@@ -18,12 +18,14 @@ from agentos.domain import (
     EvolutionEnding,
     EvolutionState,
     Layer,
+    Refusal,
     ResourceId,
     Snapshot,
     Task,
     digest,
 )
 from agentos.errors import Conflict, NotFound, Unavailable
+from agentos.evolver.guards.static.check import asked
 from agentos.evolver.memory import MigrationResult
 from agentos.evolver.policy import FailureClass, Policy
 from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
@@ -118,6 +120,17 @@ class Dependencies:
     def tasks(self, ids: tuple[str, ...]) -> list[Task]:
         """The tasks with these ids, in this order."""
         return [self.journal.task(task_id) for task_id in ids]
+
+    def screened(self, candidate: Candidate) -> Refusal | None:
+        """Why the guards of sources want a person to look at the edit; None where they do not."""
+        resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
+        before = {
+            path: content.decode("utf-8", "replace")
+            for resource in sorted(resources)
+            for path, content in self.snapshots.files(candidate.base, resource).items()
+            if path.endswith(".py")
+        }
+        return asked(before, candidate.edit.files, self.policy.screen)
 
     def taken_back(self, files: Mapping[str, str]) -> str:
         """Why this very edit is not tried again: it was promoted once and taken back, or failed its probe."""

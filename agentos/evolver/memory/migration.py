@@ -16,7 +16,6 @@ from agentos.domain import Check, Json, Kind, Migration, Refusal, RefusalKind, R
 from agentos.evolver.guards.static.text_lint import fault_of_text
 from agentos.evolver.memory import MigrationContext
 from agentos.evolver.memory.lessons import lessons_in
-from agentos.ports import Snapshots
 from agentos.resources import MAIN_FILE, examine, parse_id, resource_of
 from agentos.resources.documents import (
     CONCERNED,
@@ -68,12 +67,6 @@ def bring_over(
         return MigratedEdit(_migration(parts, base, files, checks))
     except _Refused as refused:
         return MigratedEdit(fault=str(refused))
-
-
-def form_faults(snapshots: Snapshots, snapshot: Snapshot) -> list[str]:
-    """A sentence for each harness of the snapshot that would meet memories of another form than it reads."""
-    documents = documents_of(snapshots.names(snapshot), lambda path: snapshots.files(snapshot, path))
-    return disagreements(documents)
 
 
 def unwritten(parts: MigrationContext, snapshot: Snapshot, resource: ResourceId) -> Refusal | None:

@@ -10,6 +10,7 @@ from agentos.evolver.history import HistoryContext
 from agentos.evolver.states import Clock, EvolutionStates, RecordContext
 
 if TYPE_CHECKING:
+    from agentos.domain import Candidate, Refusal
     from agentos.evolver.policy import Policy
     from agentos.ports import (
         Adviser,
@@ -61,6 +62,10 @@ class ConsentContext(RecordContext, EvolutionStates, Protocol):
     candidates: CandidateStore
     consent_key: bytes
     policy: Policy
+
+    def screened(self, candidate: Candidate, /) -> Refusal | None:
+        """Why the guards of sources want a person to look at the edit; None where they do not."""
+        ...
 
 
 class PromotionContext(ConsentContext, ProbeContext, RebaseContext, HistoryContext, Protocol):

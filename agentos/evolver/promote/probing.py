@@ -33,11 +33,11 @@ from agentos.errors import NotFound, Unavailable
 from agentos.evolver.guards.assurance.contract import RetryingExecutor, ask, content_sha256
 from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.history.recordings import asks, recording_of, whole
-from agentos.evolver.memory.migration import form_faults
 from agentos.evolver.promote import CanaryContext, ProbeContext
 from agentos.evolver.states import RecordContext
 from agentos.ports import Plan, Snapshots
 from agentos.resources import examine
+from agentos.resources.documents import disagreements, documents_of
 
 DRIVING = (Kind.HARNESS, Kind.AGENT, Kind.ENVIRONMENT)  # what runs are driven by
 
@@ -68,6 +68,12 @@ def only_adds(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> bool:
         for name in snapshots.names(base)
         if name.kind in DRIVING
     )
+
+
+def form_faults(snapshots: Snapshots, snapshot: Snapshot) -> list[str]:
+    """A sentence for each harness of the snapshot that would meet memories of another form than it reads."""
+    documents = documents_of(snapshots.names(snapshot), lambda path: snapshots.files(snapshot, path))
+    return disagreements(documents)
 
 
 def passed(parts: RecordContext, snapshot: Snapshot) -> Probe | None:

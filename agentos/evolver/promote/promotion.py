@@ -22,7 +22,6 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import Conflict, NotFound, PromotionRefused
-from agentos.evolver.guards.static.check import asked
 from agentos.evolver.history.calibration import attest_replay
 from agentos.evolver.promote import (
     ConsentContext,
@@ -81,19 +80,8 @@ def _questions(parts: ConsentContext, candidate: Candidate) -> list[Refusal]:
     if parts.policy.consent.asks(tier_of(candidate.manifest.files)):
         return [Refusal(RefusalKind.TIER, "the policy asks a person for this tier")]
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
-    told = asked(_sources(parts, candidate), candidate.edit.files, parts.policy.screen)
+    told = parts.screened(candidate)
     return [*([told] if told else []), *doubts(candidate, trials, parts.policy)]
-
-
-def _sources(parts: ConsentContext, candidate: Candidate) -> dict[str, str]:
-    """The Python files that stood on its base in the resources that it edits."""
-    resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
-    return {
-        path: content.decode("utf-8", "replace")
-        for resource in sorted(resources)
-        for path, content in parts.snapshots.files(candidate.base, resource).items()
-        if path.endswith(".py")
-    }
 
 
 def consent_by_policy(parts: ConsentContext, candidate: Candidate) -> Consent:

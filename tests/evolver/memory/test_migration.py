@@ -11,8 +11,9 @@ from agentos.domain import Candidate, Check, EditTarget, Layer, Migration, Refus
 from agentos.evolver.cycle import diagnose_and_curate, propose_candidates, reproduce
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.memory import MigrationResult
-from agentos.evolver.memory.migration import MigratedEdit, bring_over, form_faults
+from agentos.evolver.memory.migration import MigratedEdit, bring_over
 from agentos.evolver.policy import SurfacePolicy
+from agentos.evolver.promote.probing import form_faults
 from agentos.evolver.propose.proposing import why_fixed
 from agentos.evolver.propose.validation import screen
 from agentos.evolver.select.curate import TaskSets
