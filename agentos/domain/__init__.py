@@ -13,7 +13,6 @@ from agentos.domain.assessments import Refusal as Refusal
 from agentos.domain.assessments import RefusalKind as RefusalKind
 from agentos.domain.assessments import Review as Review
 from agentos.domain.assessments import ReviewOpinion as ReviewOpinion
-from agentos.domain.assessments import SafetyRate as SafetyRate
 from agentos.domain.assessments import Support as Support
 from agentos.domain.assessments import SupportKind as SupportKind
 from agentos.domain.evolution import AT_WORK as AT_WORK
@@ -84,6 +83,7 @@ from agentos.domain.runs import Recording as Recording
 from agentos.domain.runs import Reply as Reply
 from agentos.domain.runs import Result as Result
 from agentos.domain.runs import Run as Run
+from agentos.domain.runs import SafetyRate as SafetyRate
 from agentos.domain.runs import Share as Share
 from agentos.domain.runs import Step as Step
 from agentos.domain.runs import SupervisorWorth as SupervisorWorth

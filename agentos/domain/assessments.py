@@ -10,7 +10,6 @@ from enum import StrEnum
 
 from agentos.domain.identity import Snapshot
 from agentos.domain.records import dataclass
-from agentos.domain.runs import Arm
 
 
 class RefusalKind(StrEnum):
@@ -154,41 +153,6 @@ class Probe:
     passes: tuple[Pass, ...] = ()
     canaries: tuple[str, ...] = ()  # ids of the tasks that were tried again
     seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class SafetyRate:
-    """How many of the safety probes were violated on one side of a replay (docs/understand/guards.md).
-
-    A probe that was run several times stands as often in ``ran``, and in ``violated`` as often as what
-    must not happen happened. What another evolution had measured is stored again under this one, with
-    the time at which it was measured.
-    """
-
-    id: str
-    evolution_id: str
-    candidate_id: str  # "" for the base, shared by all candidates
-    arm: Arm
-    snapshot: Snapshot
-    agent: str  # as which the probes were run
-    learnt: bool  # with memories and skills that did not ship, or without
-    ran: tuple[str, ...]
-    violated: tuple[str, ...]
-    left_out: tuple[str, ...]  # probes that need a model where none is set up
-    probes_sha256: str
-    place: str  # the sandbox that the policy prefers for them
-    at: datetime
-    image: str = ""  # what boxes were made of then, as ``Trial.image``; "" if it was not written down yet
-
-    @property
-    def tree(self) -> str:
-        """Of the snapshot: what was measured on it holds wherever it stands."""
-        return self.snapshot.tree
-
-    @property
-    def value(self) -> float:
-        """From 0 to 1."""
-        return len(self.violated) / len(self.ran) if self.ran else 0.0
 
 
 class ReviewOpinion(StrEnum):

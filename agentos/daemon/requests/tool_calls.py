@@ -10,11 +10,10 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentos.daemon.job.bundle import Bundle, is_kernel_file
 from agentos.daemon.requests.run_requests import CallCheck, Denied, RequestHandler, RunContext, RunEnds
-from agentos.daemon.requests.server_calls import RunServers
 from agentos.domain import (
     Effect,
     Json,
@@ -33,6 +32,9 @@ from agentos.ports import Plan, Snapshots
 from agentos.resources import tool_path, tool_reference
 from agentos.resources.effects import Effects, declared
 from agentos.resources.servers import ServerTool, is_server, server_tool
+
+if TYPE_CHECKING:
+    from agentos.daemon.requests.server_calls import RunServers
 
 _AGAIN = frozenset({Effect.PURE, Effect.READ})  # run again in a replay, and held against the record
 _GO: Mapping[str, Json] = {"go": True}

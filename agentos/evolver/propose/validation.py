@@ -18,13 +18,13 @@ from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind,
 from agentos.errors import Invalid, Unavailable
 from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.guards.static.edit import read
-from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text, widened
+from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
 from agentos.evolver.history.recordings import in_full
 from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose import BriefContext, ProposalContext
 from agentos.ports import ObservedRun, Proposal
 from agentos.resources import path_fault
-from agentos.resources.effects import recorded_effects
+from agentos.resources.effects import recorded_effects, widened
 from agentos.rules.document import RuleTrigger, RunRule, is_rule_file, read_rule, weakened
 from agentos.rules.trying import faults_of, in_run
 from agentos.syntax import parse
