@@ -34,7 +34,7 @@ from agentos.proposers.repair.operators.idioms import (
 from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings, shell
 from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, ends_a_loop
-from agentos.proposers.repair.reading.failures import given_names
+from agentos.proposers.repair.scope import given_names
 from agentos.proposers.repair.site import EditSite, FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program, TextFile, blocks_of
 

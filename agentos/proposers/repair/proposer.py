@@ -30,8 +30,9 @@ from agentos.proposers.repair.ranking import (
     proposal_of,
     raised,
 )
-from agentos.proposers.repair.reading.failures import given_names, read_failures
+from agentos.proposers.repair.reading.failures import read_failures
 from agentos.proposers.repair.reading.foresight import can_be_watched, foresight_of
+from agentos.proposers.repair.scope import given_names
 from agentos.proposers.repair.search import (
     HOPELESS,
     Nearness,

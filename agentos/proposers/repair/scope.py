@@ -1,4 +1,4 @@
-"""What is visible at a place: names, what they probably hold, and expressions of the same file.
+"""What is visible at a place: names, what they probably hold, and expressions of the same file; and what failing calls name.
 
 Kinds are guesses from literals, annotations and use: ``int``, ``float``, ``str``, ``bool``,
 ``list``, ``set``, ``dict``, ``tuple``, ``function``, or "" for unknown. A wrong guess costs only
@@ -8,8 +8,13 @@ time: kinds weigh candidates, they never forbid one.
 from __future__ import annotations
 
 import ast
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agentos.ports import Case
 from agentos.proposers.repair.source import Program
 
 NUMBERS = frozenset({"int", "float", "bool"})
@@ -242,3 +247,158 @@ def _kind_of_item(loop: ast.For, name: str, scope: Scope) -> str:
             counted = isinstance(first, ast.Name) and first.id == name
         return "int" if counted else ""
     return "str" if kind_of(call, scope.kinds) == "str" else ""
+
+
+# --- What failing calls were given: names of fields that a program may have to know, and what only tells tasks apart.
+
+
+NAMES_MAX = 40
+WORDS_MAX, MARKS_MAX = 6, 4
+_HEAD = 2_000  # bytes of a file in which names of fields are looked for
+_LINES = 20
+_SIGNS = "+-.'&/#%_*~!"
+_NAME = re.compile(r"[A-Za-z_][\w .-]{0,38}")
+_ASSIGNED = re.compile(r"\s*([A-Za-z_][\w.-]{0,38})\s*[=:]")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenNames:
+    """``fields``: names of columns and keys. ``identifying``: parameters that name an input file.
+
+    What identifies an input is no ingredient: a repair that depends on it would know the task, not mend it.
+    """
+
+    fields: tuple[str, ...] = ()
+    identifying: frozenset[str] = frozenset()
+    signs: str = ""  # punctuation within what they were given
+    marks: tuple[str, ...] = ()  # punctuation at the start of several lines
+    words: tuple[str, ...] = ()  # words of all failing calls, of several, and of few working ones
+
+
+NOTHING_GIVEN = GivenNames()
+
+
+def given_names(
+    cases: Sequence[Case], working: Sequence[Case] = (), known: frozenset[str] = frozenset()
+) -> GivenNames:
+    """From the arguments and the input files of the cases; values are not looked at, only what they are called.
+
+    Words that the program knows, or working calls are given as often, do not count, nor those of some failing calls
+    only: what is the same in all of them is of the kind of input, not of one task.
+    """
+    found: dict[str, None] = {}
+    for case in cases:
+        for value in case.call.args.values():
+            found.update(dict.fromkeys(_keys(value, 0)))
+        for data in case.inputs.values():
+            found.update(dict.fromkeys(_fields_of(data)))
+    identifying = {
+        name
+        for case in cases
+        for name, value in case.call.args.items()
+        if isinstance(value, str) and value in case.inputs
+    }
+    with_it = Counter(word for case in cases for word in _words(case))
+    without = Counter(word for case in working for word in _words(case))
+    apart = {
+        word: count / len(cases) - without[word] / max(1, len(working))
+        for word, count in with_it.items()
+        if count == len(cases) > 1 and word not in known and word not in identifying
+    }
+    words = tuple(sorted((w for w in apart if apart[w] > 0.3), key=lambda w: -apart[w]))[:WORDS_MAX]
+    return GivenNames(tuple(found)[:NAMES_MAX], frozenset(identifying), _signs(cases), _marks(cases), words)
+
+
+def _signs(cases: Sequence[Case]) -> str:
+    texts = [value for case in cases for value in case.call.args.values() if isinstance(value, str)]
+    texts += [data[:_HEAD].decode("utf-8", "ignore") for case in cases for data in case.inputs.values()]
+    return "".join(sorted({char for text in texts for char in text if char in _SIGNS}))
+
+
+def _texts(case: Case) -> Iterator[str]:
+    given = (text for value in case.call.args.values() for text in _strings(value, 0))
+    yield from (text for text in given if text not in case.inputs)
+    yield from (data[:_HEAD].decode("utf-8", "ignore") for data in case.inputs.values())
+
+
+def _strings(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < 3 and isinstance(value, list | Mapping):
+        for inner in value if isinstance(value, list) else value.values():
+            yield from _strings(inner, depth + 1)
+
+
+def _words(case: Case) -> set[str]:
+    """Words and single signs between blanks and separators: an event, a mark in place of a number."""
+    return {
+        word
+        for text in _texts(case)
+        for word in re.findall(r"[^\W\d_][\w-]*|(?<![^\s,;])[-?*x](?![^\s,;])", text)
+    }
+
+
+def _marks(cases: Sequence[Case]) -> tuple[str, ...]:
+    """What stands before the first word of more than one line."""
+    lines = [line for case in cases for text in _texts(case) for line in text.splitlines()]
+    found = Counter(match[1] for line in lines if (match := re.match(r"\s*([^\w\s\"'(\[{-]{1,4}|---)", line)))
+    return tuple(mark for mark, count in found.most_common(MARKS_MAX) if count > 1)
+
+
+def _keys(value: object, depth: int) -> Iterator[str]:
+    if depth > 3:
+        return
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if _NAME.fullmatch(str(key)):
+                yield str(key)
+            yield from _keys(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value[:3]:
+            yield from _keys(inner, depth + 1)
+
+
+def _fields_of(data: bytes) -> Iterator[str]:
+    try:
+        yield from _keys(json.loads(data), 0)
+        return
+    except ValueError:
+        pass
+    lines = data[:_HEAD].decode("utf-8-sig", "replace").splitlines()[:_LINES]
+    if not lines:
+        return
+    cells = [cell.strip().strip('"') for cell in re.split(r"[,;\t|]", lines[0])]
+    if len(cells) > 1 and all(_NAME.fullmatch(cell) for cell in cells):
+        yield from cells
+    for line in lines:
+        if match := _ASSIGNED.match(line):
+            yield match.group(1)
+
+
+# --- Names that a file makes and does not use: what somebody meant to use is often what is missing
+
+
+_CONTRACT = frozenset({"TOOL", "Input", "Output"})
+
+
+def idle_names(program: Program) -> frozenset[str]:
+    """Constants of the module, variables, parameters and fields of ``Input`` that nothing reads."""
+    read = {n.id for n in program.nodes(ast.Name) if isinstance(n.ctx, ast.Load)}
+    read |= {n.attr for n in program.nodes(ast.Attribute)}
+    made = frozenset(_made(program))
+    return frozenset(name for name in made if name not in read and not name.startswith("_")) - _CONTRACT
+
+
+def _made(program: Program) -> Iterator[str]:
+    classes = [node for node in program.tree.body if isinstance(node, ast.ClassDef)]
+    fields = [(klass, field) for klass in classes for field in _fields_read(klass)]
+    of_classes = {field for _, field in fields}
+    yield from (n.id for n in program.nodes(ast.Name) if isinstance(n.ctx, ast.Store) and n not in of_classes)
+    yield from (argument.arg for argument in program.nodes(ast.arg))
+    yield from (field.id for klass, field in fields if klass.name == "Input")
+
+
+def _fields_read(klass: ast.ClassDef) -> Iterator[ast.Name]:
+    for statement in klass.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield statement.target

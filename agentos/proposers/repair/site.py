@@ -11,8 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeVar
 
-from agentos.proposers.repair.reading.failures import NOTHING_GIVEN, GivenNames, idle_names
-from agentos.proposers.repair.scope import Scope, scope_of
+from agentos.proposers.repair.scope import NOTHING_GIVEN, GivenNames, Scope, idle_names, scope_of
 from agentos.proposers.repair.source import (
     CONTRACT,
     CodeEdit,

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from agentos.proposers.repair.places import edits_of
-from agentos.proposers.repair.reading.failures import GivenNames
+from agentos.proposers.repair.scope import GivenNames
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import CodeEdit, Program, spliced
 

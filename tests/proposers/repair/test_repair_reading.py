@@ -9,7 +9,8 @@ from agentos.ports import BenchResult
 from agentos.proposers.repair.places import edits_of, stocks, suspicion
 from agentos.proposers.repair.prior import in_turn
 from agentos.proposers.repair.reading.clues import Clues
-from agentos.proposers.repair.reading.failures import given_names, idle_names, read_failures
+from agentos.proposers.repair.reading.failures import read_failures
+from agentos.proposers.repair.scope import given_names, idle_names
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import CodeEdit, Program, Splice
 

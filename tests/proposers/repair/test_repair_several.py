@@ -13,7 +13,7 @@ from agentos.proposers.repair.operators.idioms.branches import BRANCHES
 from agentos.proposers.repair.operators.idioms.loops import LOOPS
 from agentos.proposers.repair.operators.rewrites import rewritten
 from agentos.proposers.repair.prior import kind_of_edit
-from agentos.proposers.repair.reading.failures import GivenNames, given_names
+from agentos.proposers.repair.scope import GivenNames, given_names
 from agentos.proposers.repair.site import FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program
 
