@@ -19,14 +19,13 @@ from agentos.daemon.mcp.adding import accept, program_of
 from agentos.daemon.mcp.packages import archive
 from agentos.daemon.mcp.server_box import ServerProgram
 from agentos.daemon.requests.egress import Egress
-from agentos.daemon.requests.memories import Memories
+from agentos.daemon.requests.lookups import Memories, SkillSearch
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.people import People
 from agentos.daemon.requests.run_requests import RunContext
 from agentos.daemon.requests.secret_requests import HomeVault
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
-from agentos.daemon.requests.skill_search import SkillSearch
 from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.requests.tool_calls import ToolAsks
 from agentos.daemon.run.delegation import DelegationHandlers

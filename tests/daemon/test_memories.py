@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.requests.memories import PROPOSALS_MAX, Memories, normalised
+from agentos.daemon.requests.lookups import PROPOSALS_MAX, Memories, normalised
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Json, MemoryProposal, Mode, Snapshot, Task
 from agentos.home import Home

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.job.selection import MOST
-from agentos.daemon.requests.skill_search import TEXT_MAX, SkillSearch
+from agentos.daemon.requests.lookups import SKILL_MAX, SkillSearch
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Kind, Task
 from agentos.home import Home
@@ -37,7 +37,9 @@ class World:
         index = Index(home.index, self.registry)
         serving = RunServices(finder=index, answerers={"skills": SkillSearch(index, self.registry).answerer})
         self.executor = BoxExecutor(self.registry, ledger.blobs, sandbox, serving=serving)
-        files = skill("bylaws", "Drafts the statutes of a co-operative", "First the name.\n" + "x" * TEXT_MAX)
+        files = skill(
+            "bylaws", "Drafts the statutes of a co-operative", "First the name.\n" + "x" * SKILL_MAX
+        )
         for number in range(FLEET):
             files |= skill(f"photos-{number}", f"Renames photographs of boat {number}")
         self.registry.commit(files, "Skills", "edit")
@@ -63,7 +65,7 @@ def test_what_the_goal_did_not_bring_is_found_by_other_words(world: World) -> No
     assert more == sum(name.kind is Kind.SKILL for name in names) - len(given)
     assert found["description"] == "Drafts the statutes of a co-operative"
     assert "First the name." in found["text"]
-    assert len(found["text"]) == TEXT_MAX
+    assert len(found["text"]) == SKILL_MAX
     (step,) = done.steps
     assert (step.node, step.observation) == ("skills", {"skills": ["bylaws"]})
 
