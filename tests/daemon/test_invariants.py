@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agentos import checks
+from agentos.daemon.standing_checks import Invariant, invariants
 from agentos.domain import Json
-from agentos.evolver.find.invariants import Invariant, invariants
 from agentos.worker.jobs.grading import snippet
 
 BILLS = [
