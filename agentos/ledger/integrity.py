@@ -43,7 +43,6 @@ from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
 _FINISHED = ("run.finished", "run.imported", "run.regraded")
 _SPOKEN = ("feedback", "standing_check")  # records of people: each has its entry
-_BLOBS_OF_TEXTS = (("step", "action"), ("step", "observation"), ("run", "body"), ("task", "body"))
 
 
 def _text(value: bytes) -> str:

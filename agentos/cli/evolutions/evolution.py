@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentos.cli.evolutions import state_text
 from agentos.cli.group import noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.daemon.views.json_views import edit_of, evolution_summary, evolution_whole
@@ -72,8 +73,6 @@ def list_(
     if as_json:
         print_json([evolution_summary(reader, item) for item in found])
         return
-    from agentos.cli.evolutions.state import state_text
-
     rows = [
         (item.id, state_text(item), item.resource, edit_of(reader, item) or item.reason) for item in found
     ]

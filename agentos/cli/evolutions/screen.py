@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from rich.console import Console
 from rich.text import Text
 
-from agentos.cli.evolutions.state import state_text
+from agentos.cli.evolutions import state_text
 from agentos.cli.output import clean
 from agentos.daemon.views.evolution_view import Scene, chosen, verdict_on
 from agentos.domain import (
@@ -392,8 +392,3 @@ def _count(number: int, noun: str) -> str:
 
 def _moment(moment: datetime) -> str:
     return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"
-
-
-# -------------------------------------------------------------------------------------------------
-# The state of an evolution as it is coloured everywhere; apart from the screen, whose imports a list
-# need not pay.
