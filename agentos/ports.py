@@ -39,8 +39,8 @@ from agentos.domain import (
     Task,
     TrialLook,
     Version,
+    dataclass,
 )
-from agentos.domain.records import dataclass
 from agentos.wire import Channel
 
 T = TypeVar("T")

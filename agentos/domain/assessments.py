@@ -8,8 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from agentos.domain.identity import Snapshot
-from agentos.domain.records import dataclass
+from agentos.domain.identity import Snapshot, dataclass
 
 
 class RefusalKind(StrEnum):

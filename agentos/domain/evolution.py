@@ -7,8 +7,7 @@ from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from agentos.domain.identity import Snapshot, digest
-from agentos.domain.records import dataclass
+from agentos.domain.identity import Snapshot, dataclass, digest
 
 
 class Layer(StrEnum):

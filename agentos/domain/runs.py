@@ -8,8 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from agentos.domain.identity import InputFile, Json, Snapshot, digest
-from agentos.domain.records import dataclass
+from agentos.domain.identity import InputFile, Json, Snapshot, dataclass, digest
 
 IMPORT = "import"  # as a run's sandbox: it was made elsewhere, and says nothing of what is here
 

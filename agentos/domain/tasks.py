@@ -12,8 +12,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentos.domain.identity import Effect, InputFile, Json, digest
-from agentos.domain.records import dataclass
+from agentos.domain.identity import Effect, InputFile, Json, dataclass, digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass
 from agentos.errors import Unavailable, UserError
 
 T = TypeVar("T")

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from agentos.domain import Evolution, Fingerprint, Run, Share, Sighting, Task, TaskState
-from agentos.domain.records import dataclass
+from agentos.domain import Evolution, Fingerprint, Run, Share, Sighting, Task, TaskState, dataclass
 from agentos.errors import NotFound
 from agentos.ledger.reading import Reader, TaskView
 from agentos.ledger.rows.codec import from_text

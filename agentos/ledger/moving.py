@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass
 from agentos.errors import Conflict, UserError
 from agentos.ledger.audit import Entry, HeadFile, faults, newest
 from agentos.ledger.connect import all_rows, open_ledger, tables_of, transaction

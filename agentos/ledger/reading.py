@@ -38,8 +38,8 @@ from agentos.domain import (
     Trial,
     TrialLook,
     Verdict,
+    dataclass,
 )
-from agentos.domain.records import dataclass
 from agentos.errors import NotFound, UserError
 from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, beyond, faults, in_digits, newest
 from agentos.ledger.connect import open_to_read, refuse_other

@@ -19,8 +19,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from agentos.domain import Json
-from agentos.domain.records import dataclass
+from agentos.domain import Json, dataclass
 from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
 from agentos.ledger.rows.record_types import RECORDS, of_run

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pygit2
 
-from agentos.domain import ResourceId, Snapshot
-from agentos.domain.records import dataclass
+from agentos.domain import ResourceId, Snapshot, dataclass
 from agentos.errors import AgentOSError, Unavailable
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import MAIN, Repository

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pygit2
 
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass
 from agentos.errors import Conflict, Unavailable, UserError
 from agentos.registry.check import Report, check
 from agentos.registry.git import environment, versions

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 import pygit2
 
-from agentos.domain import Kind, Refusal, RefusalKind, ResourceId, Snapshot, Version
-from agentos.domain.records import dataclass
+from agentos.domain import Kind, Refusal, RefusalKind, ResourceId, Snapshot, Version, dataclass
 from agentos.errors import Conflict, Invalid, NotFound
 from agentos.registry import wheels
 from agentos.registry.git import reading, versions

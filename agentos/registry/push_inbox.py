@@ -11,8 +11,7 @@ from dataclasses import field
 
 import pygit2
 
-from agentos.domain import ResourceId, Snapshot
-from agentos.domain.records import dataclass
+from agentos.domain import ResourceId, Snapshot, dataclass
 from agentos.errors import Invalid
 from agentos.registry.git import external_commits, reading
 from agentos.registry.git.repository import INCOMING, REFUSED, Repository, stamp

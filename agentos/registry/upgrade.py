@@ -11,8 +11,7 @@ from collections.abc import Collection, Mapping
 
 import pygit2
 
-from agentos.domain import ResourceId, Snapshot
-from agentos.domain.records import dataclass
+from agentos.domain import ResourceId, Snapshot, dataclass
 from agentos.registry.git import reading
 from agentos.registry.git.repository import EMPTY_TREE, SHIPPED, Repository
 from agentos.registry.writing import CommitInfo, advance, as_change, form_faults, merge, tip, tree_faults

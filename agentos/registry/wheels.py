@@ -21,7 +21,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import LOCK_FILE as LOCK_FILE
 from agentos.programs import is_manifest, requirements

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pygit2
 from pygit2.enums import MergeFlag
 
-from agentos.domain import Kind, ResourceId, Snapshot
-from agentos.domain.records import dataclass
+from agentos.domain import Kind, ResourceId, Snapshot, dataclass
 from agentos.errors import Conflict, Invalid, NotFound
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, Repository

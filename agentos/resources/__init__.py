@@ -16,8 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId
-from agentos.domain.records import dataclass
+from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId, dataclass
 from agentos.errors import Invalid, NotFound, Unavailable, UserError, meant, near_names
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
 from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, examine_skill, settings_of

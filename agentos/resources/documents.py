@@ -9,8 +9,7 @@ from dataclasses import field, fields
 from typing import Any
 
 from agentos import frontmatter
-from agentos.domain import Json, Kind, Limits, ResourceId
-from agentos.domain.records import dataclass
+from agentos.domain import Json, Kind, Limits, ResourceId, dataclass
 from agentos.errors import near_names
 from agentos.frontmatter import FrontMatter
 

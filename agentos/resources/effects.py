@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentos.domain import Effect, Snapshot
-from agentos.domain.records import dataclass
+from agentos.domain import Effect, Snapshot, dataclass
 from agentos.programs import SCRIPT_EFFECTS, is_manifest, is_script
 from agentos.syntax import parse
 

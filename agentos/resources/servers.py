@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 
-from agentos.domain import Json, digest
-from agentos.domain.records import dataclass
+from agentos.domain import Json, dataclass, digest
 from agentos.programs import is_manifest
 
 _DEFINED = ("name", "description", "inputSchema", "outputSchema", "annotations")

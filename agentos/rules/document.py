@@ -13,8 +13,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
-from agentos.domain import Json, Kind, Refusal, RefusalKind, digest
-from agentos.domain.records import dataclass
+from agentos.domain import Json, Kind, Refusal, RefusalKind, dataclass, digest
 from agentos.errors import Invalid, Unavailable
 from agentos.rules.predicate import Predicate, PredicateFault, compiled
 

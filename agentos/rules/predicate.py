@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from agentos.domain import Json
-from agentos.domain.records import dataclass
+from agentos.domain import Json, dataclass
 from agentos.errors import Unavailable
 
 LENGTH_MAX = 4_000  # characters of a predicate

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from agentos.domain import Json, Snapshot, Step
-from agentos.domain.records import dataclass
+from agentos.domain import Json, Snapshot, Step, dataclass
 from agentos.ports import ObservedRun
 from agentos.rules.document import RunRule
 from agentos.rules.facts import call_arguments

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from agentos.domain import Json, Step
-from agentos.domain.records import dataclass
+from agentos.domain import Json, Step, dataclass
 from agentos.rules.document import STRENGTH, Enforcement, RuleTrigger, RunRule
 from agentos.rules.facts import LIST_MAX, given, hosts, longest_list, paths, plain, uncovered
 from agentos.rules.predicate import PredicateError, judging

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentos.domain import Candidate, Consent, Evolution, EvolutionState, Json, Trial, Verdict, digest
-from agentos.domain.records import dataclass
+from agentos.domain import (
+    Candidate,
+    Consent,
+    Evolution,
+    EvolutionState,
+    Json,
+    Trial,
+    Verdict,
+    dataclass,
+    digest,
+)
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import genuine, read_key
 from agentos.evolver.promote.rebasing import rebase_trailers

@@ -29,7 +29,7 @@ from agentos import __version__
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.upkeep.auditing import AuditReport, verify_home
 from agentos.daemon.upkeep.moving import stand_alone
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass
 from agentos.durable import flush_folder
 from agentos.errors import Invalid, NotFound, Unavailable, UserError
 from agentos.home import Home

@@ -25,8 +25,7 @@ from pathlib import Path
 from agentos import __version__
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status
-from agentos.domain import TaskState, digest
-from agentos.domain.records import dataclass
+from agentos.domain import TaskState, dataclass, digest
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
 from agentos.home import Home

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass
 from agentos.home import Home
 
 _SIZE = 8192  # bytes, whatever it says

@@ -14,7 +14,7 @@ from pathlib import Path
 import tomlkit
 
 from agentos.daemon.control.daemon_lock import DaemonLock
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.blobs import FILES, BlobStore, claim, store_of

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import structlog
 
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass
 from agentos.home import Home
 from agentos.ledger import retention
 from agentos.ledger.integrity import LedgerSnapshot

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from agentos.daemon.control.daemon_lock import DaemonInfo, daemon_info
 from agentos.daemon.upkeep.heartbeat import SILENT_S, Heartbeat, read_heartbeat, stale_settings
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass
 from agentos.errors import AgentOSError
 from agentos.home import Home
 from agentos.ledger.postgres.address import address_of

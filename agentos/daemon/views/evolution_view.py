@@ -12,8 +12,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentos.domain import Candidate, Evolution, EvolutionState, Kind, ResourceId, Run, Verdict, Version
-from agentos.domain.records import dataclass
+from agentos.domain import (
+    Candidate,
+    Evolution,
+    EvolutionState,
+    Kind,
+    ResourceId,
+    Run,
+    Verdict,
+    Version,
+    dataclass,
+)
 from agentos.errors import NotFound
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger

@@ -21,11 +21,11 @@ from agentos.domain import (
     Task,
     Trial,
     TrialSet,
+    dataclass,
     digest,
     trial_id,
     work_of,
 )
-from agentos.domain.records import dataclass
 from agentos.errors import ModelAway, NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, packed, recording_of, together, whole
 from agentos.evolver.replay import ReplayContext

@@ -20,8 +20,18 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agentos.domain import Arm, Fault, Json, Step, Trial, TrialLook, TrialSet, json_encoder, trial_id
-from agentos.domain.records import dataclass
+from agentos.domain import (
+    Arm,
+    Fault,
+    Json,
+    Step,
+    Trial,
+    TrialLook,
+    TrialSet,
+    dataclass,
+    json_encoder,
+    trial_id,
+)
 from agentos.errors import Unavailable
 from agentos.ledger.rows.dictionary import spread, squeezed
 from agentos.ledger.rows.schema import LedgerConnection

@@ -33,8 +33,8 @@ from agentos.domain import (
     StandingCheck,
     Trial,
     Verdict,
+    dataclass,
 )
-from agentos.domain.records import dataclass
 from agentos.ledger.rows.codec import Rows, in_bundle, plain
 
 

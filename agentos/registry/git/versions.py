@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 import pygit2
 from pygit2.enums import SortMode
 
-from agentos.domain import ResourceId, Version
-from agentos.domain.records import dataclass
+from agentos.domain import ResourceId, Version, dataclass
 from agentos.errors import Unavailable
 from agentos.registry.git import environment
 from agentos.registry.git.reading import digest, resources

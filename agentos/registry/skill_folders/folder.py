@@ -13,8 +13,7 @@ from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
-from agentos.domain import RESOURCE_NAME, Kind, ResourceId, digest
-from agentos.domain.records import dataclass
+from agentos.domain import RESOURCE_NAME, Kind, ResourceId, dataclass, digest
 from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
 from agentos.registry.git.repository import EMPTY_TREE

@@ -17,8 +17,7 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import DiffOption, FileMode
 
-from agentos.domain import digest
-from agentos.domain.records import dataclass
+from agentos.domain import dataclass, digest
 from agentos.errors import Conflict, UserError
 from agentos.registry.git.repository import EMPTY_TREE
 from agentos.registry.skill_folders.folder import DifferenceSide, FolderDifference, ignored, read, taken_in

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import pygit2
 
-from agentos.domain import Kind, ResourceId
-from agentos.domain.records import dataclass
+from agentos.domain import Kind, ResourceId, dataclass
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
