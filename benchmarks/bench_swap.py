@@ -25,7 +25,7 @@ sys.path.insert(
 from agentos.daemon.control.daemon_lock import start_daemon, stop_daemon
 from agentos.daemon.setup import init_home
 from agentos.domain import Call, EvolutionState, InputFile, Limits, Probe, Run, Share, Task, digest, new_id
-from agentos.evolver.promote.probing import driving_sha256
+from agentos.evolver.promote.driving import driving_sha256
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

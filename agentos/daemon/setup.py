@@ -13,7 +13,7 @@ from agentos.daemon.standing_checks import with_accepted
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
 from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
-from agentos.evolver.promote.probing import vouch
+from agentos.evolver.promote.driving import vouch
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger, require_ledger
 from agentos.ledger.store import Ledger

@@ -34,16 +34,9 @@ from agentos.evolver.find.holding_back import shown_part, to_hide
 from agentos.evolver.guards.assurance.dynamic import in_breach, measure
 from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext
-from agentos.evolver.promote.probing import DRIVING
-from agentos.evolver.promote.promotion import (
-    consent_by_policy,
-    probe_fault,
-    probe_promotion,
-    promote,
-    verdict_on,
-    why_asked,
-    why_waiting,
-)
+from agentos.evolver.promote.driving import DRIVING
+from agentos.evolver.promote.probing import probe_fault, probe_promotion
+from agentos.evolver.promote.promotion import consent_by_policy, promote, verdict_on, why_asked, why_waiting
 from agentos.evolver.promote.rebasing import is_overtaken
 from agentos.evolver.promote.review import held_back
 from agentos.evolver.propose import BehaviourContext, ProposalContext

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentos.domain import EvolutionEnding, Task
-    from agentos.ports import Audit, Journal, Records, Snapshots
+    from agentos.evolver.policy import Policy
+    from agentos.ports import Audit, Cursor, Journal, Records, Snapshots
 
 
 class Clock(Protocol):
@@ -34,6 +35,14 @@ class TaskReader(Protocol):
     def tasks(self, ids: tuple[str, ...]) -> list[Task]:
         """The tasks with these ids, in this order."""
         ...
+
+
+class ReadContext(Protocol):
+    """What runs are read with, and whether others may see them."""
+
+    cursor: Cursor
+    journal: Journal
+    policy: Policy
 
 
 class EvolutionReader(Protocol):

@@ -35,7 +35,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.evolver.policy import Policy
-from agentos.evolver.promote.probing import driving_sha256
+from agentos.evolver.promote.driving import driving_sha256
 from agentos.evolver.promote.promotion import approve
 from agentos.evolver.verdict.judge import judge
 from agentos.home import Home

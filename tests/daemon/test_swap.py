@@ -15,7 +15,8 @@ from agentos.daemon.service import service
 from agentos.daemon.upkeep.doctor import examine
 from agentos.domain import Consent, EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
 from agentos.errors import Conflict, Unavailable
-from agentos.evolver.promote.promotion import probe_promotion, promote
+from agentos.evolver.promote.probing import probe_promotion
+from agentos.evolver.promote.promotion import promote
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.evolver.states import Clock, EvolutionStates, TaskReader
+from agentos.evolver.states import Clock, EvolutionStates, ReadContext, TaskReader
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import FailureClass, Policy
     from agentos.ports import Audit, Cursor, Journal, Records, Snapshots
-
-
-class ReadContext(Protocol):
-    """What runs are read with, and whether others may see them."""
-
-    cursor: Cursor
-    journal: Journal
-    policy: Policy
 
 
 class InspectContext(Protocol):

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentos.domain import IMPORT, Evidence, Result, Run, Share, Task, work_of
-from agentos.evolver.find import HoldBackContext, ReadContext
+from agentos.evolver.find import HoldBackContext
+from agentos.evolver.states import ReadContext
 from agentos.ports import ObservedRun
 
 GIVEN = "given:"  # cursors: the hold-out gave work of this key away, for good

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.evolver.find import ReadContext
-from agentos.evolver.states import Clock, TaskReader
+from agentos.evolver.states import Clock, ReadContext, TaskReader
 
 if TYPE_CHECKING:
     from agentos.domain import Layer

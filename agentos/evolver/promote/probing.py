@@ -15,59 +15,35 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agentos.domain import (
+    Candidate,
+    Evolution,
+    EvolutionState,
     Kind,
     Mode,
     Outcome,
     Pass,
     Probe,
+    Refusal,
+    RefusalKind,
     ResourceId,
     Result,
     Run,
     Share,
     Snapshot,
     Task,
-    digest,
     new_id,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.evolver.guards.assurance.contract import RetryingExecutor, ask, content_sha256
+from agentos.evolver.guards.assurance.contract import RetryingExecutor, ask
 from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.history.recordings import asks, recording_of, whole
-from agentos.evolver.promote import CanaryContext, ProbeContext
-from agentos.evolver.states import RecordContext
+from agentos.evolver.promote import CanaryContext, ProbeContext, PromotionContext
+from agentos.evolver.promote.driving import DRIVING, ProbeShown, changed, concerns, files_of, keep_probe
+from agentos.evolver.promote.promotion import consented
+from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
 from agentos.ports import Plan, Snapshots
 from agentos.resources import examine
 from agentos.resources.documents import disagreements, documents_of
-
-DRIVING = (Kind.HARNESS, Kind.AGENT, Kind.ENVIRONMENT)  # what runs are driven by
-
-
-def driving_sha256(snapshots: Snapshots, snapshot: Snapshot) -> str:
-    """Identity of all that runs on the snapshot are driven by."""
-    return digest([content_sha256(snapshots.files(snapshot, kind)) for kind in DRIVING])
-
-
-def concerns(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> bool:
-    """Whether runs on the snapshot are driven by something else than runs on the base."""
-    return driving_sha256(snapshots, snapshot) != driving_sha256(snapshots, base)
-
-
-def changed(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> list[ResourceId]:
-    """The resources that are new in the snapshot, or another than in the base."""
-    return [
-        name
-        for name in snapshots.names(snapshot)
-        if _files(snapshots, snapshot, name) != _files(snapshots, base, name)
-    ]
-
-
-def only_adds(snapshots: Snapshots, snapshot: Snapshot, base: Snapshot) -> bool:
-    """Whether all that drove runs in the base does so unchanged: what is new drives nobody's runs yet."""
-    return all(
-        _files(snapshots, snapshot, name) == _files(snapshots, base, name)
-        for name in snapshots.names(base)
-        if name.kind in DRIVING
-    )
 
 
 def form_faults(snapshots: Snapshots, snapshot: Snapshot) -> list[str]:
@@ -76,15 +52,31 @@ def form_faults(snapshots: Snapshots, snapshot: Snapshot) -> list[str]:
     return disagreements(documents)
 
 
-def passed(parts: RecordContext, snapshot: Snapshot) -> Probe | None:
-    """The probe by which the snapshot may drive runs, if there is one: the newest says so."""
-    found = parts.records.find(Probe, driving_sha256=driving_sha256(parts.snapshots, snapshot))
-    return found[-1] if found and found[-1].passed else None
+def probe_promotion(parts: PromotionContext, evolution: Evolution) -> Evolution:
+    """Under a consent that stands: probe the candidate where it changes what runs are driven by.
+
+    One that does not pass ends ROLLED_BACK, and nothing was moved. ``promote`` follows.
+    """
+    candidate, _, _ = consented(parts, evolution)
+    evolution = parts.move(evolution, EvolutionState.PROMOTING)
+    if is_overtaken(parts, candidate):  # by itself, before a kill, or by others
+        if (moved := rebased(parts, candidate)) is None:
+            return evolution  # ``promote`` finds out which
+        candidate = moved
+    if (failed := probe_fault(parts, candidate)) is not None:
+        return parts.move(evolution, EvolutionState.ROLLED_BACK, failed.reason, end=True)
+    return evolution
 
 
-def vouch(parts: RecordContext, snapshot: Snapshot, why: str) -> Probe:
-    """Let the snapshot count as probed, on somebody's word."""
-    return passed(parts, snapshot) or _store(parts, snapshot, why, _Shown(), passed=True)
+def probe_fault(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
+    """Why the candidate may not drive runs; None when it may, or when it changes nothing of that."""
+    base, snapshot = stands_on(candidate)
+    if not concerns(parts.snapshots, snapshot, base):
+        return None
+    shown = probe(parts, snapshot, base, candidate.evolution_id)
+    if shown.passed:
+        return None
+    return Refusal(RefusalKind.PROBE, f"its probe failed, and nothing was moved: {shown.reason}")
 
 
 def probe(parts: ProbeContext, snapshot: Snapshot, base: Snapshot, evolution_id: str = "") -> Probe:
@@ -95,43 +87,13 @@ def probe(parts: ProbeContext, snapshot: Snapshot, base: Snapshot, evolution_id:
     began = time.monotonic()
     probing = _Probing(parts, snapshot, base, began + parts.policy.probe.time_s)
     fault = probing.fault()
-    shown = _Shown(
+    shown = ProbeShown(
         evolution_id,
         tuple(probing.passes),
         tuple(canary.task.id for canary in probing.canaries),
         round(time.monotonic() - began, 3),
     )
-    return _store(parts, snapshot, fault or "", shown, passed=fault is None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """What a probe showed, beside whether it passed."""
-
-    evolution_id: str = ""
-    passes: tuple[Pass, ...] = ()
-    canaries: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-
-def _store(parts: RecordContext, snapshot: Snapshot, reason: str, shown: _Shown, *, passed: bool) -> Probe:
-    made = Probe(
-        id=new_id("probe"),
-        snapshot=snapshot,
-        driving_sha256=driving_sha256(parts.snapshots, snapshot),
-        passed=passed,
-        reason=reason,
-        at=parts.now(),
-        evolution_id=shown.evolution_id,
-        passes=shown.passes,
-        canaries=shown.canaries,
-        seconds=shown.seconds,
-    )
-    detail = {"probe": made.id, "tree": snapshot.tree, "reason": reason}
-    parts.audit.note(
-        f"probe.{'passed' if passed else 'failed'}", shown.evolution_id or made.id, detail, (made,)
-    )
-    return made
+    return keep_probe(parts, snapshot, fault or "", shown, passed=fault is None)
 
 
 @dataclass(slots=True)
@@ -254,11 +216,7 @@ class _Probing:
         return None
 
     def _own(self, name: ResourceId) -> Mapping[str, bytes]:
-        return _files(self.parts.snapshots, self.snapshot, name)
-
-
-def _files(snapshots: Snapshots, snapshot: Snapshot, name: ResourceId) -> Mapping[str, bytes]:
-    return snapshots.files(snapshot, str(name))
+        return files_of(self.parts.snapshots, self.snapshot, name)
 
 
 # --- Canaries: work that was done before, tried again before anything else is risked -------------

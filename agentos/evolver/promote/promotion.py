@@ -29,7 +29,7 @@ from agentos.evolver.promote import (
     RollBackContext,
 )
 from agentos.evolver.promote.consent import STANDING, expiry, failing_review, issue, verify
-from agentos.evolver.promote.probing import concerns, passed, probe
+from agentos.evolver.promote.driving import concerns, passed
 from agentos.evolver.promote.rebasing import is_overtaken, rebase_trailers, rebased, stands_on
 from agentos.evolver.states import retry
 from agentos.evolver.verdict.doubts import doubts, fresh_work, with_fresh
@@ -152,22 +152,6 @@ def decline(parts: RollBackContext, evolution: Evolution, principal: str, reason
     )
 
 
-def probe_promotion(parts: PromotionContext, evolution: Evolution) -> Evolution:
-    """Under a consent that stands: probe the candidate where it changes what runs are driven by.
-
-    One that does not pass ends ROLLED_BACK, and nothing was moved. ``promote`` follows.
-    """
-    candidate, _, _ = _consented(parts, evolution)
-    evolution = parts.move(evolution, EvolutionState.PROMOTING)
-    if is_overtaken(parts, candidate):  # by itself, before a kill, or by others
-        if (moved := rebased(parts, candidate)) is None:
-            return evolution  # ``promote`` finds out which
-        candidate = moved
-    if (failed := probe_fault(parts, candidate)) is not None:
-        return parts.move(evolution, EvolutionState.ROLLED_BACK, failed.reason, end=True)
-    return evolution
-
-
 def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
     """Move ``main`` to the candidate's tree, under a consent that stands.
 
@@ -176,7 +160,7 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
     Raises PromotionRefused when its consent, verdict or review does not stand, or when it changes what runs are driven by and
     did not pass a probe.
     """
-    candidate, verdict, consent = _consented(parts, evolution)
+    candidate, verdict, consent = consented(parts, evolution)
     if is_overtaken(parts, candidate) and not _is_done(parts, candidate):
         candidate = rebased(parts, candidate) or candidate
         if not _may_drive(parts, candidate):
@@ -211,7 +195,7 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
     return _on_probation(parts, evolution, base, promoted)
 
 
-def _consented(parts: PromotionContext, evolution: Evolution) -> tuple[Candidate, Verdict, Consent]:
+def consented(parts: PromotionContext, evolution: Evolution) -> tuple[Candidate, Verdict, Consent]:
     """The candidate, its verdict, and the consent that stands; raises PromotionRefused when one is missing."""
     if evolution.candidate_id is None:
         raise PromotionRefused(RefusalKind.NO_CANDIDATE, f"{evolution.id} has no accepted candidate.")
@@ -272,17 +256,6 @@ def _may_drive(parts: PromotionContext, candidate: Candidate) -> bool:
     """Whether it changes nothing of what runs are driven by, or passed its probe."""
     base, snapshot = stands_on(candidate)
     return not concerns(parts.snapshots, snapshot, base) or passed(parts, snapshot) is not None
-
-
-def probe_fault(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
-    """Why the candidate may not drive runs; None when it may, or when it changes nothing of that."""
-    base, snapshot = stands_on(candidate)
-    if not concerns(parts.snapshots, snapshot, base):
-        return None
-    shown = probe(parts, snapshot, base, candidate.evolution_id)
-    if shown.passed:
-        return None
-    return Refusal(RefusalKind.PROBE, f"its probe failed, and nothing was moved: {shown.reason}")
 
 
 def measure_again(parts: ConsentContext, evolution: Evolution) -> Evolution:

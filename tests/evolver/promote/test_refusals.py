@@ -39,14 +39,13 @@ from agentos.errors import Conflict, NotFound, PromotionRefused, UserError
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import ConsentPolicy, Policy
 from agentos.evolver.promote.consent import expiry, genuine, issue, make_key, person, read_key, verify
-from agentos.evolver.promote.probing import vouch
+from agentos.evolver.promote.driving import vouch
+from agentos.evolver.promote.probing import probe_fault, probe_promotion
 from agentos.evolver.promote.promotion import (
     approve,
     consent_by_policy,
     decline,
     measure_again,
-    probe_fault,
-    probe_promotion,
     promote,
     roll_back,
     settle_overtaken,

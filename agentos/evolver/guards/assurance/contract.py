@@ -6,7 +6,6 @@ no candidate can be written to fit. It needs no model: that there is none is par
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import time
@@ -18,6 +17,7 @@ from agentos.domain import Call, Effect, Json, Kind, Limits, ResourceId, Result,
 from agentos.errors import ModelAway, Unavailable
 from agentos.evolver.guards.assurance import ChallengeContext
 from agentos.ports import Attempt, Executor, Plan, Replayer
+from agentos.resources import content_sha256
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LIMITS = Limits(steps=30, wall_s=30.0, output_bytes=64 << 10)
@@ -396,12 +396,6 @@ def _report_fault(attempt: Attempt, steps: Sequence[Step], task: Task, right: Ma
 
 def _is(action: Json, call: Call) -> bool:
     return isinstance(action, dict) and (action.get("tool"), action.get("args")) == (call.tool, call.args)
-
-
-def content_sha256(files: Mapping[str, bytes]) -> str:
-    """As the tool finds it in the box."""
-    lines = (f"{path}\n{hashlib.sha256(files[path]).hexdigest()}\n" for path in sorted(files))
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
