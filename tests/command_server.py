@@ -38,7 +38,7 @@ PATIENCE_S = 300.0
 # Program -> what is imported before it is forked.
 _WARM = {
     "agentos.gateway": "agentos.gateway.process",
-    "agentos.proposers.search_process": "agentos.proposers.search_process",
+    "agentos.proposers.search_worker": "agentos.proposers.search_worker",
     "bandit": "bandit.cli.main",
     "pip": "pip._internal.commands.download",
 }

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Protocol
 
-from agentos.domain import Json, Layer, ResourceId, SearchEffort, Snapshot
-from agentos.ports import Benches, BenchResult, Brief, Case, Proposal
+from agentos.domain import Layer, SearchEffort
+from agentos.ports import BenchResult, Brief, Proposal
 from agentos.proposers.repair.prior import RankedEdit, merged, ranked, totals
 from agentos.proposers.repair.proposer import (
-    PATIENCE,
     Baseline,
     Effort,
     SuspectFile,
@@ -31,6 +29,7 @@ from agentos.proposers.repair.proposer import (
     stocks_in,
 )
 from agentos.proposers.repair.search import SearchBudget
+from agentos.proposers.search_process import PATIENCE, CaseTrace, HarnessBenches
 
 GENERATED = 6  # inputs on which plausible edits are compared: each is a run
 TIMEOUTS_S = (2.0, 10.0)  # for one run, least and most
@@ -39,26 +38,6 @@ EDITS_MAX = 5_000  # of one file: each costs runs
 GLUE = {"insert +-1": 0.1}  # a harness hands things on and seldom counts: factors on shares of edit kinds
 STRETCHES = 20  # of each file, the most suspicious ones: what is made at once
 ROUNDS = (40, 120, 400, 1_000_000)  # edits of all files that are tried when a round is over
-
-
-@dataclass(frozen=True, slots=True)
-class CaseTrace:
-    """What the harness as it is did on one case. ``lines``: those that ran, by registry path."""
-
-    passed: bool
-    output: Json
-    lines: Mapping[str, tuple[int, ...]]
-    wall_s: float
-
-
-class HarnessBenches(Benches, Protocol):
-    """Opens benches for files of a harness. A case stands for its task, whose agent names the harness."""
-
-    def trace(
-        self, snapshot: Snapshot, harness: ResourceId, cases: Sequence[Case], timeout_s: float
-    ) -> Sequence[CaseTrace]:
-        """Run each case on the snapshot as it is. Raises Unavailable when the machinery failed."""
-        ...
 
 
 class HarnessRepairProposer:

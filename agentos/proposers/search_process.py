@@ -2,46 +2,57 @@
 memory nor time, and can be killed. It asks for everything else over one pair of sockets.
 
 Its process gets no more of the environment than Python needs, grows by ``MEMORY_MB`` at most, and ends
-when the daemon does. What tries candidates stays where it was: in boxes that the daemon opens.
+when the daemon does. What tries candidates stays where it was: in boxes that the daemon opens. This is the daemon's
+end, which imports nothing of what searches; ``search_worker`` is the other one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
-import math
 import os
-import queue
-import resource
 import socket
 import subprocess
 import sys
 import threading
 import time
-import traceback
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from agentos.domain import ResourceId, SearchEffort, Snapshot
+from agentos.domain import Json, ResourceId, SearchEffort, Snapshot
 from agentos.errors import Unavailable
-from agentos.ports import Bench, Benches, BenchResult, Brief, Case, EarlierWork, Proposal, Proposer
-from agentos.proposers.harness_repair import CaseTrace, HarnessBenches, HarnessRepairProposer
-from agentos.proposers.repair import RepairProposer
-from agentos.proposers.repair.proposer import PATIENCE
-from agentos.worker.children import memory_limits
+from agentos.ports import Bench, Benches, BenchResult, Brief, Case, EarlierWork, Proposal
 
+PATIENCE = 40.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
 MEMORY_MB = 400
 _LATE_S = 120.0  # on the clock beyond the search's own bound, which a search keeps by itself
-_SPARE_S = 60.0  # of CPU time beyond the budget: for what it does before and after
 _KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "PYTHONHASHSEED", "LD_LIBRARY_PATH")
 
 Kind = Literal["tool", "harness"]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTrace:
+    """What the harness as it is did on one case. ``lines``: those that ran, by registry path."""
+
+    passed: bool
+    output: Json
+    lines: Mapping[str, tuple[int, ...]]
+    wall_s: float
+
+
+class HarnessBenches(Benches, Protocol):
+    """Opens benches for files of a harness. A case stands for its task, whose agent names the harness."""
+
+    def trace(
+        self, snapshot: Snapshot, harness: ResourceId, cases: Sequence[Case], timeout_s: float
+    ) -> Sequence[CaseTrace]:
+        """Run each case on the snapshot as it is. Raises Unavailable when the machinery failed."""
+        ...
 
 
 class SearchProcess:
@@ -88,7 +99,7 @@ class _Child:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "agentos.proposers.search_process", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "agentos.proposers.search_worker", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 env={
                     **{name: os.environ[name] for name in _KEPT if name in os.environ},
@@ -167,118 +178,3 @@ class _Child:
 
     def _trace(self, *arguments: Any) -> Sequence[CaseTrace]:
         return self._benches.trace(*arguments)  # type: ignore[union-attr]  # asked by the proposer for a harness
-
-
-# --- in the process ---------------------------------------------------------------------------
-
-
-class _Daemon:
-    """The process's end: implements ``HarnessBenches`` by asking the daemon, from any thread."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-        self._lock = threading.Lock()
-        self._number = 0
-        self._waiting: dict[int, queue.SimpleQueue[tuple[bool, Any]]] = {}
-
-    def listen(self) -> None:
-        """Hand out the answers until the daemon is gone; then there is nothing to search for."""
-        try:
-            while True:
-                number, *answer = self._pipe.recv()
-                self._waiting.pop(number).put((answer[0], answer[1]))
-        except (EOFError, OSError):
-            os._exit(1)
-
-    def say(self, *message: object) -> None:
-        with self._lock:
-            self._pipe.send(message)
-
-    def ask(self, what: str, *arguments: object) -> Any:
-        answer: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
-        with self._lock:
-            self._number += 1
-            self._waiting[self._number] = answer
-            self._pipe.send(("call", self._number, what, arguments))
-        good, said = answer.get()
-        if not good:
-            raise Unavailable(said)
-        return said
-
-    def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
-        """See ``ports.Benches``."""
-        return _AskedBench(self, self.ask("open", snapshot, path, tuple(cases), timeout_s))
-
-    def trace(
-        self, snapshot: Snapshot, harness: ResourceId, cases: Sequence[Case], timeout_s: float
-    ) -> Sequence[CaseTrace]:
-        """See ``HarnessBenches``."""
-        return self.ask("trace", snapshot, harness, tuple(cases), timeout_s)  # type: ignore[no-any-return]
-
-
-class _AskedBench:
-    """A bench that the daemon holds."""
-
-    def __init__(self, daemon: _Daemon, number: int) -> None:
-        self._daemon = daemon
-        self._number = number
-
-    def try_source(
-        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
-    ) -> BenchResult:
-        """See ``ports.Bench``."""
-        wanted = None if cases is None else tuple(cases)
-        return self._daemon.ask("try", self._number, source, trace, wanted)  # type: ignore[no-any-return]
-
-    def close(self) -> None:
-        """See ``ports.Bench``."""
-        self._daemon.ask("close", self._number)
-
-
-def _serve(pipe: Connection) -> None:
-    """Search for what the first message says."""
-    daemon = _Daemon(pipe)
-    sys.excepthook = partial(_tell_bug, daemon)
-    kind, workers, memory_mb, kept, brief = pipe.recv()
-    memory_limits(memory_mb)
-    cpu_s = math.ceil(brief.budget_s * workers * 2 + _SPARE_S)
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    gc.freeze()
-    gc.set_threshold(100_000)  # a tree of a long file is many objects, and no garbage
-    threading.Thread(target=daemon.listen, daemon=True).start()
-    proposer: Proposer = HarnessRepairProposer(daemon, workers)
-    if kind == "tool":
-        proposer = RepairProposer(daemon, workers, kept=kept)
-    try:
-        end = _hand_on(daemon, iter(proposer.propose(brief)))
-    except MemoryError:
-        os._exit(1)  # as if it had been killed: there may be no room for more words
-    except Unavailable as error:
-        daemon.say("failed", str(error))
-    else:
-        daemon.say("end", end)
-
-
-def _tell_bug(
-    daemon: _Daemon, kind: type[BaseException], error: BaseException, where: TracebackType | None
-) -> None:
-    """Raised again in the daemon, which says whose bug it is; that it has gone is none."""
-    if issubclass(kind, (EOFError, ConnectionError)):
-        return
-    traceback.print_exception(kind, error, where)
-    daemon.say("broke", f"{kind.__name__}: {error}")
-
-
-def _hand_on(daemon: _Daemon, proposals: Iterator[Proposal]) -> SearchEffort | None:
-    """Say each proposal; what the generator returns."""
-    while True:
-        try:
-            daemon.say("proposal", next(proposals))
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-
-if __name__ == "__main__":
-    _serve(Connection(int(sys.argv[1])))
-    os._exit(0)

@@ -13,7 +13,8 @@ import pytest
 
 from agentos.domain import Call, Check, Json, Kind, Layer, ResourceId, SearchEffort, Snapshot
 from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
-from agentos.proposers.harness_repair import CaseTrace, HarnessRepairProposer, grounds_of
+from agentos.proposers.harness_repair import HarnessRepairProposer, grounds_of
+from agentos.proposers.search_process import CaseTrace
 
 DESK = ResourceId(Kind.HARNESS, "desk")
 BASE = Snapshot("c", "t")

@@ -26,7 +26,7 @@ from agentos.domain import (
 from agentos.errors import BoxDied
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.ports import Bench, BenchResult, Case, Executor, Plan, Snapshots
-from agentos.proposers.harness_repair import CaseTrace
+from agentos.proposers.search_process import CaseTrace
 
 _LINES = "lines"  # the node of the step that tells them
 _ASIDE = "traced_harness"  # the name that the harness' own first file gets while it is traced
@@ -71,7 +71,7 @@ def run(sdk):
 
 
 class RunBenches:
-    """Implements ``harness_repair.HarnessBenches``. ``task_of`` finds the task that a case is made of."""
+    """Implements ``search_process.HarnessBenches``. ``task_of`` finds the task that a case is made of."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class RunBenches:
     def trace(
         self, snapshot: Snapshot, harness: ResourceId, cases: Sequence[Case], timeout_s: float
     ) -> Sequence[CaseTrace]:
-        """See ``harness_repair.HarnessBenches``."""
+        """See ``search_process.HarnessBenches``."""
         start = f"{harness}/{Kind.HARNESS.value}.py"
         own = self._snapshots.files(snapshot, start)
         beside = {f"{harness}/{_ASIDE}.py": own[start], start: _TRACING.encode()} if start in own else {}

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from agentos.domain import Layer
 from agentos.ports import Adviser, Benches, Proposer
-from agentos.proposers.harness_repair import HarnessBenches
 from agentos.proposers.lesson import LessonProposer
 from agentos.proposers.pin import PinProposer
 from agentos.proposers.rule import RuleProposer
-from agentos.proposers.search_process import SearchProcess
+from agentos.proposers.search_process import HarnessBenches, SearchProcess
 from agentos.proposers.skill import SkillProposer
 
 

@@ -44,11 +44,11 @@ from agentos.proposers.repair.search import (
 )
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import Program, TextFile
+from agentos.proposers.search_process import PATIENCE
 
 GENERATED = 60  # inputs on which plausible candidates are compared
 PROBE_TIMEOUT_S = 1.0  # for one case of the original
 LEAST_TIMEOUT_S = 0.03
-PATIENCE = 40.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
 FULL = 0.75  # of the CPU time is for edits that pass everything, where some of it would do as well
 PARTIAL = 0.9  # and at this share of it a second edit is looked for, on top of the best of those
 MOVED = 0.8  # or already at this, where an edit moves the failure

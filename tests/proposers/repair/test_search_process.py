@@ -103,7 +103,7 @@ class Watched(LocalBenches):
             if self.left <= 0:
                 for task in Path("/proc/self/task").iterdir():
                     for child in (task / "children").read_text().split():
-                        if b"search_process" in Path("/proc", child, "cmdline").read_bytes():
+                        if b"search_worker" in Path("/proc", child, "cmdline").read_bytes():
                             os.kill(int(child), signal.SIGKILL)
             return plain(source, **given)  # type: ignore[arg-type]
 
