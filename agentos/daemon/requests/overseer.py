@@ -10,12 +10,15 @@ import json
 import threading
 from collections import deque
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from agentos.daemon.requests.run_requests import RunContext
 from agentos.domain import Budget, ModelSpec, Step
 from agentos.errors import ModelFailed
 from agentos.ports import Grant, Models
 from agentos.supervisor.watching import NODE
+
+if TYPE_CHECKING:
+    from agentos.daemon.requests.run_requests import RunContext
 
 _SHOWN = 40  # steps
 _TEXT = 300  # characters of one

@@ -12,14 +12,16 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentos.daemon.requests.run_requests import CallCheck, Denied, Enforcer, RequestHandler, refusal
-from agentos.daemon.requests.supervision import Supervision
 from agentos.domain import Json, KernelFault, Reply, Step, digest
 from agentos.rules.document import Enforcement, RuleTrigger
 from agentos.rules.facts import call_arguments
 from agentos.rules.watching import RuleDecision, RunRules
+
+if TYPE_CHECKING:
+    from agentos.daemon.requests.supervision import Supervision
 
 NODE, HAD = "rule", "rules"  # steps: what a rule did, and which rules the run had
 _StepRecorder = Callable[[str, Json, Json, float], Step]

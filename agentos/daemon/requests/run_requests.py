@@ -13,9 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from agentos.daemon.job.bundle import Bundle
 from agentos.domain import (
     Budget,
     Cost,
@@ -34,6 +33,9 @@ from agentos.errors import AgentOSError
 from agentos.messages import Answer, Ask, WireFault
 from agentos.ports import Plan
 from agentos.wire import FrameError, WireClosed, WireLate
+
+if TYPE_CHECKING:
+    from agentos.daemon.job.bundle import Bundle
 
 ASKS_MAX = 10_000  # of one run
 _IN_FLIGHT_MAX = 32  # asks of one run that are answered side by side; others wait their turn

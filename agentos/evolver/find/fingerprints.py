@@ -5,7 +5,7 @@ text, paths and addresses are replaced, because they change from run to run whil
 A wrong answer has no message of its own: there, the file alone identifies it.
 
 A run in which an agent chose what to do has a goal of its own, so what stays is how it went wrong
-(``lapses.py``): two goals missed for one reason are one failure. Where a tool broke on the way and
+(``agent_failures``): two goals missed for one reason are one failure. Where a tool broke on the way and
 never worked again, it is the same failure as when a task calls that tool itself.
 """
 
