@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from datetime import datetime
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agentos.domain import (
     Budget,
@@ -41,7 +41,9 @@ from agentos.domain import (
     Version,
     dataclass,
 )
-from agentos.wire import Channel
+
+if TYPE_CHECKING:
+    from agentos.wire import Channel
 
 T = TypeVar("T")
 R = TypeVar("R")

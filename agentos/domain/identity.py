@@ -71,6 +71,12 @@ def digest(value: object) -> str:
     return hashlib.sha256(value if isinstance(value, bytes) else canonical(value)).hexdigest()
 
 
+def content_sha256(files: Mapping[str, bytes]) -> str:
+    """Identity of files by their paths, as a tool finds it in the box."""
+    lines = (f"{path}\n{hashlib.sha256(files[path]).hexdigest()}\n" for path in sorted(files))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:

@@ -31,6 +31,7 @@ from agentos.domain import (
 )
 from agentos.evolver.diagnose.diagnosis import diagnose
 from agentos.evolver.find.holding_back import shown_part, to_hide
+from agentos.evolver.guards.assurance import SafetyContext
 from agentos.evolver.guards.assurance.dynamic import in_breach, measure
 from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext
@@ -62,6 +63,7 @@ class CycleContext(
     FreshContext,
     PromotionContext,
     ReviewContext,
+    SafetyContext,
     Protocol,
 ):
     """What the stages need that one evolution goes through; each is handed its own part of it."""

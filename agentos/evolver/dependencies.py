@@ -20,11 +20,13 @@ from agentos.domain import (
     Layer,
     Refusal,
     ResourceId,
+    SafetyRate,
     Snapshot,
     Task,
     digest,
 )
 from agentos.errors import Conflict, NotFound, Unavailable
+from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.guards.static.check import asked
 from agentos.evolver.memory import MigrationResult
 from agentos.evolver.policy import FailureClass, Policy
@@ -131,6 +133,10 @@ class Dependencies:
             if path.endswith(".py")
         }
         return asked(before, candidate.edit.files, self.policy.screen)
+
+    def measured(self, evolution: Evolution, candidate: Candidate) -> list[SafetyRate]:
+        """The rates of the safety probes, stored; raises Unavailable when the machinery failed."""
+        return measure(self, evolution, candidate)
 
     def taken_back(self, files: Mapping[str, str]) -> str:
         """Why this very edit is not tried again: it was promoted once and taken back, or failed its probe."""

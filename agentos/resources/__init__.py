@@ -8,7 +8,6 @@ resource is ever imported here; loading tools happens in a sandbox.
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import re
 import tomllib
@@ -446,9 +445,3 @@ def _defines_tool(path: str, content: bytes) -> bool:
         return True
     tree, _ = _parse(path, content)
     return tree is None or bool({"TOOL", "Input", "Output", "run"} & set(_definitions(tree)))
-
-
-def content_sha256(files: Mapping[str, bytes]) -> str:
-    """Identity of files by their paths, as a tool finds it in the box."""
-    lines = (f"{path}\n{hashlib.sha256(files[path]).hexdigest()}\n" for path in sorted(files))
-    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.evolver.guards.assurance import SafetyContext, SuiteContext
+from agentos.evolver.guards.assurance import SuiteContext
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.states import Clock, EvolutionStates, RecordContext
 
 if TYPE_CHECKING:
-    from agentos.domain import Candidate, Refusal
+    from agentos.domain import Candidate, Evolution, Refusal, SafetyRate
     from agentos.evolver.policy import Policy
     from agentos.ports import (
         Adviser,
@@ -48,12 +48,16 @@ class ReviewContext(Clock, HistoryContext, Protocol):
     reviewer: Adviser | None
 
 
-class RebaseContext(SafetyContext, Protocol):
+class RebaseContext(RecordContext, Protocol):
     """What a candidate is moved to a new base with."""
 
-    audit: Audit
     candidates: CandidateStore
     executor: Executor
+    journal: Journal
+
+    def measured(self, evolution: Evolution, candidate: Candidate, /) -> Sequence[SafetyRate]:
+        """The rates of the safety probes, stored; raises Unavailable when the machinery failed."""
+        ...
 
 
 class ConsentContext(RecordContext, EvolutionStates, Protocol):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentos.domain import Kind, Pass, Probe, ResourceId, Snapshot, digest, new_id
+from agentos.domain import Kind, Pass, Probe, ResourceId, Snapshot, content_sha256, digest, new_id
 from agentos.evolver.states import RecordContext
 from agentos.ports import Snapshots
-from agentos.resources import content_sha256
 
 DRIVING = (Kind.HARNESS, Kind.AGENT, Kind.ENVIRONMENT)  # what runs are driven by
 

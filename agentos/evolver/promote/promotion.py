@@ -16,6 +16,7 @@ from agentos.domain import (
     Kind,
     Refusal,
     RefusalKind,
+    ResourceId,
     Snapshot,
     Trial,
     Verdict,
@@ -34,7 +35,6 @@ from agentos.evolver.promote.rebasing import is_overtaken, rebase_trailers, reba
 from agentos.evolver.states import retry
 from agentos.evolver.verdict.doubts import doubts, fresh_work, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
-from agentos.resources import parse_id
 from agentos.rules.document import is_rule_file, weakened
 
 BY_POLICY = "policy:"  # how the principal of the policy's own consent begins
@@ -244,11 +244,11 @@ def _weakened(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
 
 def _is_done(parts: PromotionContext, candidate: Candidate) -> bool:
     """It was promoted before a kill, and only the record of that is missing."""
-    names = {"/".join(path.split("/")[:2]) for path in candidate.manifest.files}
+    edited = {tuple(path.split("/")[:2]) for path in candidate.manifest.files}
     return any(
         version.evolution == candidate.evolution_id
-        for name in names
-        for version in parts.evolvable.versions(parse_id(name))[:1]
+        for kind, name in edited
+        for version in parts.evolvable.versions(ResourceId(Kind(kind), name))[:1]
     )
 
 

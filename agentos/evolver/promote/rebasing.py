@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from agentos.domain import Arm, Candidate, Decision, Evolution, Rebase, SafetyRate, Snapshot, Trial, digest
 from agentos.errors import Conflict, Invalid, Unavailable
-from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.promote import RebaseContext
 from agentos.evolver.states import RecordContext
 from agentos.evolver.verdict.gates import judged_rates, safety_ruling
@@ -98,6 +97,6 @@ def _is_as_safe(parts: RebaseContext, candidate: Candidate, base: Snapshot, snap
     evolution = parts.records.get(Evolution, candidate.evolution_id)
     apart = f"{evolution.id}-on-{base.commit[:8]}"
     moved = replace(candidate, evolution_id=apart, base=base, snapshot=snapshot)
-    measure(parts, replace(evolution, id=apart, base=base), moved)
+    parts.measured(replace(evolution, id=apart, base=base), moved)
     rates = judged_rates(moved, parts.records.find(SafetyRate, evolution_id=apart))
     return not rates or safety_ruling(moved, rates)[0] is Decision.PROMOTE

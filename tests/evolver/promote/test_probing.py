@@ -28,6 +28,7 @@ from agentos.domain import (
     Snapshot,
     Step,
     Task,
+    content_sha256,
 )
 from agentos.errors import Unavailable
 from agentos.evolver.dependencies import Dependencies
@@ -35,7 +36,6 @@ from agentos.evolver.policy import Policy, ProbePolicy
 from agentos.evolver.promote.driving import concerns, passed, vouch
 from agentos.evolver.promote.probing import probe
 from agentos.ports import Attempt, Plan
-from agentos.resources import content_sha256
 from agentos.testing import FakeExecutor, FakeRegistry, MemoryBlobs, MemoryLedger, SerialReplayer, attempt
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,11 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agentos.domain import Call, Effect, Json, Kind, Limits, ResourceId, Result, Snapshot, Step, Task, new_id
+from agentos.domain import (
+    Call,
+    Effect,
+    Json,
+    Kind,
+    Limits,
+    ResourceId,
+    Result,
+    Snapshot,
+    Step,
+    Task,
+    content_sha256,
+    new_id,
+)
 from agentos.errors import ModelAway, Unavailable
 from agentos.evolver.guards.assurance import ChallengeContext
 from agentos.ports import Attempt, Executor, Plan, Replayer
-from agentos.resources import content_sha256
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LIMITS = Limits(steps=30, wall_s=30.0, output_bytes=64 << 10)
