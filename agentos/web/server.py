@@ -153,10 +153,3 @@ def _log(path: Path) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         handler.close()
-
-
-# -------------------------------------------------------------------------------------------------
-# Under which address the page is reached, and what ends the encryption on the way: this process, or a
-# proxy that is named.
-# Without ``--bind`` it is loopback. Anything else needs TLS here, or a proxy that has TLS and says so in a header: nothing
-# that could be read on the way is answered.

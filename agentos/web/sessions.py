@@ -151,10 +151,3 @@ class Sessions:
 
 def _digest(cookie: str) -> str:
     return hashlib.sha256(cookie.encode()).hexdigest()
-
-
-# -------------------------------------------------------------------------------------------------
-# What every request has to pass, and what every answer carries. Written for a browser that is used
-# against us.
-# Another site may make the browser send requests here (cross-site forms, pictures, a name of its own that resolves to
-# 127.0.0.1), show us in a frame, and guess at addresses. It cannot set Host, Origin or Sec-Fetch-Site.
