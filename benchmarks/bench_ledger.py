@@ -138,7 +138,7 @@ def scanning(path: Path, given: argparse.Namespace) -> None:
 
 def first_look(path: Path, fresh_ms: float) -> None:
     """What a command pays that reads, beside Python itself."""
-    program = "import sys, pathlib; from agentos.ledger.reading import Reader; Reader(pathlib.Path(sys.argv[1])).counts()"
+    program = "import sys, pathlib; from agentos.ledger.listing import Reader, counts; counts(Reader(pathlib.Path(sys.argv[1])))"
     looks = [
         timed(lambda: subprocess.run([sys.executable, "-c", program, str(path)], check=True))
         for _ in range(7)

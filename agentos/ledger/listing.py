@@ -41,6 +41,16 @@ class FailureGroup:
     last_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerCounts:
+    """How many there are of each."""
+
+    tasks: Mapping[str, int]  # by state
+    runs: Mapping[str, int]  # by result; "open" for those that still run
+    evolutions: Mapping[str, int]  # by state
+    steps: int
+
+
 def task_page(reader: Reader, limit: int, before: int = 0, **equal: str) -> ListPage[TaskView]:
     """Tasks with these columns (``state``, ``name``, ``schedule_id``), added before place ``before``."""
     rows = _page(reader, "task", "no", "no, body, share, state", limit, before, equal)
@@ -82,6 +92,18 @@ def state_counts(reader: Reader, table: str) -> Mapping[str, int]:
         raise TypeError(f"{table} has no states")
     rows = reader._rows(f"SELECT state, count(*) FROM {table} GROUP BY state")
     return {str(state): int(count) for state, count in rows}
+
+
+def counts(reader: Reader) -> LedgerCounts:
+    """Totals for a status line."""
+    by = "SELECT {0}, count(*) FROM {1} GROUP BY {0}"
+    tasks, runs, evolutions = (
+        {str(key or "open"): int(count) for key, count in reader._rows(by.format(column, table))}
+        for column, table in (("state", "task"), ("result", "run"), ("state", "evolution"))
+    )
+    # max(no) instead of count(*): steps are never removed, and counting reads the whole table
+    ((steps,),) = reader._rows("SELECT coalesce(max(no), 0) FROM step")
+    return LedgerCounts(tasks, runs, evolutions, int(steps))
 
 
 def newest_open_runs(reader: Reader, limit: int) -> Sequence[Run]:

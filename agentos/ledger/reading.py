@@ -79,16 +79,6 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerCounts:
-    """How many there are of each."""
-
-    tasks: Mapping[str, int]  # by state
-    runs: Mapping[str, int]  # by result; "open" for those that still run
-    evolutions: Mapping[str, int]  # by state
-    steps: int
-
-
-@dataclass(frozen=True, slots=True)
 class EvolutionRecords:
     """All that belongs to one evolution, each part oldest first."""
 
@@ -396,17 +386,6 @@ class Reader:
         )
 
     # --- the rest -----------------------------------------------------------------------------
-
-    def counts(self) -> LedgerCounts:
-        """Totals for a status line."""
-        by = "SELECT {0}, count(*) FROM {1} GROUP BY {0}"
-        tasks, runs, evolutions = (
-            {str(key or "open"): int(count) for key, count in self._rows(by.format(column, table))}
-            for column, table in (("state", "task"), ("result", "run"), ("state", "evolution"))
-        )
-        # max(no) instead of count(*): steps are never removed, and counting reads the whole table
-        ((steps,),) = self._rows("SELECT coalesce(max(no), 0) FROM step")
-        return LedgerCounts(tasks, runs, evolutions, int(steps))
 
     def resolve(self, kind: str, fragment: str) -> str:
         """The one id of ``kind`` (task, run, evolution, …) that starts or ends with ``fragment``.

@@ -27,6 +27,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.home import Home
+from agentos.ledger.listing import counts
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
@@ -360,12 +361,12 @@ def test_a_trial_leaves_nothing_in_the_ledger_and_is_served_from_the_same_sub_ta
     world.ledger.answer(world.ledger.open_questions()[0].id, "left")
     live, done = world.run()
     (second, first) = world.children()
-    before = world.ledger.counts()
+    before = counts(world.ledger)
     recording = Recording((live.id,), live.snapshot, ())
     plan = Plan(mode=Mode.REPLAY, recording=recording, evolution_id="evo-1")
     trial = world.executor.execute(world.task, live.snapshot, "trial-1", plan=plan)
     assert trial.answer == done.answer
-    assert world.ledger.counts() == before
+    assert counts(world.ledger) == before
     grant = world.models.grants[-1]
     handing = HandOver("helper", "help with this", {}, 0)
     assert grant.run_id == handing.trial_id("trial-1")

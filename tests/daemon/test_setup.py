@@ -15,6 +15,7 @@ import pytest
 from agentos.daemon.setup import add_tasks
 from agentos.errors import Invalid
 from agentos.home import Home
+from agentos.ledger.listing import counts
 from agentos.ledger.reading import Reader
 from agentos.taskfile import drafts_of
 
@@ -60,7 +61,7 @@ def test_a_kill_in_the_middle_adds_all_or_none(home: Home, tmp_path: Path) -> No
         time.sleep(pause_s)
         child.send_signal(signal.SIGKILL)
         child.wait()
-        now = reader.counts().tasks.get("queued", 0)
+        now = counts(reader).tasks.get("queued", 0)
         seen.add(now - before)
         before = now
     assert seen <= {0, MANY}, seen

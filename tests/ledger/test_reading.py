@@ -35,6 +35,7 @@ from agentos.domain import (
     TaskState,
 )
 from agentos.errors import NotFound, Unavailable, UserError
+from agentos.ledger.listing import counts
 from agentos.ledger.reading import Reader
 from agentos.ledger.rows.schema import FULL, unavailable
 from agentos.ledger.store import Ledger
@@ -46,8 +47,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def test_reading_imports_nothing_heavy(ledger: Ledger, tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib; from agentos.ledger.reading import Reader; "
-        "Reader(pathlib.Path(sys.argv[1])).counts(); "
+        "import sys, pathlib; from agentos.ledger.listing import Reader, counts; "
+        "counts(Reader(pathlib.Path(sys.argv[1]))); "
         "heavy = {'sqlalchemy', 'sqlmodel', 'alembic', 'pydantic', 'typer'} & set(sys.modules); "
         "assert not heavy, heavy"
     )
@@ -132,8 +133,8 @@ def test_a_reader_sees_what_was_written_a_moment_ago(
     ledger.finish_run("run-1", PASSED)
     assert reader.open_runs() == []
     assert reader.tasks(TaskState.QUEUED) == []
-    counts = reader.counts()
-    assert (counts.tasks, counts.runs, counts.steps) == ({"done": 1}, {"passed": 1}, 3)
+    found = counts(reader)
+    assert (found.tasks, found.runs, found.steps) == ({"done": 1}, {"passed": 1}, 3)
     reader.close()
 
 

@@ -47,12 +47,13 @@ def status(
     """What the daemon is doing, whether it works, and how much there is of everything."""
     from agentos.daemon.upkeep.status import daemon_status
     from agentos.domain import Evolution, EvolutionState
+    from agentos.ledger.listing import counts
     from agentos.ledger.postgres.address import address_of
     from agentos.ledger.reading import Reader
 
     home = Home.find()
     reader, database = Reader(home.ledger), address_of(home.ledger)
-    counts = reader.counts()
+    totals = counts(reader)
     status = daemon_status(home)
     code = status.code if check else 0
     refused = reader.get_kv("skills.refused", {})
@@ -78,7 +79,7 @@ def status(
             {
                 "home": str(home.root),
                 "database": database or str(home.ledger),
-                "counts": counts,
+                "counts": totals,
                 **status_facts(status),
                 **facts,
             }
@@ -88,9 +89,9 @@ def status(
     if database:
         print_text(f"database    {database}")
     tell_status(home, status)
-    for name, found in (("tasks", counts.tasks), ("runs", counts.runs), ("evolutions", counts.evolutions)):
+    for name, found in (("tasks", totals.tasks), ("runs", totals.runs), ("evolutions", totals.evolutions)):
         print_text(f"{name:<12}{', '.join(f'{count} {key}' for key, count in found.items()) or 'none'}")
-    print_text(f"{'steps':<12}{counts.steps}")
+    print_text(f"{'steps':<12}{totals.steps}")
     print_text(
         f"{'audit':<12}{head}  (note it elsewhere; `agentos audit verify --head {head}` holds the log to it)"
     )
