@@ -23,8 +23,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentos.benches import Bench, BenchResult, Case
 from agentos.domain import Check, Snapshot
-from agentos.ports import Bench, BenchResult, Case
 
 SERVER = Path(__file__).with_name("local_bench_server.py")
 

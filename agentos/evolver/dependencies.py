@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from agentos.benches import Benches
 from agentos.domain import (
     RUNNING_STATES,
     Candidate,
@@ -34,7 +35,6 @@ from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
 from agentos.ports import (
     Adviser,
     Audit,
-    Benches,
     Blobs,
     CandidateStore,
     Cursor,

@@ -13,8 +13,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
+from agentos.benches import BenchResult
 from agentos.domain import Layer, SearchEffort
-from agentos.ports import BenchResult, Brief, Proposal
+from agentos.ports import Brief, Proposal
 from agentos.proposers.repair.prior import RankedEdit, merged, ranked, totals
 from agentos.proposers.repair.proposer import (
     Baseline,

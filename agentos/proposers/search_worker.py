@@ -16,9 +16,10 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any
 
+from agentos.benches import Bench, BenchResult, Case
 from agentos.domain import ResourceId, SearchEffort, Snapshot
 from agentos.errors import Unavailable
-from agentos.ports import Bench, BenchResult, Case, Proposal, Proposer
+from agentos.ports import Proposal, Proposer
 from agentos.proposers.harness_repair import HarnessRepairProposer
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.search_process import CaseTrace
@@ -61,7 +62,7 @@ class _Daemon:
         return said
 
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
-        """See ``ports.Benches``."""
+        """See ``benches.Benches``."""
         return _AskedBench(self, self.ask("open", snapshot, path, tuple(cases), timeout_s))
 
     def trace(
@@ -81,12 +82,12 @@ class _AskedBench:
     def try_source(
         self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
     ) -> BenchResult:
-        """See ``ports.Bench``."""
+        """See ``benches.Bench``."""
         wanted = None if cases is None else tuple(cases)
         return self._daemon.ask("try", self._number, source, trace, wanted)  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """See ``ports.Bench``."""
+        """See ``benches.Bench``."""
         self._daemon.ask("close", self._number)
 
 

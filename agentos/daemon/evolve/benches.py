@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Protocol
 
+from agentos.benches import Bench, BenchResult, Case
 from agentos.daemon.job.bundle import Tools, with_wheels
 from agentos.daemon.job.job_protocol import Exchange
 from agentos.domain import Json, Limits, Snapshot
@@ -26,7 +27,7 @@ from agentos.messages import (
     TrySource,
 )
 from agentos.plugins.checks import sent
-from agentos.ports import Bench, BenchResult, Case, Placement, Places, Sandbox
+from agentos.ports import Placement, Places, Sandbox
 from agentos.resources import tool_path
 
 _SEARCH = Limits(wall_s=900.0, memory_mb=768, workspace_mb=128)
@@ -55,7 +56,7 @@ class SearchTrust(Protocol):
 
 
 class BoxBenches:
-    """Implements ``ports.Benches``, each bench on the host with the least to do.
+    """Implements ``benches.Benches``, each bench on the host with the least to do.
 
     With ``trust``, ``share`` of what workers answer is asked for again elsewhere: by a lie a search could lose the edit that it
     looks for, or one that would do as well. What it proposes is held against trials all the same.
@@ -68,7 +69,7 @@ class BoxBenches:
         self._places, self._trust, self._share = places, trust, share
 
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
-        """See ``ports.Benches``."""
+        """See ``benches.Benches``."""
         own = self._registry.files(snapshot, "/".join(path.split("/")[:2]))
         files = with_wheels(self._registry, own)
         called = cases[0].call.tool if cases else ""
@@ -110,7 +111,7 @@ class _BoxBench:
     def try_source(
         self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
     ) -> BenchResult:
-        """See ``ports.Bench``. Raises HostAway where one host after the other was lost under it."""
+        """See ``benches.Bench``. Raises HostAway where one host after the other was lost under it."""
         for _ in range(_GONE_MAX - 1):
             try:
                 return self._tried(source, trace, cases)
@@ -139,7 +140,7 @@ class _BoxBench:
         return BenchResult((False,) * count, (0.0,) * count, (lost,) * count, ((),) * count if trace else ())
 
     def close(self) -> None:
-        """See ``ports.Bench``."""
+        """See ``benches.Bench``."""
         self._exchange = None
         self._held.close()
 
@@ -176,7 +177,7 @@ class _CheckedBench:
     def try_source(
         self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
     ) -> BenchResult:
-        """See ``ports.Bench``. Raises HostLost where its worker is not believed: the search begins anew then."""
+        """See ``benches.Bench``. Raises HostLost where its worker is not believed: the search begins anew then."""
         bench = self._bench
         found = bench.try_source(source, trace=trace, cases=cases)
         host = bench.host
@@ -188,7 +189,7 @@ class _CheckedBench:
         return found
 
     def close(self) -> None:
-        """See ``ports.Bench``."""
+        """See ``benches.Bench``."""
         self._bench.close()
 
     def _ask_again(self, said: tuple[bool, ...], host: str, source: str, cases: Sequence[int] | None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from agentos.benches import Bench, BenchResult, Case
 from agentos.domain import (
     Json,
     KernelFault,
@@ -25,7 +26,7 @@ from agentos.domain import (
 )
 from agentos.errors import BoxDied
 from agentos.evolver.safety_probes import ExecutorWith
-from agentos.ports import Bench, BenchResult, Case, Executor, Plan, Snapshots
+from agentos.ports import Executor, Plan, Snapshots
 from agentos.proposers.search_process import CaseTrace
 
 _LINES = "lines"  # the node of the step that tells them
@@ -86,7 +87,7 @@ class RunBenches:
         self._parallel = max(1, parallel)
 
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
-        """See ``ports.Benches``. There is no trace here: ``trace`` does that for all files at once."""
+        """See ``benches.Benches``. There is no trace here: ``trace`` does that for all files at once."""
         return _RunBench(self._executor_with, snapshot, path, self._tasks(cases), timeout_s)
 
     def trace(
@@ -127,7 +128,7 @@ class _RunBench:
     def try_source(
         self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
     ) -> BenchResult:
-        """See ``ports.Bench``."""
+        """See ``benches.Bench``."""
         executor = self.executor_with({self.path: source.encode()}, frozenset())
         chosen = self.tasks if cases is None else [self.tasks[number] for number in cases]
         done = [_execute(executor, task, self.snapshot, self.timeout_s) for task in chosen]
@@ -140,7 +141,7 @@ class _RunBench:
         )
 
     def close(self) -> None:
-        """See ``ports.Bench``: each run ended its own box."""
+        """See ``benches.Bench``: each run ended its own box."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from agentos.benches import Benches
 from agentos.domain import Layer
-from agentos.ports import Adviser, Benches, Proposer
+from agentos.ports import Adviser, Proposer
 from agentos.proposers.lesson import LessonProposer
 from agentos.proposers.pin import PinProposer
 from agentos.proposers.rule import RuleProposer

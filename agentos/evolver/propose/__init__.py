@@ -11,8 +11,9 @@ from agentos.evolver.select import SelectionContext
 from agentos.evolver.states import Clock, EvolutionStates
 
 if TYPE_CHECKING:
+    from agentos.benches import Benches
     from agentos.domain import Layer
-    from agentos.ports import Audit, Benches, CandidateStore, Proposer
+    from agentos.ports import Audit, CandidateStore, Proposer
 
 
 class BriefContext(Clock, DiagnosisContext, SelectionContext, Protocol):

@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from agentos.benches import Bench
 from agentos.domain import Json, canonical
 from agentos.evolver.propose.input_variation import same
-from agentos.ports import Bench, Brief, Proposal
+from agentos.ports import Brief, Proposal
 from agentos.proposers.repair.search import Mover, Nearness, Plausible, Search
 from agentos.proposers.repair.source import Program, TextFile
 from agentos.syntax import parse

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from local_bench import LocalBenches
 
+from agentos.benches import BenchResult
 from agentos.domain import Json, SearchEffort
 from agentos.evolver.policy import Policy
-from agentos.ports import BenchResult, Proposal
+from agentos.ports import Proposal
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.proposer import PROBE_TIMEOUT_S
 from agentos.proposers.repair.ranking import PAIR_MAX, both_edits

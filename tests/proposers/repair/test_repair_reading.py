@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from agentos.benches import BenchResult
 from agentos.domain import Json
-from agentos.ports import BenchResult
 from agentos.proposers.repair.places import edits_of, stocks, suspicion
 from agentos.proposers.repair.prior import in_turn
 from agentos.proposers.repair.reading.clues import Clues

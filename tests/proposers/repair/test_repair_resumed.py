@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from local_bench import LocalBenches
 
+from agentos.benches import Bench, BenchResult, Case
 from agentos.domain import SearchEffort, Snapshot
-from agentos.ports import Bench, BenchResult, Brief, Case, Proposal
+from agentos.ports import Brief, Proposal
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.search import KEPT_FILES, TriedBefore
 

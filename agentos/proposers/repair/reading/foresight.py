@@ -17,8 +17,8 @@ from heapq import heappop, heappush
 from itertools import chain, islice
 from typing import Any
 
+from agentos.benches import BenchResult, Case
 from agentos.domain import Json
-from agentos.ports import BenchResult, Case
 from agentos.proposers.repair.prior import RankedEdit
 from agentos.proposers.repair.reading import watcher
 from agentos.proposers.repair.reading.failures import answer_at
