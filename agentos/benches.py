@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from agentos.domain import Call, Check, Json, Snapshot, dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One task as the search sees it: the call, its input files and its checks."""
-
-    task_id: str
-    call: Call
-    inputs: Mapping[str, bytes]
-    checks: tuple[Check, ...]
+from agentos.domain import Json, Snapshot, dataclass
+from agentos.ports import Case
 
 
 @dataclass(frozen=True, slots=True)

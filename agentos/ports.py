@@ -14,9 +14,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from agentos.benches import Case
 from agentos.domain import (
     Budget,
+    Call,
+    Check,
     EarlierAttempt,
     Fault,
     Json,
@@ -403,6 +404,16 @@ class Executor(Protocol):
 
     def given(self, task: Task, snapshot: Snapshot) -> str:
         """Digest of all that a run of the task gets of the snapshot. Raises Unavailable when it cannot be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One task as the search sees it: the call, its input files and its checks."""
+
+    task_id: str
+    call: Call
+    inputs: Mapping[str, bytes]
+    checks: tuple[Check, ...]
 
 
 # --- evolution --------------------------------------------------------------------------------

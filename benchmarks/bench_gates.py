@@ -32,12 +32,13 @@ from bench_tools import same
 from dice import limits
 from local_bench import LocalBenches
 
-from agentos.benches import Bench, Case
+from agentos.benches import Bench
 from agentos.evolver.policy import Policy
 from agentos.evolver.propose.ambiguity import Known, compared
 from agentos.evolver.propose.edit_mutants import loosened
 from agentos.evolver.propose.neighbours import neighbours
 from agentos.evolver.propose.unread_names import unread
+from agentos.ports import Case
 from agentos.proposers.repair import RepairProposer
 
 DEVELOP = Path(__file__).resolve().parent / "data" / "tools" / "develop"

@@ -30,12 +30,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.domain import Call, Kind, ResourceId, Snapshot
 from agentos.evolver.policy import Policy
 from agentos.evolver.propose.edit_mutants import loosened, mutants
 from agentos.evolver.propose.unread_names import unread
-from agentos.ports import Brief, Proposal
+from agentos.ports import Brief, Case, Proposal
 from agentos.proposers.repair import RepairProposer
 
 SERVER = Path(__file__).with_name("library_bench_server.py")

@@ -26,9 +26,9 @@ from typing import Any
 
 from local_bench import LocalBenches
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.domain import Call, Check, Kind, ResourceId, Snapshot
-from agentos.ports import Brief, Proposal
+from agentos.ports import Brief, Case, Proposal
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.proposer import (
     ground_of,

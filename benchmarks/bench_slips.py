@@ -21,8 +21,9 @@ from typing import Any
 from bench_search import LIMIT_S, NOWHERE, PATH, Score, Tool, made_in_order, score
 from local_bench import LocalBenches
 
-from agentos.benches import Bench, Case
+from agentos.benches import Bench
 from agentos.domain import Call, Check
+from agentos.ports import Case
 
 TRIAL_S = 0.3  # of CPU time, for one call of an edit
 

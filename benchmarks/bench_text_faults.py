@@ -22,11 +22,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from agentos.benches import Case
 from agentos.daemon.evolve.benches import BoxBenches
 from agentos.domain import Call, Check, Json, Kind, ResourceId
 from agentos.evolver.policy import Policy
-from agentos.ports import Brief
+from agentos.ports import Brief, Case
 from agentos.proposers.repair import RepairProposer
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.choice import PlacesHere

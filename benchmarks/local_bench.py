@@ -23,8 +23,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.domain import Check, Snapshot
+from agentos.ports import Case
 
 SERVER = Path(__file__).with_name("local_bench_server.py")
 

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from agentos import checks
-from agentos.benches import Case
 from agentos.daemon.evolve.plugins import with_plugins
 from agentos.domain import Layer
-from agentos.ports import Brief
+from agentos.ports import Brief, Case
 from agentos.resources import examine, parse_id
 from agentos.taskfile import Draft, read_drafts
 from agentos.testing import FakeRegistry

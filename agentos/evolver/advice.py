@@ -15,10 +15,9 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from agentos import shipped
-from agentos.benches import Case
 from agentos.domain import Check, Json, Layer, ResourceId, Step, digest, is_reference
 from agentos.evolver.memory.lessons import lessons_in
-from agentos.ports import Brief, ObservedRun
+from agentos.ports import Brief, Case, ObservedRun
 
 NAME = "model"
 HISTORY_MAX = 6  # earlier attempts that are told, the newest ones

@@ -14,10 +14,9 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from agentos.benches import Case
 from agentos.domain import Json, Task
 from agentos.evolver.find.agent_failures import telling_step
-from agentos.ports import Brief, ObservedRun
+from agentos.ports import Brief, Case, ObservedRun
 
 FOLDER = "evidence"
 SHOWN_MAX = 3_000  # characters of one recorded text on a page

@@ -23,10 +23,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from agentos.benches import Bench, Benches, BenchResult, Case
+from agentos.benches import Bench, Benches, BenchResult
 from agentos.domain import Json, ResourceId, SearchEffort, Snapshot
 from agentos.errors import Unavailable
-from agentos.ports import Brief, EarlierWork, Proposal
+from agentos.ports import Brief, Case, EarlierWork, Proposal
 
 PATIENCE = 40.0  # times the budget of CPU time that may pass on the clock: others want the machine, too
 MEMORY_MB = 400

@@ -16,10 +16,10 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.domain import ResourceId, SearchEffort, Snapshot
 from agentos.errors import Unavailable
-from agentos.ports import Proposal, Proposer
+from agentos.ports import Case, Proposal, Proposer
 from agentos.proposers.harness_repair import HarnessRepairProposer
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.search_process import CaseTrace

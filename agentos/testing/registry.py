@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TypeVar
 
-from agentos.benches import BenchResult, Case
+from agentos.benches import BenchResult
 from agentos.domain import (
     CheckResult,
     Json,
@@ -28,7 +28,7 @@ from agentos.domain import (
     digest,
 )
 from agentos.errors import AgentOSError, Conflict, Invalid, NotFound, Unavailable
-from agentos.ports import Attempt, BoxUsage, Brief, Plan, Proposal
+from agentos.ports import Attempt, BoxUsage, Brief, Case, Plan, Proposal
 from agentos.resources import path_fault, resource_of
 from agentos.wire import Channel
 

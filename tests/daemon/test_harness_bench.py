@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from agentos.benches import Bench, Case
+from agentos.benches import Bench
 from agentos.daemon.evolve.harness_bench import RunBenches
 from agentos.daemon.evolve.overlay_executor import Overlay
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import Call, Check, Kind, Limits, ResourceId, Share, Task
 from agentos.home import Home
 from agentos.ledger.store import Ledger
+from agentos.ports import Case
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 

@@ -21,7 +21,6 @@ from typing import Any
 
 import pytest
 
-from agentos.benches import Case
 from agentos.daemon.evolve.harness_bench import RunBenches
 from agentos.daemon.run.tasks import TaskRunner
 from agentos.daemon.service import Service, service
@@ -56,7 +55,7 @@ from agentos.evolver.replay import jobs, trials
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.watch import probation
 from agentos.home import Home
-from agentos.ports import Attempt, Plan
+from agentos.ports import Attempt, Case, Plan
 from agentos.settings import load_settings
 
 INVENTORY = (Path(__file__).parent / "inside" / "inventory.py").read_text()

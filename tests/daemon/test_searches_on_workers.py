@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from agentos.benches import Case
 from agentos.daemon.control.workers import Trust
 from agentos.daemon.evolve.benches import BoxBenches
 from agentos.domain import Call, Check, Kind, Limits, ResourceId
 from agentos.errors import HostAway, HostLost
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.ports import Brief, Placement, Proposal
+from agentos.ports import Brief, Case, Placement, Proposal
 from agentos.proposers.search_process import SearchProcess
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap

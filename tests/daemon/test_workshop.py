@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from agentos.benches import Case
 from agentos.daemon.evolve.coding_agent import BoxAgentRunner
 from agentos.domain import (
     Budget,
@@ -37,7 +36,7 @@ from agentos.domain import (
 )
 from agentos.errors import ModelFailed, NotFound, Unavailable
 from agentos.evolver.history.recordings import unpacked
-from agentos.ports import Brief, ObservedRun, Proposal
+from agentos.ports import Brief, Case, ObservedRun, Proposal
 from agentos.proposers.coders import CodingAgent, CodingAgentConfig
 from agentos.proposers.command import CommandProposer
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap

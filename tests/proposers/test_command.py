@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from agentos.benches import Case
 from agentos.daemon.evolve.coding_agent import with_coder
 from agentos.domain import (
     Budget,
@@ -35,7 +34,7 @@ from agentos.domain import (
 )
 from agentos.errors import Invalid, UserError
 from agentos.home import Home
-from agentos.ports import Brief, EarlierWork, ObservedRun
+from agentos.ports import Brief, Case, EarlierWork, ObservedRun
 from agentos.proposers.coders import AgentJob, AgentJobResult, load_coders
 from agentos.proposers.command import (
     MANIFEST,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.domain import Call, Check, Json, Kind, Layer, ResourceId, SearchEffort, Snapshot
-from agentos.ports import Brief, Proposal
+from agentos.ports import Brief, Case, Proposal
 from agentos.proposers.harness_repair import HarnessRepairProposer, grounds_of
 from agentos.proposers.search_process import CaseTrace
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agentos.benches import Case
 from agentos.daemon.evolve.benches import BoxBenches
 from agentos.domain import Call, Check, Json, Kind, ResourceId
 from agentos.evolver.policy import Policy
-from agentos.ports import Brief
+from agentos.ports import Brief, Case
 from agentos.proposers.repair import RepairProposer
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap

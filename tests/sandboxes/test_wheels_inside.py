@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from agentos.benches import Case
 from agentos.daemon.evolve.benches import BoxBenches, load_tools
 from agentos.daemon.job.bundle import with_wheels
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import Call, Check, Effect, Limits, Result, Task, new_id
 from agentos.errors import Unavailable
 from agentos.ledger.blobs import BlobStore
-from agentos.ports import Attempt
+from agentos.ports import Attempt, Case
 from agentos.proposers.repair.reading.foresight import FACTORS, foresight_of
 from agentos.proposers.repair.source import CodeEdit, Program, Splice
 from agentos.registry.store import Registry

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentos.benches import Case
 from agentos.domain import Call, Kind, Limits, ResourceId, Result, Snapshot, Step, Task
 from agentos.errors import Unavailable
-from agentos.ports import Attempt, Brief, Proposal
+from agentos.ports import Attempt, Brief, Case, Proposal
 from agentos.testing import (
     FakeBench,
     FakeExecutor,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Protocol
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.daemon.job.bundle import Tools, with_wheels
 from agentos.daemon.job.job_protocol import Exchange
 from agentos.domain import Json, Limits, Snapshot
@@ -27,7 +27,7 @@ from agentos.messages import (
     TrySource,
 )
 from agentos.plugins.checks import sent
-from agentos.ports import Placement, Places, Sandbox
+from agentos.ports import Case, Placement, Places, Sandbox
 from agentos.resources import tool_path
 
 _SEARCH = Limits(wall_s=900.0, memory_mb=768, workspace_mb=128)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.domain import (
     Json,
     KernelFault,
@@ -26,7 +26,7 @@ from agentos.domain import (
 )
 from agentos.errors import BoxDied
 from agentos.evolver.safety_probes import ExecutorWith
-from agentos.ports import Executor, Plan, Snapshots
+from agentos.ports import Case, Executor, Plan, Snapshots
 from agentos.proposers.search_process import CaseTrace
 
 _LINES = "lines"  # the node of the step that tells them

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
@@ -28,6 +28,7 @@ from agentos.evolver.propose.moot_mutants import constant_tests, idle, near_text
 from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, spelled, stepped
 from agentos.evolver.propose.symptoms import symptoms
 from agentos.evolver.select.curate import TaskSets, case_of
+from agentos.ports import Case
 from agentos.syntax import parse
 
 _MINUS = re.compile(rb"(?<![\w.)])-[\d.]")

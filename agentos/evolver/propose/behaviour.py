@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from agentos.benches import Case
 from agentos.domain import Behaviour, Candidate, Json, Refusal, RefusalKind, Task, canonical
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static.text_lint import leaves
@@ -27,6 +26,7 @@ from agentos.evolver.propose.unread_names import unread
 from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.evolver.select.renaming import RenamedTask, renamed
+from agentos.ports import Case
 
 _SAMPLES, _SHOWN = 4, 36  # differences that people are shown, and characters of each value
 _LEAD = 8  # of these before two answers part

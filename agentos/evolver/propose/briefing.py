@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
 
-from agentos.benches import Case
 from agentos.domain import (
     Arm,
     Call,
@@ -44,7 +43,7 @@ from agentos.evolver.memory.lessons import fared
 from agentos.evolver.propose import BriefContext
 from agentos.evolver.propose.validation import good_runs
 from agentos.evolver.select.curate import TaskSets, case_of, shown_guards, visible_guards
-from agentos.ports import Brief, EarlierWork, KnownLesson, ObservedRun
+from agentos.ports import Brief, Case, EarlierWork, KnownLesson, ObservedRun
 
 FILE_MAX = 60_000  # characters of a file; longer ones are not shown
 FILES_MAX = 240_000  # of all files together

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from agentos.benches import Case
 from agentos.domain import Call, canonical
+from agentos.ports import Case
 from agentos.syntax import parse
 
 BYTES_MAX = 8 << 20

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import NoneType
 
-from agentos.benches import Case
 from agentos.domain import Json, canonical
 from agentos.evolver.propose.input_variation import Variation
+from agentos.ports import Case
 
 _BYTES_MAX = 4 << 20
 # A number that stands for itself: no part of a date, a time, a version or a name.

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, zip_longest
 
-from agentos.benches import Case
 from agentos.domain import (
     IMPORT,
     Candidate,
@@ -45,6 +44,7 @@ from agentos.evolver.history.content import content_of
 from agentos.evolver.history.proposer_order import STANDS
 from agentos.evolver.history.retirement import uses
 from agentos.evolver.select import InheritanceContext, LooksContext, SelectionContext
+from agentos.ports import Case
 
 # Results that say something of the work, not of the machinery.
 _TELLING = frozenset({Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET})

@@ -11,9 +11,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from math import sqrt
 
-from agentos.benches import Case
 from agentos.domain import Json
-from agentos.ports import Brief
+from agentos.ports import Brief, Case
 from agentos.programs import MANIFEST
 from agentos.proposers.repair.operators import (
     arithmetic,

@@ -15,11 +15,11 @@ from functools import partial as partial_of
 from pathlib import Path
 
 from agentos import __version__, shipped
-from agentos.benches import Bench, Benches, BenchResult, Case
+from agentos.benches import Bench, Benches, BenchResult
 from agentos.domain import Json, SearchEffort
 from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.propose.input_variation import generate, same
-from agentos.ports import Brief, Proposal
+from agentos.ports import Brief, Case, Proposal
 from agentos.proposers.repair.places import stocks, suspicion, text_stocks, texts_of
 from agentos.proposers.repair.prior import EditStock, RankedEdit, in_turn, read_prior
 from agentos.proposers.repair.ranking import (

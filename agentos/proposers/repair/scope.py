@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentos.benches import Case
+from agentos.ports import Case
 from agentos.proposers.repair.source import Program
 
 NUMBERS = frozenset({"int", "float", "bool"})

@@ -17,9 +17,10 @@ from hashlib import blake2b
 from io import TextIOWrapper
 from pathlib import Path
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.domain import Json
 from agentos.evolver.propose.input_variation import same
+from agentos.ports import Case
 from agentos.proposers.repair.prior import RankedEdit
 from agentos.proposers.repair.source import Program, TextFile
 

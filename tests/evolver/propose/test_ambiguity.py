@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from agentos.benches import Case
 from agentos.domain import (
     Ambiguity,
     Behaviour,
@@ -38,6 +37,7 @@ from agentos.evolver.propose.ambiguity import (
 from agentos.evolver.propose.edit_mutants import mutants
 from agentos.evolver.propose.neighbours import neighbours, stepped
 from agentos.evolver.verdict.doubts import doubts
+from agentos.ports import Case
 from tests.evolver.propose.test_behaviour import TOOL, judged
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))

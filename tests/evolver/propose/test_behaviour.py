@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from agentos.benches import Case
 from agentos.domain import (
     Call,
     Candidate,
@@ -34,6 +33,7 @@ from agentos.evolver.policy import Policy, ReplayPolicy
 from agentos.evolver.propose.behaviour import InputRun, ObservedBehaviour, behaves, fitted
 from agentos.evolver.propose.neighbours import neighbours
 from agentos.evolver.select.curate import TaskSets
+from agentos.ports import Case
 from agentos.testing import FakeRegistry
 from tests.evolver.conftest import World
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from agentos.benches import Case
 from agentos.domain import Ambiguity, Call, Candidate, Check, Json, RefusalKind
 from agentos.evolver.policy import Policy, ReplayPolicy
 from agentos.evolver.propose.ambiguity import EditFindings, Known, compared
@@ -17,6 +16,7 @@ from agentos.evolver.propose.edit_mutants import mutants
 from agentos.evolver.propose.moot_mutants import constant_tests, idle, moot, near_texts
 from agentos.evolver.propose.neighbours import spelled
 from agentos.evolver.verdict.doubts import doubts
+from agentos.ports import Case
 from tests.evolver.propose.test_behaviour import FEE, judged
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))

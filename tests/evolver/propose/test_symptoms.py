@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from agentos.benches import Case
 from agentos.domain import Call, Check, Json
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose.ambiguity import Known, examined, usual
 from agentos.evolver.propose.neighbours import neighbours, stepped
 from agentos.evolver.propose.symptoms import symptoms
+from agentos.ports import Case
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 from local_bench import LocalBench

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agentos.benches import Case
 from agentos.domain import Call, Check, Json, Kind, ResourceId, Snapshot
-from agentos.ports import Brief
+from agentos.ports import Brief, Case
 
 # The bench without a sandbox is shared with the benchmark, which is no package.
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))

@@ -39,8 +39,8 @@ def looked(case) -> Iterator[object]:  # type: ignore[no-untyped-def]  # fixture
     """Which factors a replacement of ``old`` by each of ``texts`` has, for a call with these rows."""
     from local_bench import LocalBenches
 
-    from agentos.benches import Case
     from agentos.domain import Call, Check, Snapshot
+    from agentos.ports import Case
 
     opened = []
 
@@ -128,8 +128,8 @@ def test_a_guard_that_is_never_met_is_seen_beside_one_that_is(looked) -> None:  
 
     from local_bench import LocalBenches
 
-    from agentos.benches import Case
     from agentos.domain import Call, Snapshot
+    from agentos.ports import Case
 
     bench = LocalBenches().bench(
         Snapshot("", ""), "tool/probe/tool.py", [Case("1", Call("probe", {"rows": ["a"]}), {}, ())], 5.0

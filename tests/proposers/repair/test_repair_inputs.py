@@ -6,9 +6,9 @@ import json
 import random
 from collections.abc import Mapping
 
-from agentos.benches import Case
 from agentos.domain import Call, Json
 from agentos.evolver.propose.input_variation import Variation, generate
+from agentos.ports import Case
 
 SOURCE = """
 class Unit(Enum):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from local_bench import LocalBenches
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.domain import SearchEffort, Snapshot
-from agentos.ports import Brief, Proposal
+from agentos.ports import Brief, Case, Proposal
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.search import KEPT_FILES, TriedBefore
 

@@ -5,8 +5,8 @@ import ast
 import pytest
 from local_bench import LocalBenches
 
-from agentos.benches import Case
 from agentos.evolver.policy import Policy
+from agentos.ports import Case
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.operators.idioms.answers import ANSWERS
 from agentos.proposers.repair.operators.idioms.branches import BRANCHES

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from agentos.benches import Case
 from agentos.domain import Call
 from agentos.domain import RefusalKind as K
 from agentos.evolver.content import policy_from_json
 from agentos.evolver.policy import Policy, SurfacePolicy
 from agentos.evolver.propose.validation import screen
+from agentos.ports import Case
 from agentos.proposers.repair.places import text_stocks, texts_of
 from agentos.proposers.repair.source import TextFile
 from agentos.resources.effects import is_kept_line, widened

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 import pytest
 from local_bench import LocalBenches
 
-from agentos.benches import Bench, BenchResult, Case
+from agentos.benches import Bench, BenchResult
 from agentos.domain import Call, Check, Kind, ResourceId, SearchEffort, Snapshot
 from agentos.errors import Unavailable
-from agentos.ports import Brief, Proposal
+from agentos.ports import Brief, Case, Proposal
 from agentos.proposers import search_process
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.search_process import SearchProcess

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentos.benches import BenchResult, Case
+from agentos.benches import BenchResult
 from agentos.domain import Json, canonical
+from agentos.ports import Case
 from agentos.proposers.repair.reading.clues import Clue, Clues
 from agentos.proposers.repair.scope import given_names, idle_names
 from agentos.proposers.repair.source import Program

@@ -17,8 +17,9 @@ from heapq import heappop, heappush
 from itertools import chain, islice
 from typing import Any
 
-from agentos.benches import BenchResult, Case
+from agentos.benches import BenchResult
 from agentos.domain import Json
+from agentos.ports import Case
 from agentos.proposers.repair.prior import RankedEdit
 from agentos.proposers.repair.reading import watcher
 from agentos.proposers.repair.reading.failures import answer_at
