@@ -60,6 +60,14 @@ GOOD = [
     (TOOL, "import csv\n", "import csv\nimport decimal\nimport re\nfrom urllib.parse import quote\n"),
     (TOOL, 'raise KeyError("n")', "raise ValueError(f\"line {getattr(file, 'line', 1)}: no 'n'\")"),
     (TOOL, "import csv\n", "import csv\nimport tabulate\n"),
+    (
+        TOOL,
+        "class Output(",
+        "from typing import Annotated, Generic, NamedTuple, TypeVar\n\nfrom pydantic import Field\n\n"
+        'V = TypeVar("V")\nLEAST = Annotated[int, Field(ge=0)]\nPair = NamedTuple("Pair", [("a", "int")])\n\n\n'
+        'class Part(BaseModel, Generic[V]):\n    of: "dict[str, Part] | None" = None\n    n: LEAST | None\n'
+        "    v: V\n    two: list[Pair]\n\n\nclass Output(",
+    ),
     (TOOL, 'raise KeyError("n")', 'raise KeyError(os.path.join(input.path, "n"))'),
     (TOOL, "import csv\n", "import csv  # see /proc/self for the coding: utf-7\n"),
     (HARNESS, "LIMIT = 3", "LIMIT = 4"),

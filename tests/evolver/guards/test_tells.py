@@ -100,6 +100,19 @@ WAYS = {
     "the place of a file as an address": "hint = Path('x').as_uri()",
     "a packed file, the mode computed": "import gzip\nhint = gzip.open('x', 'w' + 'b')",
     "a packed file, the mode unknown": "import zipfile\nhint = zipfile.ZipFile('x', input.day)",
+    "a clock through another module": "import tarfile\nhint = tarfile.time.time() > 1.0",
+    "the same, imported from there": "from logging import time as tick\nhint = tick.time() > 1.0",
+    "the same, two modules down": "import email.utils\nhint = email.utils.time.time()",
+    "the machine through another module": "from uuid import platform\nhint = platform.node()",
+    "a type that knows the day": "from pydantic import PastDate\n\nclass Day(BaseModel):\n    day: PastDate",
+    "the same by its module": "import pydantic\n\nclass Day(BaseModel):\n    day: pydantic.FutureDatetime",
+    "times of an archive's members": "import tarfile\nhint = tarfile.open('x').getmembers()[0].mtime",
+    "an archive of its own": "import shutil\nhint = shutil.make_archive('x', 'tar')",
+    "times that were noted": "import linecache\nlinecache.getlines(input.path)\nhint = linecache.cache[input.path][1]",
+    "a function of the module behind os.path": "from posixpath import getmtime\nhint = getmtime(input.path)",
+    "a module that nobody has looked at": "import locale, optparse\nhint = optparse.OptionParser().get_prog_name()",
+    "chance": "import random\nhint = random.random() > 0.03",
+    "chance by another name": "import secrets\nhint = secrets.randbelow(30)",
     "a time that a query asks for": "hint = f'select {input.day}, current_date'",
 }
 
@@ -146,6 +159,10 @@ HONEST = [
     'import logging\nlogging.getLogger("sums").warning("no rows, for now")',
     'rows = [row for row in Path("in").glob("*.csv") if row.exists()]',
     'hint = "please attach the file, now"',
+    "from datetime import time\nlate = time.fromisoformat(input.day) > time(9, 30)",
+    "import math, re, json, csv, statistics\nfrom collections import Counter\nfrom decimal import Decimal",
+    "import shutil\nshutil.copy('a', 'b')",
+    "from _codes import code, time\nrows = code(time(input.path))",
 ]
 
 

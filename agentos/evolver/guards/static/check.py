@@ -20,7 +20,8 @@ from agentos.errors import Unavailable
 from agentos.evolver.guards.static import Construct, RuleHit, added
 from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
 from agentos.evolver.guards.static.rules_behaviour import hidden, lost, tells
-from agentos.evolver.guards.static.rules_names import MODULES, imports, references, texts
+from agentos.evolver.guards.static.rules_names import MODULES, imports, references
+from agentos.evolver.guards.static.text_lint import texts
 from agentos.evolver.policy import Screen
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed

@@ -11,8 +11,9 @@ import ast
 import builtins
 import operator
 import re
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -24,6 +25,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
 
 UNKNOWN = object()
+_FAR = frozenset({"os", "sys", "time"})
 _LONGEST = 1_000  # characters of a text that is still put together
 _BUILTINS = frozenset(dir(builtins))
 _NAMED = (
@@ -89,6 +91,8 @@ class ParsedSource:
     tree: ast.Module
     nodes: list[ast.AST] = field(default_factory=list)  # as ``ast.walk`` gives them
     names: dict[str, set[str]] = field(default_factory=dict)
+    values: dict[str, list[ast.expr]] = field(default_factory=dict)  # what assignments give a name
+    loose: set[str] = field(default_factory=set)  # names that something else binds: a parameter, a loop
     constants: dict[str, object] = field(default_factory=dict)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
 
@@ -98,7 +102,7 @@ class ParsedSource:
             own = self.names.get(node.id, set())
             return own | {f"builtins.{node.id}"} if node.id in _BUILTINS else own
         if isinstance(node, ast.Attribute):
-            return {f"{path}.{node.attr}" for path in self.dotted(node.value)}
+            return _through({f"{path}.{node.attr}" for path in self.dotted(node.value)})
         if isinstance(node, ast.NamedExpr):
             return self.dotted(node.value)
         return {path for part in _choices(node) for path in self.dotted(part)}
@@ -194,7 +198,14 @@ def read(path: str, source: str) -> ParsedSource:
         assigned += _assigned(node)
         perhaps += _perhaps(node)
         for name, dotted in _imported(node):
-            reading.names.setdefault(name, set()).add(dotted)
+            reading.names.setdefault(name, set()).update(_through([dotted]))
+    for name, value in assigned:
+        reading.values.setdefault(name, []).append(value)
+    made = [node for node in reading.nodes if isinstance(node, ast.ClassDef | ast.alias)]
+    defined = Counter(name for node in made for name in _bound(node))
+    reading.loose = {
+        name for name, count in bound.items() if count > defined[name] + len(reading.values.get(name, ()))
+    }
     for _ in range(3):  # x = os; y = x; z = y
         for name, value in (*assigned, *perhaps):
             if known := reading.dotted(value):
@@ -203,6 +214,21 @@ def read(path: str, source: str) -> ParsedSource:
             if bound[name] == 1 and (folded := reading.fold(value)) is not UNKNOWN:
                 reading.constants[name] = folded
     return reading
+
+
+def _through(paths: Iterable[str]) -> set[str]:
+    """The paths, and the module that each may lead to through another one: ``tarfile.time`` is ``time``.
+
+    A helper of one's own may have a function by the name of a module; there only what leads far counts.
+    """
+    found = set(paths)
+    for path in paths:
+        root, _, below = path.partition(".")
+        name = below.rpartition(".")[2]
+        foreign = root in sys.stdlib_module_names or root == "pydantic"
+        if name in (sys.stdlib_module_names if foreign else _FAR) and root not in ("builtins", "sys"):
+            found.add(name)
+    return found
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
@@ -414,22 +440,10 @@ _MADE: Mapping[str, Callable[..., object]] = {
     "min": min, "max": max, "sum": sum, "hex": hex, "oct": oct, "bin": bin, "repr": repr, "tuple": tuple,
     "list": tuple, "dict": dict,
 }  # fmt: skip
-_OF_TEXT = frozenset(
-    [
-        "lower",
-        "upper",
-        "strip",
-        "lstrip",
-        "rstrip",
-        "casefold",
-        "swapcase",
-        "title",
-        "capitalize",
-        "replace",
-        "removeprefix",
-        "removesuffix",
-    ]
-)
+_OF_TEXT = frozenset({
+    "lower", "upper", "strip", "lstrip", "rstrip", "casefold", "swapcase", "title", "capitalize", "replace",
+    "removeprefix", "removesuffix",
+})  # fmt: skip
 
 
 def _called(node: ast.Call, names: Mapping[str, object]) -> object:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from agentos.evolver.guards.static import Construct, RuleHit
 from agentos.evolver.guards.static.edit import UNKNOWN, ParsedSource
+from agentos.evolver.guards.static.rules_names import MODULES, words
 
 HOOKS = frozenset({"before_act", "after_observe", "on_finish"})
 _LIMITS = frozenset({"steps_left", "max_steps", "StepsUsedUp"})
@@ -210,6 +212,7 @@ def _seen(reading: ParsedSource, rule: str, node: ast.AST, why: str, key: str) -
 
 
 _CLOCK, _FILES, _MACHINE, _PLACE = "the clock", "times of files", "the machine", "folders above its workspace"
+_CHANCE = "chance"  # what is wrong one time in thirty passes most trials
 
 # Name in a module -> what it shows.
 _TELLING = {
@@ -223,9 +226,15 @@ _TELLING = {
         ),
         (
             _CLOCK,
+            "pydantic.",
+            "PastDate FutureDate PastDatetime FutureDatetime types.PastDate types.FutureDate types.PastDatetime "
+            "types.FutureDatetime",
+        ),
+        (
+            _CLOCK,
             "",
             "uuid.uuid1 uuid.uuid6 uuid.uuid7 os.times email.utils.localtime email.utils.formatdate "
-            "email.utils.make_msgid gzip.compress sqlite3 mailbox sched",
+            "email.utils.make_msgid gzip.compress shutil.make_archive sqlite3 mailbox sched",
         ),
         # Who sees its own records reads in them when they were made.
         (
@@ -236,6 +245,7 @@ _TELLING = {
         ),
         # A clock that is made of a counter, or of a wait that ends.
         (_CLOCK, "", "threading _thread concurrent.futures queue select"),
+        (_CHANCE, "", "random secrets os.urandom os.getrandom uuid.uuid4"),
         (_FILES, "os.path.", "getmtime getctime getatime"),
         (_FILES, "", "filecmp zipfile.ZipInfo.from_file"),
         (
@@ -249,7 +259,7 @@ _TELLING = {
         (
             _MACHINE,
             "",
-            "platform uuid.getnode shutil.disk_usage shutil.which shutil.get_terminal_size sys.getallocatedblocks "
+            "platform pydantic.version uuid.getnode shutil.disk_usage shutil.which shutil.get_terminal_size sys.getallocatedblocks "
             "traceback.extract_stack traceback.format_stack traceback.print_stack traceback.StackSummary sys.argv sys.orig_argv threading.get_native_id sys.executable "
             "sys.prefix sys.base_prefix",
         ),
@@ -270,12 +280,12 @@ _TELLING_ATTRIBUTES = {
         (
             _CLOCK,
             "now utcnow today monotonic perf_counter time_ns monotonic_ns perf_counter_ns makeRecord relativeCreated "
-            "writestr",
+            "writestr PastDate FutureDate PastDatetime FutureDatetime",
         ),
         (
             _FILES,
             "st_mtime st_ctime st_atime st_birthtime st_mtime_ns st_ctime_ns st_atime_ns st_birthtime_ns st_ino st_dev "
-            "getmtime getctime getatime gettarinfo inode date_time",
+            "getmtime getctime getatime gettarinfo inode date_time mtime",
         ),
         (
             _PLACE,
@@ -285,6 +295,17 @@ _TELLING_ATTRIBUTES = {
     )
     for name in names.split()
 }
+# Modules that work on what they are given. Any other of the standard library may show what nobody has thought of.
+_PLAIN = frozenset(
+    words(
+        "__future__ abc argparse array ast base64 binascii bisect bz2 calendar cmath codecs collections colorsys concurrent "
+        "configparser contextlib contextvars copy csv dataclasses datetime decimal difflib email enum errno fileinput "
+        "fnmatch fractions functools glob graphlib gzip hashlib heapq hmac html io ipaddress itertools json keyword locale "
+        "logging lzma math mimetypes numbers operator os pathlib plistlib pprint quopri random re reprlib secrets shlex "
+        "shutil stat statistics string stringprep struct sys tarfile tempfile textwrap threading time tokenize token "
+        "tomllib traceback types typing unicodedata urllib uuid warnings weakref xml zipfile zlib zoneinfo"
+    )
+)
 _STATS = frozenset({"stat", "lstat", "fstat"})
 _HARMLESS_STATS = frozenset({"st_size", "st_mode", "st_nlink"})
 _UP = frozenset({"parent", "parents"})
@@ -311,6 +332,9 @@ def tells(reading: ParsedSource) -> Iterator[Construct]:
 def _shown(reading: ParsedSource, node: ast.AST, *, leaves: bool) -> Iterator[str]:
     if isinstance(node, ast.ImportFrom):
         yield from filter(None, (_of(f"{node.module or ''}.{alias.name}") for alias in node.names))
+        yield from _unknown([node.module or ""])
+    elif isinstance(node, ast.Import):
+        yield from _unknown(alias.name for alias in node.names)
     elif isinstance(node, ast.Attribute):
         yield from _attribute(reading, node, leaves=leaves)
     elif isinstance(node, ast.Name):
@@ -325,6 +349,13 @@ def _shown(reading: ParsedSource, node: ast.AST, *, leaves: bool) -> Iterator[st
         yield from filter(None, (_TELLING_ATTRIBUTES.get(name) for name in node.kwd_attrs))
     if isinstance(node, ast.Constant | ast.BinOp | ast.JoinedStr | ast.Call | ast.Subscript):
         yield from _text(reading, node)
+
+
+def _unknown(modules: Iterable[str]) -> Iterator[str]:
+    """What is imported of the standard library, and is not known to be plain."""
+    for root in dict.fromkeys(module.split(".")[0] for module in modules):
+        if root in sys.stdlib_module_names and root not in _PLAIN and root not in MODULES:
+            yield f"what the module {root} shows"
 
 
 def _of(path: str) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping
 
 from agentos.evolver.guards.static import Construct, RuleHit
 from agentos.evolver.guards.static.edit import UNKNOWN, ParsedSource
-from agentos.evolver.guards.static.text_lint import unseen
 
 # --- The names that a source edit must not begin to use, by rule ---------------------------------
 # ``sdk`` names are those of ``agentos/worker/sdk.py``, which the kernel does not import; a test holds the two
@@ -23,39 +22,28 @@ from agentos.evolver.guards.static.text_lint import unseen
 SDK = "agentos.worker.sdk"
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
     return text.split()
 
 
 # Module, or name in a module -> rule. Everything below a name is meant too.
 MODULES: Mapping[str, str] = {
-    **dict.fromkeys(
-        _words(
-            "_ctypes _imp _pickle _posixsubprocess builtins cffi code codeop copyreg ctypes dill gc imp importlib "
-            "inspect marshal pickle pickletools pkgutil runpy shelve site symtable sysconfig zipimport"
-        ),
-        "dynamic",
-    ),
-    **dict.fromkeys(
-        _words(
-            "_thread atexit concurrent.futures.ProcessPoolExecutor concurrent.futures.process fcntl multiprocessing "
-            "nt posix pty resource signal subprocess syslog termios"
-        ),
-        "process",
-    ),
-    **dict.fromkeys(
-        _words(
-            "_socket _ssl aiohttp asyncio asyncore ftplib http httpx imaplib nntplib poplib requests select selectors "
-            "smtplib socket socketserver ssl telnetlib urllib.error urllib.request urllib.response urllib.robotparser "
-            "urllib3 webbrowser wsgiref xmlrpc"
-        ),
-        "network",
-    ),
-    **dict.fromkeys(_words("getpass grp mmap pwd"), "inside"),
-    **dict.fromkeys(
-        _words("bdb cProfile doctest faulthandler logging.config pdb profile timeit trace tracemalloc"),
-        "dynamic",
-    ),
+    name: rule
+    for rule, names in {
+        "dynamic": "_ctypes _imp _pickle _posixsubprocess bdb builtins cProfile cffi code codeop copyreg ctypes dill doctest "
+        "faulthandler gc imp importlib inspect logging.config marshal pdb pickle pickletools pkgutil profile runpy shelve "
+        "site symtable sysconfig timeit trace tracemalloc zipimport "
+        # they import, run or compile what a text names
+        "_tkinter antigravity compileall distutils ensurepip idlelib lib2to3 modulefinder py_compile pyclbr pydoc "
+        "pydantic.deprecated pydantic.v1 test tkinter turtle turtledemo unittest venv zipapp",
+        "process": "_thread atexit concurrent.futures.ProcessPoolExecutor concurrent.futures.process fcntl "
+        "multiprocessing nt posix pty resource signal subprocess syslog termios",
+        "network": "_socket _ssl aiohttp asyncio asyncore ftplib http httpx imaplib nntplib poplib requests select "
+        "selectors smtplib socket socketserver ssl telnetlib urllib.error urllib.request urllib.response "
+        "urllib.robotparser urllib3 webbrowser wsgiref xmlrpc",
+        "inside": "getpass grp mmap pwd",
+    }.items()
+    for name in names.split()
 }
 
 _OS = {
@@ -67,11 +55,11 @@ _OS = {
     "symlink link ctermid openpty getlogin initgroups",
 }
 NAMES: Mapping[str, str] = {
-    **{f"os.{name}": rule for rule, names in _OS.items() for name in _words(names)},
+    **{f"os.{name}": rule for rule, names in _OS.items() for name in words(names)},
     **dict.fromkeys(
         [
             f"sys.{name}"
-            for name in _words(
+            for name in words(
                 "modules _getframe _current_frames setprofile settrace meta_path path path_hooks "
                 "path_importer_cache addaudithook excepthook breakpointhook displayhook __stdout__ __stderr__ "
                 "__stdin__ setrecursionlimit"
@@ -82,7 +70,7 @@ NAMES: Mapping[str, str] = {
     **dict.fromkeys(
         [
             f"builtins.{name}"
-            for name in _words(
+            for name in words(
                 "eval exec compile __import__ globals locals vars breakpoint setattr delattr "
                 "__builtins__ __loader__ __spec__ __build_class__"
             )
@@ -93,9 +81,10 @@ NAMES: Mapping[str, str] = {
     "builtins.getattr": "",  # looked at by its name argument
     # they make code of texts
     **dict.fromkeys(
-        _words(
+        words(
             "typing.get_type_hints typing.ForwardRef pydantic.create_model pydantic.TypeAdapter "
-            "dataclasses.make_dataclass string.Formatter"
+            "dataclasses.make_dataclass string.Formatter pydantic.ImportString pydantic.types.ImportString "
+            "pydantic.validate_call"
         ),
         "dynamic",
     ),
@@ -113,27 +102,25 @@ NAMES: Mapping[str, str] = {
 # Attributes that are looked for on whatever they stand, because no other good thing is called so.
 ATTRIBUTES: Mapping[str, str] = {
     **dict.fromkeys(
-        _words(
-            "system popen fork forkpty execv execve execvp execvpe execl posix_spawn spawnv spawnl killpg"
-        ),
+        words("system popen fork forkpty execv execve execvp execvpe execl posix_spawn spawnv spawnl killpg"),
         "process",
     ),
-    **dict.fromkeys(_words("environ environb getenv getenvb fdopen"), "inside"),
-    **dict.fromkeys(_words("os sys subprocess builtins importlib socket ctypes posix"), "reflection"),
+    **dict.fromkeys(words("environ environb getenv getenvb fdopen"), "inside"),
+    **dict.fromkeys(words("os sys subprocess builtins importlib socket ctypes posix"), "reflection"),
     **dict.fromkeys(
-        _words(
+        words(
             "gi_frame cr_frame ag_frame f_back f_globals f_locals f_builtins f_code tb_frame gi_code cr_code "
             "func_globals mro"
         ),
         "reflection",
     ),
-    **dict.fromkeys(_words("eval exec CodeType FunctionType"), "dynamic"),
+    **dict.fromkeys(words("eval exec CodeType FunctionType ImportString parse_file parse_raw"), "dynamic"),
     "setLevel": "record",
 }
 
 # Special attributes that good code reads; any other is a way around names.
 PLAIN_DUNDERS = frozenset(
-    _words(
+    words(
         "__init__ __post_init__ __name__ __doc__ __len__ __iter__ __next__ __enter__ __exit__ __eq__ __lt__ __hash__ "
         "__repr__ __str__ __contains__ __getitem__ __setitem__ __version__ __all__ __annotations__ __aenter__ "
         "__aexit__ __new__ __init_subclass__ __cause__ __notes__ __qualname__ __file__ __main__ __future__"
@@ -141,18 +128,18 @@ PLAIN_DUNDERS = frozenset(
 )
 
 SDK_PUBLIC = frozenset(
-    _words(
+    words(
         "Clip Failed ModelCard Refused Sdk SkillCard StepsUsedUp Task ToolCall ToolCard ToolResult WireFault fault"
     )
 )
 SDK_METHODS = frozenset(
-    _words(
+    words(
         "agent prompt inputs paths read skills tools call_tool call_tools models model recall remember more_skills find_skills ask_person delegate "
         "steps_left step finish fail end task"
     )
 )
 SDK_PRIVATE = frozenset(
-    _words(
+    words(
         "_talk _held _hosts _side_by_side _says _cards _entered _models _paths _inputs _most _steps _since _lock "
         "_used _end _card _groups _changes _prepare _make _acted _declared _must_allow _announced _host _done "
         "_ask_for_a_step _fitting _skills _more_skills"
@@ -217,18 +204,24 @@ def _unwanted(name: str, allowed: Collection[str], denied: Collection[str], besi
             if SDK in allowed and public in SDK_PUBLIC | {""}
             else f"imports {name}, which is not the sdk's"
         )
-    if root in beside or _below(name, allowed):
+    if root in beside:
         return ""
+    if _below(name, allowed) >= max(1, _below(name, denied)):
+        private = any(part.startswith("_") for part in name.split("."))
+        return f"imports {name}, which is another package's own" if private else ""
     if _below(name, denied) or root not in sys.stdlib_module_names:
         return f"imports {name}"
-    if name.rpartition(".")[2] in ATTRIBUTES and "." in name:
+    if "." in name and name.rpartition(".")[2] in {*ATTRIBUTES, *denied}:
         return f"imports {name} through another module"
     return ""
 
 
-def _below(name: str, prefixes: Collection[str]) -> bool:
+def _below(name: str, prefixes: Collection[str]) -> int:
+    """How many parts the longest of the prefixes has that the name lies below, 0 where there is none."""
     parts = name.split(".")
-    return any(".".join(parts[:length]) in prefixes for length in range(1, len(parts) + 1))
+    return max(
+        (length for length in range(1, len(parts) + 1) if ".".join(parts[:length]) in prefixes), default=0
+    )
 
 
 def references(reading: ParsedSource) -> Iterator[Construct]:
@@ -254,12 +247,63 @@ def references(reading: ParsedSource) -> Iterator[Construct]:
 
 
 def _annotation(reading: ParsedSource, node: ast.AST) -> Iterator[Construct]:
-    """An annotation may be a text, and pydantic runs that text: it may name types, and call nothing."""
+    """An annotation may be a text, and pydantic runs that text: it may name types, and call nothing.
+
+    Fields and bases of a class are followed to what their names stand for, as pydantic does.
+    """
     notes = [getattr(node, "annotation", None), getattr(node, "returns", None)]
-    for inner in (inner for note in notes if note is not None for inner in ast.walk(note)):
-        if isinstance(inner, ast.Constant) and isinstance(inner.value, str) and "(" in inner.value:
-            why = f"an annotation that is code: {inner.value[:60]}"
-            yield _seen(reading, "dynamic", inner, why, inner.value)
+    found: list[ast.expr] = [
+        inner
+        for note in filter(None, notes)
+        for inner in ast.walk(note)
+        if isinstance(inner, ast.Constant) and _is_code(inner.value)
+    ]
+    if isinstance(node, ast.AnnAssign) and isinstance(reading.parents[node], ast.ClassDef):
+        found += _untyped(reading, node.annotation, frozenset())
+    elif isinstance(node, ast.ClassDef):
+        found += [inner for item in node.bases for inner in _untyped(reading, item, frozenset())]
+    elif isinstance(node, ast.Name) and node.id == "__annotations__" and isinstance(node.ctx, ast.Store):
+        found.append(node)
+    for inner in dict.fromkeys(found):
+        text = inner.value if isinstance(inner, ast.Constant) else ast.unparse(inner)
+        yield _seen(reading, "dynamic", inner, f"an annotation that is code: {str(text)[:60]}", str(text))
+
+
+def _is_code(value: object) -> bool:
+    return isinstance(value, str) and "(" in value
+
+
+_MAKE_TYPES = frozenset({"typing", "enum", "collections", "pydantic"})
+
+
+def _untyped(reading: ParsedSource, node: ast.AST, seen: frozenset[str]) -> Iterator[ast.expr]:
+    """The parts of a type that may be a text with code, or anything."""
+    within = _within(reading, node)
+    if isinstance(node, ast.Name):
+        within = [] if node.id in seen else reading.values.get(node.id, [])
+        seen |= {node.id}
+    bad = _is_code(node.value) if isinstance(node, ast.Constant) else within is None
+    if isinstance(node, ast.expr) and (bad or (isinstance(node, ast.Name) and node.id in reading.loose)):
+        yield node
+    for part in within or ():
+        yield from _untyped(reading, part, seen)
+
+
+def _within(reading: ParsedSource, node: ast.AST) -> list[ast.expr] | None:
+    """The types that a type is made of, None for what is no type."""
+    if isinstance(node, ast.Subscript):
+        inside = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        owner = ast.unparse(node.value).rpartition(".")[2]
+        return [node.value, *inside[: {"Literal": 0, "Annotated": 1}.get(owner, len(inside))]]
+    if isinstance(node, ast.Tuple | ast.List):
+        return node.elts
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [node.left, node.right]
+    if isinstance(node, ast.Attribute):
+        return [node.value]
+    if isinstance(node, ast.Call) and _MAKE_TYPES & {p.split(".")[0] for p in reading.dotted(node.func)}:
+        return [*node.args, *(keyword.value for keyword in node.keywords)]
+    return None
 
 
 def _rule_of(paths: Collection[str]) -> tuple[str, str]:
@@ -423,45 +467,3 @@ def _around(reading: ParsedSource, node: ast.AST) -> str:
 
 def _seen(reading: ParsedSource, rule: str, node: ast.AST, why: str, key: str) -> Construct:
     return Construct(RuleHit(rule, reading.path, getattr(node, "lineno", 0), why), key)
-
-
-# --- the text itself ---------------------------------------------------------------------------
-
-# PEP 263; Python looks for it in the first two lines, comments that no syntax tree shows.
-_CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-_PLAIN_CODINGS = frozenset({"utf-8", "utf8", "utf_8", "ascii", "us-ascii"})
-
-
-def texts(reading: ParsedSource, longest_line: int) -> Iterator[Construct]:
-    """A text that reads otherwise to a person, or to Python, than to these guards."""
-    lines = re.split(r"\r\n|\r|\n", reading.source)  # as Python does; splitlines knows more ends
-    for number, line in enumerate(lines, 1):
-        found = _CODING.match(line) if number <= 2 else None
-        if found and found.group(1).lower() not in _PLAIN_CODINGS:
-            yield _line(reading, number, f"says that it is encoded as {found.group(1)[:20]}", line)
-        hidden = [] if line.isprintable() else [char for char in line if unseen(char)]
-        if hidden:
-            yield _line(reading, number, f"holds an invisible character (U+{ord(hidden[0]):04X})", line)
-        if len(line) > longest_line:
-            yield _line(reading, number, f"a line of {len(line)} characters", line)
-    for node in reading.nodes:
-        name = _identifier(node)
-        if not name.isascii():
-            why = f"a name that is not plain ASCII: {name[:30]}"
-            yield Construct(RuleHit("text", reading.path, getattr(node, "lineno", 0), why), name)
-
-
-def _line(reading: ParsedSource, number: int, why: str, line: str) -> Construct:
-    return Construct(RuleHit("text", reading.path, number, why), line)
-
-
-def _identifier(node: ast.AST) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.arg | ast.keyword):
-        return node.arg or ""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return node.name
-    return ""
