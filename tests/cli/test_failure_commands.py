@@ -36,3 +36,7 @@ def test_models_are_stopped_until_they_are_let_go_on(agentos: Agentos) -> None:
     assert "already" in agentos("model", "stop", code=1).stderr
     agentos("model", "resume")
     agentos("model", "resume", code=1)
+
+
+def test_an_empty_list_says_no_more_than_it_knows(agentos: Agentos) -> None:
+    assert "looked at once no task waits" in agentos("failure", "list").stdout

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -153,6 +156,33 @@ def test_a_day_of_work(agentos: Agentos, file: Path, home: Home, tmp_path: Path)
         assert all("step" in step for step in steps)
         shown = agentos("run", "show", end["run"]).stdout
         assert "stdin.txt" in shown
+
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background shell ignores
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "agentos",
+                "ask",
+                "--tool",
+                "python",
+                "--arg",
+                "code=import time; time.sleep(30)",
+            ],
+            env=os.environ | {"AGENTOS_HOME": str(home.root)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        signal.signal(signal.SIGINT, before)
+        assert child.stderr
+        assert "route" in child.stderr.readline()
+        child.send_signal(signal.SIGINT)
+        told = re.search(
+            r"The daemon goes on with (task-\w+); `agentos task show", child.communicate(timeout=20)[1]
+        )
+        assert told
+        assert child.returncode == 130
+        agentos("task", "cancel", told.group(1))
 
         live = "{goal: g, call: {tool: word_count, args: {path: PATH}}, inputs: [{path: PATH, live: true}]}"
         agentos("task", "run", "-", stdin=live.replace("PATH", "text.txt"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentos.cli.tasks.model_waits import ModelWaits
-from agentos.cli.tasks.task import _tell_left, _tell_steps
+from agentos.cli.tasks.task import _tell_steps, tell_left
 from agentos.daemon.intake.filing import doubts
 from agentos.domain import Outcome, Result, Run, Share, Snapshot, Step
 from agentos.home import Home
@@ -226,10 +226,10 @@ def test_after_ctrl_c_what_goes_on_is_named(
 ) -> None:
     (task_id,) = json.loads(agentos("task", "add", "-", "--json", stdin="goal: x").stdout)
     reader = Reader(home.ledger)
-    _tell_left(reader, [reader.task(task_id)])
+    tell_left(reader, [reader.task(task_id)])
     assert f"agentos task cancel {task_id}" in capsys.readouterr().err
     agentos("task", "cancel", task_id)
-    _tell_left(reader, [reader.task(task_id)])
+    tell_left(reader, [reader.task(task_id)])
     assert capsys.readouterr().err == ""
 
 

@@ -50,7 +50,7 @@ def list_(
             )
             for group in found
         ],
-        empty="No run has failed yet.",
+        empty="No failure yet. A run that just failed is looked at once no task waits.",
         below=True,
     )
 

@@ -65,7 +65,13 @@ def ask(
         task = _add(home, {**document, "inputs": inputs})
     if not as_json:
         _tell_inputs(task)
-    run = _follow(home, task, as_json=as_json)
+    try:
+        run = _follow(home, task, as_json=as_json)
+    except KeyboardInterrupt:
+        from agentos.cli.tasks.task import tell_left
+
+        tell_left(Reader(home.ledger), [task])
+        raise
     if as_json:
         print_json(_facts(home, task, run), line=True)
     else:

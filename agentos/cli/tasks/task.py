@@ -70,7 +70,7 @@ def run(file: File, as_json: AsJson = False) -> None:
     try:
         passed = _follow(home, reader, waiting, quiet=as_json)
     except KeyboardInterrupt:
-        _tell_left(reader, waiting)
+        tell_left(reader, waiting)
         raise
     if as_json:
         print_json([task_facts(reader, task.id) for task in tasks])
@@ -277,7 +277,7 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
     return passed
 
 
-def _tell_left(reader: Reader, tasks: Sequence[Task]) -> None:
+def tell_left(reader: Reader, tasks: Sequence[Task]) -> None:
     """After Ctrl-C: the daemon goes on with what is not over."""
     left = [task.id for task in tasks if reader.task_view(task.id).state not in _ENDED]
     if left:
