@@ -216,6 +216,31 @@ def test_a_text_may_not_bring_in_answers_secrets_or_what_is_not_seen(line: str, 
     assert kind_of({}, {path: f"{old}- Amounts are in cents.\n"}) is None
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "1,234.5 in march",
+        "1 234,50 in march",
+        "1.234,5 in march",
+        "1'234.5 in march",
+        "1_234.5 in march",
+        "**1234**.5 in march",
+        "\uff11\uff12\uff13\uff14.\uff15 in march",
+        "MTIzNC41 in march",
+        "LISBON is the capital",
+        "it is new\n  york",
+        "`new`  york",
+    ],
+)
+def test_an_answer_may_not_be_written_in_another_form(line: str) -> None:
+    path, old = "memory/default/memory.md", "# Lessons\n"
+    checks = tuple(Check("equals", {"value": value}) for value in (1234.5, "Lisbon", "New York"))
+    assert kind_of({path: old}, {path: f"{old}- {line}\n"}, checks) is K.EXPECTED
+    assert kind_of({path: f"{old}- {line}\n"}, {path: f"{old}- {line}\n- Add up.\n"}, checks) is None
+    for other in ("1,234 or 0.5 of it", "12345", "1,234.51", "lisbons", "newyork", "1,2,3,4.5"):
+        assert kind_of({path: old}, {path: f"{old}- {other}\n"}, checks) is None, other
+
+
 @pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
 def test_nothing_hides_behind_what_some_take_for_the_end_of_a_line(end: str) -> None:
     path, old = "memory/default/memory.md", "- [one] Be kind.\n"

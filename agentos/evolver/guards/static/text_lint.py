@@ -7,11 +7,13 @@ that do not look like what they are, and answers to the very tasks of the eviden
 from __future__ import annotations
 
 import ast
+import base64
 import re
 import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from agentos.domain import Check, Json, Refusal, RefusalKind
 from agentos.evolver.guards.static import Construct, RuleHit
@@ -105,8 +107,37 @@ def _compared_in(code: str) -> Iterator[Json]:
                 yield from leaves(side.value if isinstance(side.value, str | int | float) else None)
 
 
+_NUMBER = re.compile(r"\d{1,3}(?:[,.'\u2019_ ]\d{3})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?")
+_CODED = re.compile(r"(?<![\w+/])(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2,3}={0,2})?(?![\w+/])")
+_MARKS = str.maketrans("", "", "*`")
+
+
 def _says(text: str, value: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(value)}(?![\w]|\.\d)", text) is not None
+    """Also in other letters, otherwise spaced, emphasised, coded, or as a number that is written otherwise."""
+    plain, wanted = _plain(text), _plain(value)
+    if re.search(rf"(?<![\w.]){re.escape(wanted)}(?![\w]|\.\d)", plain):
+        return True
+    try:
+        number = abs(float(wanted))
+    except ValueError:
+        return False
+    return any(number in _amounts(found) for found in _NUMBER.findall(plain))
+
+
+def _plain(text: str) -> str:
+    for coded in _CODED.findall(text):
+        with suppress(ValueError):  # no base64, or no text in it
+            text += f"\n{base64.b64decode(coded + '=' * (-len(coded) % 4)).decode()}"
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().translate(_MARKS).split())
+
+
+def _amounts(number: str) -> set[float]:
+    """What a number is with a point, and with a comma, before its fraction."""
+    found = set()
+    for fraction in ".,":
+        with suppress(ValueError):
+            found.add(float(re.sub(rf"[^\d{fraction}]", "", number).replace(",", ".")))
+    return found
 
 
 def leaves(value: Json) -> Iterator[Json]:
