@@ -23,13 +23,13 @@ from agentos.proposers.repair.proposer import (
     SuspectFile,
     given_cases,
     ground_of,
-    program_of,
     repairs,
     shares,
     shipped_counts,
     stocks_in,
 )
 from agentos.proposers.repair.search import SearchBudget
+from agentos.proposers.repair.source import program_of
 from agentos.proposers.search_process import PATIENCE, CaseTrace, HarnessBenches
 
 GENERATED = 6  # inputs on which plausible edits are compared: each is a run

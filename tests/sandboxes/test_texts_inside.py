@@ -68,10 +68,11 @@ def found(
         brief = Brief(
             "evo-1", registry.stable(), ResourceId(Kind.TOOL, "probe"), f"tool/probe/{main}",
             files[f"tool/probe/{main}"], tuple(cases), tuple(working), 6.0, 6,
-            files=files, searched=Policy().surface.searched,
+            files=files, searched=Policy().surface.searched, surface=Policy().surface.allow,
         )  # fmt: skip
         proposals = list(RepairProposer(BoxBenches(registry, PlacesHere(boxes)), 1).propose(brief))
-    assert all(0 < proposal.prior < Policy().replay.prior_min for proposal in proposals)
+    texts = [each for each in proposals if not any(path.endswith(".py") for path in each.files)]
+    assert all(0 < proposal.prior < Policy().replay.prior_min for proposal in texts)
     return [{**proposal.files} for proposal in proposals]
 
 
@@ -89,6 +90,46 @@ def test_a_number_in_the_data_that_a_tool_reads_is_mended_and_the_code_stays(
     working = [(case(0, {"price": 0}, {"tax": 0.0}), {"tax": 0.0})]
     made = found(tmp_path, run_uid, files, "tool.py", cases, working)
     assert made[0] == {"tool/probe/rates.json": '{"percent": 19}\n'}
+
+
+SPLITTER = '''"""Parts of an address."""
+
+from _parts import behind
+from pydantic import BaseModel
+
+TOOL = {"name": "probe", "description": "domain", "effects": ["pure"], "dependencies": []}
+
+
+class Input(BaseModel):
+    address: str
+
+
+class Output(BaseModel):
+    domain: str
+
+
+def run(input: Input) -> Output:
+    return Output(domain=behind(input.address))
+'''
+PARTS = """def behind(address):
+    whole = address.strip()
+    return whole.split("@")[0].lower()
+"""
+
+
+@pytest.mark.sandbox
+def test_a_fault_of_a_helper_module_is_mended_there(tmp_path: Path, run_uid: int | None) -> None:
+    files = {"tool.py": SPLITTER, "_parts.py": PARTS, "_other.py": "X = 1\n"}
+    addresses = ("Ann@Post.de", "bob@mail.com ", "cy@Web.net")
+    cases = [
+        case(n, {"address": text}, {"domain": text.strip().split("@")[1].lower()})
+        for n, text in enumerate(addresses)
+    ]
+    working = [(case(7, {"address": "home@home"}, {"domain": "home"}), {"domain": "home"})]
+    made = found(tmp_path, run_uid, files, "tool.py", cases, working)
+    assert made
+    assert {*made[0]} == {"tool/probe/_parts.py"}
+    assert made[0]["tool/probe/_parts.py"] in (PARTS.replace("[0]", "[1]"), PARTS.replace("[0]", "[-1]"))
 
 
 @pytest.mark.sandbox

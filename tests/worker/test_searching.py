@@ -25,10 +25,10 @@ class Bench:
     ) -> None:
         files = {PATH: source, **(extra or {})}
         inputs = [content for case in cases for content in case["inputs"].values()]
-        job = {"timeout_s": 0.3, "memory_mb": 128, **given}
+        job = {"path": PATH, "timeout_s": 0.3, "memory_mb": 128, **given}
         wire = [{**case, "inputs": list(case["inputs"])} for case in cases]
         self.worker.send(
-            SearchJob(path=PATH, files=list(files), cases=wire, **job),
+            SearchJob(files=list(files), cases=wire, **job),
             *(text.encode() for text in files.values()),
             *inputs,
         )
@@ -62,6 +62,22 @@ def test_scores_outputs_and_lines(bench: Bench, tool: Tool) -> None:
     assert tried.lines == [[first, first + 1], [first, first + 2]]
     assert bench.tried(source.replace("> 5", "> 50")).passed == [True] * 3
     assert bench.tried(source, cases=[]).passed == []
+
+
+HELPER = "skill/demo/tools/_steps.py"
+
+
+def test_a_helper_module_is_tried_in_its_place_and_followed(bench: Bench, tool: Tool) -> None:
+    source = tool("probe", "from _steps import step\nreturn Output(n=step(input.n))")
+    helper = "def step(n):\n    if n > 5:\n        return 0\n    return n\n"
+    bench.start(source, [case(1, 1), case(6, 6)], {HELPER: helper}, path=HELPER, tool=PATH)
+    tried = bench.tried(helper, trace=True)
+    assert (tried.passed, tried.lines) == ([True, False], [[1, 2, 4], [1, 2, 3]])
+    for number in (9, 6, 5, 8) * 3:  # of one length, within one second
+        assert bench.tried(helper.replace("5", str(number))).passed == [True, number >= 6]
+    raising = bench.tried(helper.replace("return n", "return n / 0"), trace=True)
+    assert (raising.raised, raising.passed) == ([4, 0], [False, False])
+    assert bench.tried("def step(n) return n").passed == [False, False]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from agentos.messages import (
 )
 from agentos.plugins.checks import sent
 from agentos.ports import Case, Placement, Places, Sandbox
-from agentos.resources import tool_path
+from agentos.resources import is_tool_file, tool_path
 
 _SEARCH = Limits(wall_s=900.0, memory_mb=768, workspace_mb=128)
 _LOAD = Limits(wall_s=30.0, memory_mb=512)
@@ -75,7 +75,7 @@ class BoxBenches:
         called = cases[0].call.tool if cases else ""
         job = SearchJob(
             path=path,
-            tool="" if path.endswith(".py") else tool_path(called, own),
+            tool="" if path.endswith(".py") and is_tool_file(path) else tool_path(called, own),
             files=list(files),
             cases=[
                 {

@@ -99,8 +99,15 @@ def _of_a_call(
     if node := _outside_tools(parts, evidence):
         why = f"{klass.says}; {tool.resource} gave an answer, and the step '{node}' of {harness} refused it"
         return [tool, in_harness], why
-    why = f"{klass.says}; every failing run executed {path} and nothing else that may evolve"
+    helped = ", with the modules beside it," if _has_helpers(parts, base, path) else ""
+    why = f"{klass.says}; every failing run executed {path}{helped} and nothing else that may evolve"
     return [tool], why
+
+
+def _has_helpers(parts: DiagnosisContext, base: Snapshot, path: str) -> bool:
+    folder = path.rpartition("/")[0]
+    beside = (file.rpartition("/") for file in parts.snapshots.files(base, folder))
+    return any(above == folder and name.startswith("_") and name.endswith(".py") for above, _, name in beside)
 
 
 def _tool_file(parts: DiagnosisContext, base: Snapshot, path: str) -> str:

@@ -95,8 +95,8 @@ def behaves(
     why = by_names or fits
     taken = [loosened(old[path], text) for path, text in candidate.edit.files.items() if path.endswith(".py")]
     told = replace(_told(seen, parts.policy.replay), loosened=next(filter(None, taken), ""))
-    if not why and set(candidate.edit.files) == {seen.path}:
-        found = findings(parts, candidate, seen.path, sets)
+    if not why and (edited := edited_alone(candidate, seen.path)):
+        found = findings(parts, candidate, edited, sets)
         told = replace(
             told,
             ambiguity=found.ambiguity,
@@ -104,11 +104,19 @@ def behaves(
             unmended=found.unmended,
             breaks=found.breaks,
             loosened=told.loosened or _without_effect(found),
-            unread=unread(old[seen.path], candidate.edit.files[seen.path]),
+            unread=unread(old[edited], candidate.edit.files[edited]),
             share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
         )
     kind = RefusalKind.BY_NAME if by_names else RefusalKind.OVER_FITTED
     return told, Refusal(kind, why) if why else None
+
+
+def edited_alone(candidate: Candidate, path: str) -> str:
+    """The one file that the candidate edits, if that is the tool's or a helper module beside it; else ""."""
+    edited, *more = candidate.edit.files
+    folder, _, name = edited.rpartition("/")
+    helper = folder == path.rpartition("/")[0] and name.startswith("_") and name.endswith(".py")
+    return edited if not more and (helper or edited == path) else ""
 
 
 def fitted(seen: ObservedBehaviour, written: set[str], hashes: bool, rules: ReplayPolicy) -> str:

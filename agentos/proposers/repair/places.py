@@ -257,6 +257,18 @@ def texts_of(brief: Brief) -> Mapping[str, str]:
     return dict(sorted(found.items(), key=lambda pair: pair[0] != brief.path))
 
 
+def helpers_of(brief: Brief) -> Mapping[str, str]:
+    """The modules beside the brief's file that it, or one of them, may import."""
+    folder = brief.path.rpartition("/")[0]
+
+    def fits(path: str) -> bool:
+        allowed = any(fnmatchcase(path, p) and path.count("/") == p.count("/") for p in brief.surface)
+        above, _, name = path.rpartition("/")
+        return allowed and above == folder and name.startswith("_") and name.endswith(".py")
+
+    return {path: text for path, text in brief.files.items() if fits(path)}
+
+
 def ingredients(file: TextFile, cases: Sequence[Case], evidence: Sequence[int]) -> Ingredients:
     """What the edits may put in: names that the code looks up, and words of what failing calls were given."""
     failing = [cases[number] for number in evidence]

@@ -20,7 +20,7 @@ from agentos.domain import Json, SearchEffort
 from agentos.evolver.guards.static.raised import defused
 from agentos.evolver.propose.input_variation import generate, same
 from agentos.ports import Brief, Case, Proposal
-from agentos.proposers.repair.places import stocks, suspicion, text_stocks, texts_of
+from agentos.proposers.repair.places import helpers_of, stocks, suspicion, text_stocks, texts_of
 from agentos.proposers.repair.prior import EditStock, RankedEdit, in_turn, read_prior
 from agentos.proposers.repair.ranking import (
     TEXT_MAX,
@@ -44,7 +44,7 @@ from agentos.proposers.repair.search import (
     timed_out,
 )
 from agentos.proposers.repair.site import FileFacts
-from agentos.proposers.repair.source import Program, TextFile
+from agentos.proposers.repair.source import Program, TextFile, program_of
 from agentos.proposers.search_process import PATIENCE
 
 GENERATED = 60  # inputs on which plausible candidates are compared
@@ -55,6 +55,7 @@ PARTIAL = 0.9  # and at this share of it a second edit is looked for, on top of 
 MOVED = 0.8  # or already at this, where an edit moves the failure
 LOOKED_AT = 2  # calls that fail, and as many that work: their values are looked at before anything is tried
 TRIALS = 1  # one more where what a trial decides becomes another: what was tried by the last is tried again
+OWN = 0.7  # of it is for the tool's own file, where it has helper modules
 TEXTS = 0.3  # of the CPU time is for texts beside the code, which have hundreds of edits and not thousands
 OF_TEXTS = 2  # edits of each of them that are proposed
 STARTED_S = 0.5  # for one call of a program, at least: it is a process of its own
@@ -121,9 +122,15 @@ class RepairProposer:
             return None if beside else come
         if come is not None:
             effort = replace(effort, cpu_s=effort.cpu_s - come.cpu_s)
-        found = self._search(brief, effort)
+        own = replace(effort, cpu_s=effort.cpu_s * (OWN if (helpers := helpers_of(brief)) else 1.0))
+        found = self._search(brief, own)
         if found is None:
             return None
+        if helpers and (found.partial or not found.proposals):
+            left_s, effort = effort.cpu_s - found.effort.cpu_s, own
+            within, come = self._in_helpers(brief, helpers, replace(effort, cpu_s=left_s), come)
+            if within:
+                found = replace(found, proposals=within, partial=False, moved=())
         if firsts := found.proposals[:FIRSTS] if found.partial else found.moved:
             yield from self._second_edits(brief, firsts, found.effort.cpu_s, effort)
         # What an edit of a text mends as well is ambiguous, whatever the code's edit is worth by itself.
@@ -153,6 +160,18 @@ class RepairProposer:
             if ground := ground_of(of_text, file, probe(of_text, self._benches)):
                 order = in_order(ground, effort.counts)
                 tried = repairs(ground, partial_of(_made_already, order), self._benches, own)
+                found += tried.proposals
+                come = _both(come, tried.effort)
+        return found, come
+
+    def _in_helpers(
+        self, brief: Brief, helpers: Mapping[str, str], effort: Effort, come: SearchEffort | None
+    ) -> tuple[Sequence[Proposal], SearchEffort | None]:
+        """Edits of modules that the tool imports and that mend all of the evidence, and how far both searches came."""
+        own = replace(effort, cpu_s=effort.cpu_s / len(helpers), partial=False)
+        found: list[Proposal] = []
+        for path, source in helpers.items():
+            if tried := self._search(replace(brief, path=path, source=source), own):
                 found += tried.proposals
                 come = _both(come, tried.effort)
         return found, come
@@ -219,14 +238,6 @@ def probe(brief: Brief, benches: Benches) -> Baseline:
 def shipped_counts() -> Mapping[str, float]:
     """The table of edit kinds that comes with the program."""
     return read_prior(shipped.folder("evolver") / "edit_prior.toml")
-
-
-def program_of(source: str) -> Program | None:
-    """The source, parsed; None when it is not Python."""
-    try:
-        return Program(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 def given_cases(brief: Brief) -> tuple[Case, ...]:

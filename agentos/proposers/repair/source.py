@@ -314,6 +314,14 @@ class Program:
         return above
 
 
+def program_of(source: str) -> Program | None:
+    """The source, parsed; None when it is not Python."""
+    try:
+        return Program(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
 class TextFile:
     """A text beside the code: data, a shell script, or the document of a program. It takes the place of a ``Program``.
 

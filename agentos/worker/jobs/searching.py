@@ -4,8 +4,8 @@ Sources run one after another in one child, each case in a freshly executed modu
 would cost more than most sources do. Of a source only what differs from the file as it is gets compiled. What a source can leave behind in the process (directory,
 environment, helper modules, files of a writing tool) is put back after each case, and the child is
 replaced after ``_RENEW`` sources, or when one took it down. Whatever passes here is only a
-suspicion: it still has to pass the replay in boxes of its own. Of a text beside the code, or of a program, the
-source is laid into its place, and the tool is called as it is.
+suspicion: it still has to pass the replay in boxes of its own. Of a text beside the code, a helper module, or a program,
+the source is laid into its place, and the tool is called as it is.
 """
 
 from __future__ import annotations
@@ -221,7 +221,9 @@ def _serve(
         children.memory_limits(job.memory_mb)
         signal.signal(signal.SIGALRM, _out_of_time)
         signal.signal(signal.SIGPROF, _out_of_time)
-        sys.dont_write_bytecode = False  # helper modules are imported again for each case
+        # Helper modules are imported again for each case. Of one that is tried nothing may be kept: two sources of one
+        # length within a second are the same to Python.
+        sys.dont_write_bytecode = bool(job.tool)
         trials = _Trials(job, place, cases, segments)
         channel = Channel(socket.socket(fileno=descriptor))
         while True:
@@ -253,6 +255,7 @@ class _Trials:
     ) -> None:
         self._path = job.tool or job.path
         self._beside = job.path if job.tool else ""
+        self._followed = str(place.snapshot / (job.path if job.path.endswith(".py") else self._path))
         self._root = place.snapshot
         self._files = {path: (self._root / path).read_bytes() for path in job.files} if job.tool else {}
         self._timeout_s = job.timeout_s
@@ -307,7 +310,7 @@ class _Trials:
         except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data
             found = fault_of(error, self._root, self._path)
             output = _error(found.type, found.message)
-            raised = _line_in(error.__traceback__, str(self._root / self._path))
+            raised = _line_in(error.__traceback__, self._followed)
         self._put_back(case)
         if len(output) > self._shown:
             output = json.dumps({"sha256": hashlib.sha256(output).hexdigest(), "size": len(output)}).encode()
@@ -326,7 +329,7 @@ class _Trials:
             raise
         except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data
             raise Failed(load_fault(error, self._root, self._path)) from None
-        tracer = tracer_of(str(self._root / self._path), lines)
+        tracer = tracer_of(self._followed, lines)
         output = toolfile.call(tool, case.args, _OUTPUT_MAX, lambda: sys.settrace(tracer) if trace else None)
         sys.settrace(None)
         return self._score(case, output), output

@@ -34,6 +34,7 @@ from agentos.evolver.propose.ambiguity import (
     parted,
     usual,
 )
+from agentos.evolver.propose.behaviour import edited_alone
 from agentos.evolver.propose.edit_mutants import mutants
 from agentos.evolver.propose.neighbours import neighbours, stepped
 from agentos.evolver.verdict.doubts import doubts
@@ -170,6 +171,20 @@ def rival(name: str, weight: float, text: str, path: str = TOOL, screened: str =
     edit = Edit({path: HEAD.replace("packs", "grade") % text}, "", "")
     nowhere = Snapshot("", "")
     return Candidate(name, "evo-1", "x", 2, manifest, edit, nowhere, nowhere, screened, weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("path", "compared"),
+    [
+        ("skill/x/tools/pay.py", True),
+        ("skill/x/tools/_rates.py", True),
+        ("skill/x/tools/other.py", False),
+        ("skill/x/_rates.py", False),
+        ("skill/x/tools/_rates.json", False),
+    ],
+)
+def test_an_edit_of_a_helper_module_is_compared_as_one_of_the_tool_is(path: str, compared: bool) -> None:
+    assert bool(edited_alone(rival("cand-1", 0.0, "1", path), "skill/x/tools/pay.py")) is compared
 
 
 OTHER, THIRD = "missing * 5", "missing + 1 if missing else 9"
