@@ -241,6 +241,28 @@ def test_an_answer_may_not_be_written_in_another_form(line: str) -> None:
         assert kind_of({path: old}, {path: f"{old}- {other}\n"}, checks) is None, other
 
 
+PAGE = "---\nname: csv\ndescription: Adds up columns.\nallowed-tools: Read\nmetadata:\n  agentos-evolvable: 'true'\n---\n\nUse it.\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("Read", "Read Bash", K.SURFACE),
+        ("allowed-tools: Read\n", "", K.SURFACE),
+        ("name: csv", "name: other", K.SURFACE),
+        ("'true'", "'false'", K.SURFACE),
+        ("---\nname", "name", K.SURFACE),
+        ("'true'", '"true"', None),
+        ("Adds up columns.", "Adds up columns. Use it for sums.", None),
+        ("Use it.", "Use it. allowed-tools: Bash", None),
+    ],
+)
+def test_an_edit_of_a_skills_page_grants_nothing(old: str, new: str, kind: K | None) -> None:
+    path = "skill/csv/SKILL.md"
+    assert kind_of({path: PAGE}, {path: PAGE.replace(old, new, 1)}, ()) is kind
+    assert kind_of({}, {path: PAGE}, ()) is None
+
+
 @pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
 def test_nothing_hides_behind_what_some_take_for_the_end_of_a_line(end: str) -> None:
     path, old = "memory/default/memory.md", "- [one] Be kind.\n"

@@ -21,7 +21,7 @@ from agentos.evolver.guards.static import Construct, RuleHit, added
 from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
 from agentos.evolver.guards.static.rules_behaviour import hidden, lost, tells
 from agentos.evolver.guards.static.rules_names import MODULES, imports, references
-from agentos.evolver.guards.static.text_lint import texts
+from agentos.evolver.guards.static.text_lint import unseen
 from agentos.evolver.policy import Screen
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed
@@ -220,6 +220,48 @@ def _look(plugin: Plugin, rule: Any, old: Mapping[str, str], new: Mapping[str, s
 
 def _effect(rule: Any) -> object:
     return getattr(rule, "effect", ASK)
+
+
+# --- The text of a source file ------------------------------------------------------------------
+
+# PEP 263; Python looks for it in the first two lines, comments that no syntax tree shows.
+_CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_PLAIN_CODINGS = frozenset({"utf-8", "utf8", "utf_8", "ascii", "us-ascii"})
+
+
+def texts(reading: ParsedSource, longest_line: int) -> Iterator[Construct]:
+    """A text that reads otherwise to a person, or to Python, than to these guards."""
+    lines = re.split(r"\r\n|\r|\n", reading.source)  # as Python does; splitlines knows more ends
+    for number, line in enumerate(lines, 1):
+        found = _CODING.match(line) if number <= 2 else None
+        if found and found.group(1).lower() not in _PLAIN_CODINGS:
+            yield _line(reading, number, f"says that it is encoded as {found.group(1)[:20]}", line)
+        hidden = [] if line.isprintable() else [char for char in line if unseen(char)]
+        if hidden:
+            yield _line(reading, number, f"holds an invisible character (U+{ord(hidden[0]):04X})", line)
+        if len(line) > longest_line:
+            yield _line(reading, number, f"a line of {len(line)} characters", line)
+    for node in reading.nodes:
+        name = _identifier(node)
+        if not name.isascii():
+            why = f"a name that is not plain ASCII: {name[:30]}"
+            yield Construct(RuleHit("text", reading.path, getattr(node, "lineno", 0), why), name)
+
+
+def _line(reading: ParsedSource, number: int, why: str, line: str) -> Construct:
+    return Construct(RuleHit("text", reading.path, number, why), line)
+
+
+def _identifier(node: ast.AST) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.arg | ast.keyword):
+        return node.arg or ""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name
+    return ""
 
 
 # --- What bandit finds in the new text and not in the old, in a process of its own ---------------

@@ -15,9 +15,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from agentos import frontmatter
 from agentos.domain import Check, Json, Refusal, RefusalKind
-from agentos.evolver.guards.static import Construct, RuleHit
-from agentos.evolver.guards.static.edit import ParsedSource
 from agentos.evolver.policy import SurfacePolicy
 from agentos.syntax import parse
 
@@ -46,6 +45,8 @@ def fault_of_text(
         return Refusal(RefusalKind.TEXT, f"it holds a character that is not seen (U+{ord(min(hidden)):04X})")
     if any(len(line) > surface.max_text_line for line in added):
         return Refusal(RefusalKind.TEXT, f"it has a line of more than {surface.max_text_line} characters")
+    if path.endswith("/SKILL.md") and (why := _front_matter_widened(old, new)):
+        return Refusal(RefusalKind.SURFACE, why)
     if path.endswith(".toml"):
         try:
             tomllib.loads(new)
@@ -61,6 +62,22 @@ def fault_of_text(
     if not found:
         return None
     return Refusal(RefusalKind.EXPECTED, f"it writes an expected value into the text ({', '.join(found)})")
+
+
+def _front_matter_widened(old: str, new: str) -> str:
+    """Which key but the description an edit of a skill's page changes: ``allowed-tools`` grants tools and scripts."""
+    if not old:
+        return ""  # a new skill, about which a person is asked
+    try:
+        before, after = (frontmatter.read(text).values for text in (old, new))
+    except ValueError as error:
+        return f"its page cannot be read: {error}"
+    changed = sorted(key for key in {*before, *after} - {"description"} if before.get(key) != after.get(key))
+    return (
+        f"it changes {changed[0]} of the skill's page; only the description and the text may change"
+        if changed
+        else ""
+    )
 
 
 def unseen(sign: str) -> bool:
@@ -150,45 +167,3 @@ def leaves(value: Json) -> Iterator[Json]:
             yield from leaves(item)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         yield value
-
-
-# --- the text of a source file -----------------------------------------------------------------------
-
-# PEP 263; Python looks for it in the first two lines, comments that no syntax tree shows.
-_CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-_PLAIN_CODINGS = frozenset({"utf-8", "utf8", "utf_8", "ascii", "us-ascii"})
-
-
-def texts(reading: ParsedSource, longest_line: int) -> Iterator[Construct]:
-    """A text that reads otherwise to a person, or to Python, than to these guards."""
-    lines = re.split(r"\r\n|\r|\n", reading.source)  # as Python does; splitlines knows more ends
-    for number, line in enumerate(lines, 1):
-        found = _CODING.match(line) if number <= 2 else None
-        if found and found.group(1).lower() not in _PLAIN_CODINGS:
-            yield _line(reading, number, f"says that it is encoded as {found.group(1)[:20]}", line)
-        hidden = [] if line.isprintable() else [char for char in line if unseen(char)]
-        if hidden:
-            yield _line(reading, number, f"holds an invisible character (U+{ord(hidden[0]):04X})", line)
-        if len(line) > longest_line:
-            yield _line(reading, number, f"a line of {len(line)} characters", line)
-    for node in reading.nodes:
-        name = _identifier(node)
-        if not name.isascii():
-            why = f"a name that is not plain ASCII: {name[:30]}"
-            yield Construct(RuleHit("text", reading.path, getattr(node, "lineno", 0), why), name)
-
-
-def _line(reading: ParsedSource, number: int, why: str, line: str) -> Construct:
-    return Construct(RuleHit("text", reading.path, number, why), line)
-
-
-def _identifier(node: ast.AST) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.arg | ast.keyword):
-        return node.arg or ""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return node.name
-    return ""
