@@ -221,6 +221,17 @@ def test_the_whole_way_with_a_daemon(agentos: Agentos, file: Path, tmp_path: Pat
     assert "no daemon runs" in agentos("daemon", "status", code=1).stdout
 
 
+def test_a_task_that_names_a_skill_whose_folder_waits_is_told_so(home: Home, tmp_path: Path) -> None:
+    call = {"call": {"tool": "digest/causes", "args": {}}}
+    (tmp_path / "task.json").write_text(json.dumps(call))
+    drafts = read_drafts(tmp_path / "task.json")
+    assert "agentos registry list" in doubts(home, drafts)[0]
+    folder = home.skills / "digest"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: digest\ndescription: Digests.\n---\n")
+    assert doubts(home, drafts) == [f"{folder} is not taken in yet, or was refused: agentos skill list"]
+
+
 def test_after_ctrl_c_what_goes_on_is_named(
     agentos: Agentos, home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,7 +79,9 @@ def _unknown_names(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
         try:
             registry.find_tool(snapshot, tool)
         except UserError as error:
-            yield str(error)
+            folder = home.skills / (skill := tool.rpartition("/")[0])
+            waits = (folder / "SKILL.md").is_file() and f"skill/{skill}" not in map(str, names)
+            yield f"{folder} is not taken in yet, or was refused: agentos skill list" if waits else str(error)
 
 
 def _unknown_secrets(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
