@@ -333,6 +333,7 @@ def _shown(reading: ParsedSource, node: ast.AST, *, leaves: bool) -> Iterator[st
     if isinstance(node, ast.ImportFrom):
         yield from filter(None, (_of(f"{node.module or ''}.{alias.name}") for alias in node.names))
         yield from _unknown([node.module or ""])
+        yield from _unknown(alias.name for alias in node.names if node.module in sys.stdlib_module_names)
     elif isinstance(node, ast.Import):
         yield from _unknown(alias.name for alias in node.names)
     elif isinstance(node, ast.Attribute):
@@ -366,7 +367,10 @@ def _of(path: str) -> str:
 
 
 def _attribute(reading: ParsedSource, node: ast.Attribute, *, leaves: bool) -> Iterator[str]:
-    found = {what for path in reading.dotted(node) if (what := _of(path))}
+    paths = reading.dotted(node)
+    if node.attr in paths:  # a module, through another one
+        yield from _unknown([node.attr])
+    found = {what for path in paths if (what := _of(path))}
     if found:
         yield from sorted(found)
     elif node.attr in _TELLING_ATTRIBUTES:
