@@ -81,7 +81,9 @@ def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: Tas
         for task in parts.tasks((*sets.shown, *sets.guards, *hidden))
         if task.call is not None and task.checks and task.id not in sets.varying
     ]
-    tool = next(task.call.tool for task in tasks if task.call and task.id in sets.evidence)
+    tool = next((task.call.tool for task in tasks if task.call and task.id in sets.evidence), "")
+    if not tool:  # work without checks, about which a person is asked in any case
+        return EditFindings()
     tasks = [task for task in tasks if task.call and task.call.tool == tool]
     others = [
         item

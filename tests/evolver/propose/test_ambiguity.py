@@ -187,6 +187,16 @@ def test_an_edit_of_a_helper_module_is_compared_as_one_of_the_tool_is(path: str,
     assert bool(edited_alone(rival("cand-1", 0.0, "1", path), "skill/x/tools/pay.py")) is compared
 
 
+def test_an_edit_for_work_without_checks_is_compared_with_nothing() -> None:
+    text = HEAD.replace("packs", "grade")
+    refused, candidate = judged(
+        text % "missing // 6", text % "missing", [{"missing": 12}, {"missing": 30}], checked=False
+    )
+    assert refused is None
+    assert candidate.behaviour is not None
+    assert candidate.behaviour.ambiguity is None
+
+
 OTHER, THIRD = "missing * 5", "missing + 1 if missing else 9"
 
 
