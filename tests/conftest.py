@@ -42,7 +42,8 @@ LONGEST = (
     "tests/test_docs.py",
 )
 
-_MARKED_BY = {"daemon": "daemon", "docker_image": "docker"}  # fixture -> mark of the tests that use it
+# Fixture -> mark of the tests that use it.
+_MARKED_BY = {"daemon": "daemon", "docker_image": "docker", "sandbox": "sandbox", "weakened": "sandbox"}
 _MARKS = re.compile(r"^pytestmark = (.+)", re.MULTILINE)
 
 gc.disable()  # what is collected and imported stays: looking through it for what may go takes a fifth of the time

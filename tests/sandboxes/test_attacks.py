@@ -134,6 +134,7 @@ def test_without_its_wall_the_attack_succeeds(
         assert run(box, f"attacks:{attack}") != ""
 
 
+@pytest.mark.sandbox
 def test_a_sandbox_without_a_wall_is_refused(make: Callable[..., Bubblewrap]) -> None:
     with make("seccomp", kind=Bubblewrap) as sandbox:
         with pytest.raises(Unavailable, match="system calls"):
