@@ -15,12 +15,14 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 
 from tests.command_server import ForkedPopen
@@ -152,6 +154,17 @@ def _guarded(original: Callable[[socket.socket, Any], Any]) -> Callable[[socket.
     return connect
 
 
+def _made_once(make: Callable[..., ssl.SSLContext]) -> Callable[..., ssl.SSLContext]:
+    """A client reads a thousand public certificates as it is made, which nothing here has; they are read once."""
+    public = functools.cache(make)
+
+    def made(*given: Any, **named: Any) -> ssl.SSLContext:
+        asked = not given and named == {"cafile": certifi.where()}
+        return (public if asked else make)(*given, **named)
+
+    return made
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No real home, no network, no git or agentos settings of the person who runs the suite."""
@@ -168,6 +181,7 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(socket.socket, "connect", _guarded(socket.socket.connect))
         patch.setattr(socket.socket, "connect_ex", _guarded(socket.socket.connect_ex))
         patch.setattr(subprocess, "Popen", ForkedPopen)
+        patch.setattr(ssl, "create_default_context", _made_once(ssl.create_default_context))
         yield
 
 

@@ -5,11 +5,9 @@ What tools, models and files could have written holds what a browser would obey.
 
 from __future__ import annotations
 
-import functools
 import random
 import secrets
 import shutil
-import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import certifi
 import httpx
 import pytest
 
@@ -71,25 +68,6 @@ FILES = {
     "ünï\r\nX-Evil: 1.txt": b"text",
     "a.svg": SVG.encode(),
 }
-
-
-@functools.cache
-def _public_trust() -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=certifi.where())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_trust() -> Iterator[None]:
-    """A client reads a thousand public certificates as it is made, which no page here has; they are read once."""
-    public, make = _public_trust(), ssl.create_default_context
-
-    def made(*given: Any, **named: Any) -> ssl.SSLContext:
-        asked = not given and named == {"cafile": certifi.where()}
-        return public if asked else make(*given, **named)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ssl, "create_default_context", made)
-        yield
 
 
 @pytest.fixture(scope="session")
