@@ -25,7 +25,13 @@ def evolved(root: Path, of: Path) -> Path:
 
 
 def pack(root: Path) -> Path:
+    """The registry of a home, packed."""
+    pack_registry(Home(root).registry)
+    return root
+
+
+def pack_registry(registry: Path) -> Path:
     """One pack, and one file of references: 36 files and folders are copied in a sixth of the time of 282."""
     for arguments in (["pack-refs", "--all"], ["repack", "-adq"]):
-        subprocess.run(["git", "-C", str(Home(root).registry), *arguments], check=True)
-    return root
+        subprocess.run(["git", "-C", str(registry), *arguments], check=True)
+    return registry

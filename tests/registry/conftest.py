@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from agentos.domain import Snapshot
 from agentos.registry.store import Registry
+from tests.homes import pack_registry
 
 TOOL = '''"""Add two numbers."""
 
@@ -79,7 +81,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Clock]:
     """A registry to copy, and the clock that it was made by."""
     clock = Clock()
     made = Registry.init(tmp_path_factory.mktemp("seeded") / "registry.git", SEED, clock=clock)
-    return made.repository.path, clock
+    return pack_registry(made.repository.path), clock
 
 
 @pytest.fixture
@@ -87,3 +89,14 @@ def registry(seeded: tuple[Path, Clock], tmp_path: Path) -> Registry:
     path, clock = seeded
     shutil.copytree(path, tmp_path / "registry.git")
     return Registry(tmp_path / "registry.git", clock=copy(clock))
+
+
+@pytest.fixture
+def loose(registry: Registry) -> Registry:
+    """The same with each object in a file of its own, as it is until it is packed."""
+    place = registry.repository.path
+    (pack,) = (place / "objects" / "pack").glob("*.pack")
+    packed = pack.read_bytes()
+    shutil.rmtree(pack.parent)
+    subprocess.run(["git", "-C", place, "unpack-objects", "-q"], input=packed, check=True)
+    return Registry(place, clock=registry.clock)

@@ -306,14 +306,14 @@ def test_a_whole_registry_has_no_faults(registry: Registry) -> None:
     assert (report.resources, report.repaired) == (6, 0)
 
 
-def test_a_corrupt_object_is_named_and_the_rest_goes_on(registry: Registry) -> None:
-    now = registry.stable()
-    blob = registry.repository.entry(now.tree, PATH)
+def test_a_corrupt_object_is_named_and_the_rest_goes_on(loose: Registry) -> None:
+    now = loose.stable()
+    blob = loose.repository.entry(now.tree, PATH)
     assert blob is not None
-    file = registry.repository.path / "objects" / str(blob.id)[:2] / str(blob.id)[2:]
+    file = loose.repository.path / "objects" / str(blob.id)[:2] / str(blob.id)[2:]
     file.chmod(0o644)
     file.write_bytes(file.read_bytes()[:-9] + b"corrupted")
-    again = Registry(registry.repository.path)
+    again = Registry(loose.repository.path)
     with pytest.raises(Unavailable, match=str(blob.id)):
         again.files(now, "tool/add-up")
     assert again.files(now, "prompt/default")
@@ -361,6 +361,7 @@ def test_lock_files_of_the_dead_do_not_block(registry: Registry) -> None:
         "refs/tags/tool/add-up@1.1.0",
         "packed-refs",
     ):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / f"{name}.lock").touch()
     registry.commit({PATH: FIXED}, "Edit", "edit")
     assert text(registry, PATH) == FIXED

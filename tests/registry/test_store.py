@@ -357,13 +357,13 @@ def test_tools_are_found_by_reference(registry: Registry) -> None:
         registry.find_tool(registry.commit(other, "Add", "import"), "count_up")
 
 
-def test_a_missing_object_is_named(registry: Registry) -> None:
-    now = registry.stable()
-    blob = str(registry.repository.entry(now.tree, PATH).id)
-    file = registry.repository.path / "objects" / blob[:2] / blob[2:]
+def test_a_missing_object_is_named(loose: Registry) -> None:
+    now = loose.stable()
+    blob = str(loose.repository.entry(now.tree, PATH).id)
+    file = loose.repository.path / "objects" / blob[:2] / blob[2:]
     file.unlink()
     with pytest.raises(Unavailable, match=blob):
-        Registry(registry.repository.path).files(now, PATH)
+        Registry(loose.repository.path).files(now, PATH)
     for wrong in (Snapshot("0" * 40, "0" * 40), Snapshot("nonsense", "nonsense")):
         with pytest.raises(AgentOSError):
-            registry.files(wrong, "tool")
+            loose.files(wrong, "tool")

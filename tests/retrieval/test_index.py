@@ -19,6 +19,7 @@ from agentos.errors import Unavailable
 from agentos.registry.store import Registry
 from agentos.retrieval import index as module
 from agentos.retrieval.index import Index
+from tests.homes import pack_registry
 
 KINDS = (Kind.TOOL, Kind.SKILL, Kind.MEMORY)
 
@@ -60,7 +61,9 @@ SEED = {
 
 @pytest.fixture(scope="module")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Registry.init(tmp_path_factory.mktemp("seeded") / "registry.git", SEED).repository.path
+    return pack_registry(
+        Registry.init(tmp_path_factory.mktemp("seeded") / "registry.git", SEED).repository.path
+    )
 
 
 @pytest.fixture
