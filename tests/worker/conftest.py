@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -215,3 +217,17 @@ def workers(tmp_path: Path, server: socket.socket) -> Iterator[Callable[[], Work
 @pytest.fixture
 def worker(workers: Callable[[], Worker]) -> Worker:
     return workers()
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[Any]:
+    """Modules of the harness that ships by name, as attributes, imported into this process."""
+    before, found = dict(sys.modules), ModuleType("parts")
+    sys.path.insert(0, str(HARNESS))
+    for name in ("context", "history", "tool_catalog", "observations", "compaction", "replies", "stop_rules"):
+        setattr(found, name, importlib.import_module(name))
+    yield found
+    sys.path.remove(str(HARNESS))
+    for name in set(sys.modules) - set(before):
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(HARNESS)):
+            del sys.modules[name]

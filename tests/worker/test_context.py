@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-HARNESS = Path(__file__).parents[2] / "registry" / "harness" / "default"
 WINDOWS = (512, 2_048, 8_192, 32_768)
 
 # Plain words, but also what takes more room than it shows: quotes, control characters, other scripts.
@@ -25,20 +19,6 @@ CALL = st.tuples(st.sampled_from(["read_file", "shell"]), ARGS, LONG, st.boolean
 EXCHANGE = st.tuples(
     st.one_of(st.none(), LONG), st.lists(CALL, max_size=5), st.sampled_from(["", "Mind this."])
 )
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Any]:
-    """The harness' modules by name, as attributes."""
-    before, found = dict(sys.modules), ModuleType("parts")
-    sys.path.insert(0, str(HARNESS))
-    for name in ("context", "history", "tool_catalog", "observations", "compaction", "replies", "stop_rules"):
-        setattr(found, name, importlib.import_module(name))
-    yield found
-    sys.path.remove(str(HARNESS))
-    for name in set(sys.modules) - set(before):
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(HARNESS)):
-            del sys.modules[name]
 
 
 def catalog_of(parts: Any, tools: int) -> Any:
