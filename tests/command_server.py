@@ -51,9 +51,10 @@ _AGENTOS: Mapping[str, Any] = {"module": "agentos", "session": False, "kept": []
 class Command:
     """One command; as much of ``subprocess.Popen`` as the tests use."""
 
-    def __init__(self, server: socket.socket, request: Mapping[str, Any], streams: Sequence[int]) -> None:
+    def __init__(self, door: bytes, request: Mapping[str, Any], streams: Sequence[int]) -> None:
         ours, theirs = os.pipe()
-        with os.fdopen(theirs, "wb"):
+        with os.fdopen(theirs, "wb"), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            server.connect(door)
             socket.send_fds(server, [json.dumps(request).encode()], [*streams, theirs])
         self._said = os.fdopen(ours, "rb", buffering=0)
         self.pid = int(self._said.readline())
@@ -86,17 +87,27 @@ class Command:
 
 
 class CommandServer:
-    """The process that forks; ends with this one."""
+    """The process that forks; ends with the one that started it. Where there is a ``door``, another one has."""
 
-    def __init__(self) -> None:
+    def __init__(self, door: bytes = b"") -> None:
+        self.door = door  # a name, where all ask
+        if not door:
+            self._start()
+
+    def _start(self) -> None:
+        # What libraries read as they are imported is nobody's, as in each command; tests/conftest.py says why.
+        foreign = ("GIT_", "AGENTOS_", "PG")
+        env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        env |= {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
             door.bind("")  # the kernel chooses a name
             door.listen(64)
-            self.door = door.getsockname()  # where ``ForkedPopen`` asks
+            self.door = door.getsockname()
             passed = [theirs.fileno(), door.fileno()]
             words = [sys.executable, "-P", __file__, "agentos", *map(str, passed)]
-            self._process = subprocess.Popen(words, pass_fds=passed)
+            self._process = subprocess.Popen(words, pass_fds=passed, env=env)
+        atexit.register(self._close)
 
     def start(
         self, *arguments: str, env: Mapping[str, str], quiet: bool = False, script: Path | None = None
@@ -105,10 +116,10 @@ class CommandServer:
         request = {**_AGENTOS, "arguments": arguments, "env": dict(env), "cwd": os.getcwd(), "session": True}
         request["script"] = script and str(script)
         if not quiet:
-            return Command(self._socket, request, (0, 1, 2))
+            return Command(self.door, request, (0, 1, 2))
         ours, theirs = os.pipe()
         with os.fdopen(theirs, "wb"):
-            made = Command(self._socket, request, (0, 1, theirs))
+            made = Command(self.door, request, (0, 1, theirs))
         made.stderr = os.fdopen(ours, "rb")
         return made
 
@@ -131,7 +142,7 @@ class CommandServer:
             ]
             streams[0].write(stdin)
             streams[0].seek(0)
-            done = Command(self._socket, request, [stream.fileno() for stream in streams])
+            done = Command(self.door, request, [stream.fileno() for stream in streams])
             try:
                 code = done.wait(patience_s)
             except subprocess.TimeoutExpired:
@@ -144,7 +155,7 @@ class CommandServer:
                 said.append(stream.read())
         return subprocess.CompletedProcess(arguments, code, *said)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         self._socket.close()
         self._process.wait()
 
@@ -169,12 +180,18 @@ def write_command(path: Path) -> None:
     path.chmod(0o755)
 
 
+_shared: list[bytes] = []
+
+
+def share(door: bytes) -> None:
+    """Have this process ask the server of another one, which outlives it."""
+    _shared.append(door)
+
+
 @functools.cache
 def command_server() -> CommandServer:
-    """The one of this test process."""
-    made = CommandServer()
-    atexit.register(made.close)
-    return made
+    """The one of this test process, or of all of xdist's."""
+    return CommandServer(*_shared)
 
 
 class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]

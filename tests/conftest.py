@@ -25,7 +25,7 @@ from typing import Any
 import certifi
 import pytest
 
-from tests.command_server import ForkedPopen
+from tests.command_server import ForkedPopen, command_server, share
 from tests.postgres import PostgresServer, programs
 
 # What takes longest, or holds what does, as the beginnings of names; one at a time that begins last is waited for alone.
@@ -49,6 +49,17 @@ _MARKED_BY = {"daemon": "daemon", "docker_image": "docker", "sandbox": "sandbox"
 _MARKS = re.compile(r"^pytestmark = (.+)", re.MULTILINE)
 
 gc.disable()  # what is collected and imported stays: looking through it for what may go takes a fifth of the time
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """One process forks for all workers of xdist, and imports meanwhile what they would each import."""
+    node.workerinput["door"] = command_server().door
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        share(config.workerinput["door"])
 
 
 def pytest_collection_finish() -> None:
