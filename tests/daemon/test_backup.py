@@ -204,6 +204,7 @@ def test_nothing_is_overwritten(home: Home, tmp_path: Path) -> None:
     assert all(place is not None and Home(place).is_there for place in again)
 
 
+@pytest.mark.slow
 def test_a_backup_that_is_killed_leaves_no_file_by_its_name(home: Home, tmp_path: Path) -> None:
     for number in range(40):
         (home.skills / f"big-{number}").write_bytes(os.urandom(1 << 20))

@@ -74,6 +74,7 @@ def test_blobs_move_there_and_back_and_are_verified(home: Home, server: S3Server
     assert verify_home(home).faults == ()
 
 
+@pytest.mark.slow
 def test_only_what_no_row_names_is_collected_there(home: Home, server: S3Server) -> None:
     move_blobs(home, f"s3://{BUCKET}/home")
     named = fill(home, b"named")

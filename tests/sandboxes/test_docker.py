@@ -137,6 +137,7 @@ def test_without_its_wall_the_attack_succeeds(
 # --- the image ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_image_is_named_by_its_content(tmp_path: Path) -> None:
     content = image_host.collect()
     assert content.digest() == image_host.collect().digest()
@@ -559,6 +560,7 @@ def test_an_engine_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch,
 
 
 @away
+@pytest.mark.slow
 def test_without_an_engine_one_is_told_what_to_type(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")
     with Docker(tmp_path) as sandbox, pytest.raises(Unavailable, match=r"apt-get install docker\.io"):
