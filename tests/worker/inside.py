@@ -17,6 +17,8 @@ if name:  # scripts/mutants.py
     sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
 
+gc.disable()  # as in the template, for as long as modules are imported
+
 from agentos.wire import Channel  # noqa: E402
 from agentos.worker import warm  # noqa: E402, F401 - what a box's template has imported as well
 from agentos.worker.job import serve  # noqa: E402
@@ -36,7 +38,8 @@ def work(descriptor: int, status: int, workspace: str, snapshot: str) -> None:
 
 
 gc.collect()
-gc.freeze()  # as in the template: a collection in a worker must not touch, and so copy, what it inherited
+gc.freeze()  # also as in the template: a collection in a worker must not touch, and so copy, what it inherited
+gc.enable()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 server = socket.socket(fileno=int(sys.argv[1]))
 while True:
