@@ -23,6 +23,13 @@ from agentos.ledger.postgres.migrating import migrate
 _QUICK = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "shared_buffers": "32MB"}
 
 
+def _in_memory() -> str | None:
+    """Where there is room: a database is some hundred files, made there at a quarter of what it costs on a disk."""
+    place = "/dev/shm"
+    has_room = os.access(place, os.W_OK) and shutil.disk_usage(place).free > 2 << 30
+    return place if has_room else None
+
+
 @functools.cache
 def programs() -> Path | None:
     """The folder of the newest server's programs, which Debian keeps off the PATH."""
@@ -44,7 +51,7 @@ class PostgresServer:
     @contextmanager
     def start(cls) -> Iterator[PostgresServer]:
         """Up until the end of the context."""
-        folder = Path(tempfile.mkdtemp(prefix="agentos-pg-"))
+        folder = Path(tempfile.mkdtemp(prefix="agentos-pg-", dir=_in_memory()))
         server = cls(folder)
         try:
             if os.getuid() == 0:  # initdb refuses root
