@@ -16,6 +16,8 @@ BIN := $(VENV)/bin
 # One more than the cores of CI: tests wait for a good part of their time.
 WORKERS ?= 3
 KILLS ?= 1000
+# Where there is room, files of quick tests are in memory: half of what it costs to make them and to have them lie safely.
+MEMORY := $(shell test -w /dev/shm && df --output=avail -k /dev/shm | awk 'NR == 2 && $$1 > 3000000 {print "/dev/shm"}')
 
 # What is compiled once is not compiled again in each process that a test starts; pytest's own modules too.
 unexport PYTHONDONTWRITEBYTECODE
@@ -57,7 +59,8 @@ examples: compiled
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m example $$(grep -rl --include='*.py' 'mark\.example' tests)
 
 quick: compiled
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not sandbox and not docker and not browser and not slow and not daemon'
+	@PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o tmp_path_retention_policy=failed \
+		-m 'not sandbox and not docker and not browser and not slow and not daemon'
 
 lint: setup
 	@$(BIN)/ruff format --check .
