@@ -13,8 +13,9 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-# One more than the cores of CI: tests wait for a good part of their time.
+# One more than the cores of CI: tests wait for a good part of their time, and the quick ones for more of it.
 WORKERS ?= 3
+QUICK_WORKERS ?= 4
 KILLS ?= 1000
 # Where there is room, files of quick tests are in memory: half of what it costs to make them and to have them lie safely.
 MEMORY := $(shell test -w /dev/shm && df --output=avail -k /dev/shm | awk 'NR == 2 && $$1 > 3000000 {print "/dev/shm"}')
@@ -59,7 +60,7 @@ examples: compiled
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m example $$(grep -rl --include='*.py' 'mark\.example' tests)
 
 quick: compiled
-	@PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o tmp_path_retention_policy=failed \
+	@PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n $(QUICK_WORKERS) --dist worksteal -o tmp_path_retention_policy=failed \
 		-m 'not sandbox and not docker and not browser and not slow and not daemon'
 
 lint: setup
