@@ -28,6 +28,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -98,7 +99,10 @@ class CommandServer:
         # What libraries read as they are imported is nobody's, as in each command; tests/conftest.py says why.
         foreign = ("GIT_", "AGENTOS_", "PG")
         env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        env |= {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
+        self._place = tempfile.TemporaryDirectory(
+            prefix="agentos-commands-"
+        )  # some keep what they found there
+        env |= {"HOME": self._place.name, "XDG_CONFIG_HOME": f"{self._place.name}/none"}
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
             door.bind("")  # the kernel chooses a name
@@ -158,6 +162,7 @@ class CommandServer:
     def _close(self) -> None:
         self._socket.close()
         self._process.wait()
+        self._place.cleanup()
 
 
 _TYPED = """#!{python} -IS
