@@ -29,11 +29,13 @@ KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "6"))
 TASKS = 24 + 2 * KILLS
 
 # Imports once and forks a daemon for each line it reads: most of a start is importing, and it is
-# the rest that is to be killed.
+# the rest that is to be killed. A task that met many kills would be given up otherwise.
 NURSERY = """
 import os, sys
 from agentos.daemon.process import run_daemon
+from agentos.daemon.run import tasks
 from agentos.home import Home
+tasks.MAX_ATTEMPTS = tasks.MAX_DEATHS = 1_000
 home = Home.find(sys.argv[1])
 print("born", flush=True)
 for _ in sys.stdin:
@@ -51,11 +53,9 @@ for _ in sys.stdin:
 
 
 class Nursery:
-    source = NURSERY
-
     def __init__(self, home: Home) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", self.source, str(home.root)],
+            [sys.executable, "-P", "-c", NURSERY, str(home.root)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -21,7 +21,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from tests.daemon.swapping import Waiting, as_if_evolved, edit, signed, source, waiting
-from tests.daemon.test_kills import NURSERY, Nursery, _ready
+from tests.daemon.test_kills import Nursery, _ready
 from tests.torture.invariants import (
     ENDS,
     MADE,
@@ -40,14 +40,9 @@ MOVED = "promoting, with the pointer moved"
 _BROKEN = "import no_such_module\n"
 
 
-class _Nursery(Nursery):
-    # A few tasks meet many kills here: they would be given up after three.
-    source = "from agentos.daemon.run import tasks\ntasks.MAX_ATTEMPTS = tasks.MAX_DEATHS = 1_000\n" + NURSERY
-
-
 @pytest.fixture
 def nursery(home: Home) -> Iterator[Nursery]:
-    made = _Nursery(home)
+    made = Nursery(home)
     yield made
     info = daemon_info(home)
     if info is not None and info.alive:  # the test failed
