@@ -99,9 +99,8 @@ class CommandServer:
         # What libraries read as they are imported is nobody's, as in each command; tests/conftest.py says why.
         foreign = ("GIT_", "AGENTOS_", "PG")
         env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        self._place = tempfile.TemporaryDirectory(
-            prefix="agentos-commands-"
-        )  # some keep what they found there
+        # Some keep what they found there.
+        self._place = tempfile.TemporaryDirectory(prefix="agentos-commands-")
         env |= {"HOME": self._place.name, "XDG_CONFIG_HOME": f"{self._place.name}/none"}
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:

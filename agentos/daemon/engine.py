@@ -144,9 +144,9 @@ class Engine:
             others = [item.workflow_id for item in alive if item.app_version != VERSION]
             if others:
                 DBOS.delete_workflows(others)
-            if len(others) == len(
-                alive
-            ):  # only recovery puts anything into its queue, and has nothing to recover
+            # Only recovery puts anything into its queue.
+            nothing_to_recover = len(others) == len(alive)
+            if nothing_to_recover:
                 self._dbos._registry.get_internal_queue()._polling_interval_sec = _REST_S
         except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error) as error:
             raise _unusable(self._place, error) from error

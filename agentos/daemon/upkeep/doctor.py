@@ -349,9 +349,8 @@ def _wheels(home: Home) -> Iterator[DoctorFinding]:
     registry = Registry(home.registry)
     main = registry.stable()
     for resource, own in registry.digests(main).items():
-        if LOCK_FILE not in registry.repository.tree(
-            own
-        ):  # as in most; a path costs four times as much to follow
+        # As in most: to follow a path to it costs four times as much.
+        if LOCK_FILE not in registry.repository.tree(own):
             continue
         lock = locked(registry.files(main, f"{resource}/{LOCK_FILE}"))
         missing = registry.wheels.missing(lock) if lock is not None else []
