@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -48,15 +49,17 @@ def _forker() -> socket.socket:
 
 
 class _Server:
-    """One server process and the pipes to it. ``ended`` once it was waited for."""
+    """One server process, its folder and the pipes to it. ``ended`` once it was waited for."""
 
     def __init__(self, setup: bytes) -> None:
+        self._place = tempfile.TemporaryDirectory()  # not the server's own: it is killed
         theirs_in, to = os.pipe()
         answers, theirs_out = os.pipe()
         socket.send_fds(_forker(), [b"x"], [theirs_in, theirs_out])
         os.close(theirs_in)
         os.close(theirs_out)
         self.requests, self.answers = os.fdopen(to, "wb"), os.fdopen(answers, "rb", buffering=0)
+        pickle.dump(self._place.name, self.requests)
         self.requests.write(setup)
         self.requests.flush()
         self._pid = int(self.answers.readline())
@@ -67,6 +70,7 @@ class _Server:
             os.kill(self._pid, signal.SIGKILL)
         self.answers.read()  # the end of the pipe: it is gone
         self.ended = True
+        self._place.cleanup()
         self.answers.close()
         with contextlib.suppress(BrokenPipeError):
             self.requests.close()

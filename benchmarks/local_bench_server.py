@@ -13,7 +13,6 @@ import resource
 import signal
 import socket
 import sys
-import tempfile
 import time
 import types
 from collections.abc import Callable, Sequence
@@ -33,6 +32,7 @@ class _OutOfTime(BaseException):
 
 
 def _serve(requests: BinaryIO) -> None:
+    place = pickle.load(requests)
     cases, timeout_s, files = pickle.load(requests)
     packed = [pickle.dumps(case) for case in cases]
     answers = os.dup(1)
@@ -42,27 +42,26 @@ def _serve(requests: BinaryIO) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGPROF, _out_of_time)
-    with tempfile.TemporaryDirectory() as place:
-        os.chdir(place)
-        sys.path.insert(0, place)
-        for name, content in files.items():
-            Path(Path(name).name).write_bytes(content)
-        codes_of = _codes_of()
-        os.write(answers, b"%d\n" % os.getpid())  # ready
-        began = time.process_time()
-        while True:
-            try:
-                source, trace, wanted = pickle.load(requests)
-            except EOFError:
-                return
-            for number in wanted:
-                tool, args, inputs, wanted_of_it = pickle.loads(packed[number])
-                for name, content in inputs.items():
-                    Path(name).write_bytes(content)
-                result = _one(codes_of, source, trace, tool, args, wanted_of_it, timeout_s)
-                spent = time.process_time()  # since the last answer: what it took to read and compile, too
-                os.write(answers, json.dumps([*result, spent - began]).encode() + b"\n")
-                began = spent
+    os.chdir(place)
+    sys.path.insert(0, place)
+    for name, content in files.items():
+        Path(Path(name).name).write_bytes(content)
+    codes_of = _codes_of()
+    os.write(answers, b"%d\n" % os.getpid())  # ready
+    began = time.process_time()
+    while True:
+        try:
+            source, trace, wanted = pickle.load(requests)
+        except EOFError:
+            return
+        for number in wanted:
+            tool, args, inputs, wanted_of_it = pickle.loads(packed[number])
+            for name, content in inputs.items():
+                Path(name).write_bytes(content)
+            result = _one(codes_of, source, trace, tool, args, wanted_of_it, timeout_s)
+            spent = time.process_time()  # since the last answer: what it took to read and compile, too
+            os.write(answers, json.dumps([*result, spent - began]).encode() + b"\n")
+            began = spent
 
 
 def _out_of_time(number: int, frame: FrameType | None) -> None:
