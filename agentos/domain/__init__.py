@@ -63,6 +63,7 @@ from agentos.domain.identity import is_memory as is_memory
 from agentos.domain.identity import json_encoder as json_encoder
 from agentos.domain.identity import new_id as new_id
 from agentos.domain.identity import tier_of as tier_of
+from agentos.domain.identity import values_of as values_of
 from agentos.domain.runs import COMPARED_SETS as COMPARED_SETS
 from agentos.domain.runs import FAILING as FAILING
 from agentos.domain.runs import IMPORT as IMPORT

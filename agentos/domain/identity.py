@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import FrozenInstanceError, is_dataclass
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 # A JSON value. Not the recursive union: every reader checks what it got (it often comes from a
@@ -53,9 +54,22 @@ def canonical(value: object) -> bytes:
     return _encode(value).encode("utf-8", "surrogatepass")
 
 
+def values_of(record: Any) -> dict[str, Any]:
+    """A record's fields by name, in their order; records in them are left as they are."""
+    kind = type(record)
+    if (get := _GETTERS.get(kind)) is None:
+        names = tuple(kind.__dataclass_fields__)
+        get = attrgetter(*names) if len(names) > 1 else lambda item: [getattr(item, name) for name in names]
+        _GETTERS[kind] = get
+    return dict(zip(kind.__dataclass_fields__, get(record), strict=True))
+
+
+_GETTERS: dict[type, Callable[[Any], Iterable[Any]]] = {}  # by kind of record
+
+
 def _plain(item: object) -> object:
     if is_dataclass(item) and not isinstance(item, type):
-        return {name: getattr(item, name) for name in item.__dataclass_fields__}
+        return values_of(item)
     if isinstance(item, datetime):
         return item.isoformat()
     if isinstance(item, frozenset | set):

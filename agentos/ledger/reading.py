@@ -112,6 +112,7 @@ class Reader:
         weakref.finalize(self, _close_all, self._idle)
         self._trials = TrialMemory()
         self._done: dict[str, Task] = {}
+        self._sightings: dict[str | bytes, Sighting] = {}  # by their texts, those that triage read last
         if not has_ledger(path):
             raise NotFound(
                 f"there is no ledger at {path}: type `agentos init` first, or name the home by --home"
@@ -229,8 +230,9 @@ class Reader:
         """
         latest = "SELECT max(seq) FROM run_resource WHERE resource = ? GROUP BY task_key"
         sql = f"SELECT share, body FROM run WHERE seq IN ({latest}) ORDER BY seq DESC LIMIT {limit:d}"
-        rows = self._rows(sql, resource)
-        return (from_text(Run, body) for of, body in rows if not hidden or of == Share.HOLD_OUT)
+        if hidden:
+            sql = f"SELECT share, body FROM ({sql}) WHERE share = '{Share.HOLD_OUT.value}'"
+        return (from_text(Run, body) for _, body in self._rows(sql, resource))
 
     def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:
         """Runs that used the resource and finished (``before`` then), newest first, also several of equal work."""
@@ -360,7 +362,11 @@ class Reader:
             f"WHERE place <= {_ALIKE}) AND json_extract(body, '$.fingerprint.klass') "
             f"IN ({', '.join('?' * len(classes))}) ORDER BY seq DESC LIMIT {limit:d}"
         )
-        return [from_text(Sighting, body) for (body,) in self._rows(sql, closed, *classes)][::-1]
+        known = self._sightings
+        rows = self._rows(sql, closed, *classes)
+        found = {body: known.get(body) or from_text(Sighting, body) for (body,) in rows}
+        self._sightings = found
+        return [*found.values()][::-1]
 
     def last_sighting(self) -> int:
         """The place of the sighting that was stored last; 0 without any."""

@@ -202,12 +202,17 @@ def parents_for(parts: HistoryContext, evolution: Evolution, site: EditTarget) -
 def _close(
     parts: HistoryContext, evolution: Evolution, site: EditTarget
 ) -> Iterator[tuple[float, str, Parent]]:
-    """Those that did more good than harm: lower bound of the gain, id, and how it is shown."""
+    """Those that did more good than harm: lower bound of the gain, id, and how it is shown.
+
+    Of evolutions since the last that succeeded: what it promoted is what the edit starts from.
+    """
     for past in parts.records.newest(
         Evolution, parts.policy.look_back.parents, fingerprint_id=evolution.fingerprint_id
     ):
         if past.id == evolution.id:
             continue
+        if past.state in STANDS:
+            return
         tried = {
             item.candidate_id
             for item in parts.records.find(Verdict, evolution_id=past.id)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -165,14 +165,17 @@ def _source_fault(
 ) -> Refusal | None:
     """``old`` is None for a new file, which has a contract to state, not to keep."""
     try:
-        before, after = parse(old or ""), parse(new)
+        before, after = read(path, old or ""), read(path, new)
     except (SyntaxError, ValueError, RecursionError) as error:
         return Refusal(RefusalKind.TEXT, f"not valid Python: {error}")
     secret = SECRET.search(new)
     if secret and secret.group() not in (old or ""):
         return Refusal(RefusalKind.TEXT, "it holds what looks like a secret")
-    contract = (_stated_fault(after) if old is None else _contract_fault(before, after)) if tool else ""
-    starts = _new_names_fault(before, after) or (_handler_fault(before, after) if old is not None else "")
+    stated = _stated_fault(after.tree) if old is None else _contract_fault(before.tree, after.tree)
+    contract = stated if tool else ""
+    starts = _new_names_fault(before.nodes, after.nodes)
+    if not starts and old is not None:
+        starts = _handler_fault(before.nodes, after.nodes)
     if contract or starts:
         return Refusal(RefusalKind.CONTRACT if contract else RefusalKind.SCREEN, contract or starts)
     return _constant_fault(path, old or "", new, checks)
@@ -209,9 +212,9 @@ def _contract(module: ast.Module) -> Iterator[tuple[str, str]]:
                     yield "TOOL", ast.dump(node.value)
 
 
-def _imports(module: ast.Module) -> set[str]:
+def _imports(nodes: Iterable[ast.AST]) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(module):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -219,28 +222,31 @@ def _imports(module: ast.Module) -> set[str]:
     return names
 
 
-def _new_names_fault(before: ast.Module, after: ast.Module) -> str:
+def _new_names_fault(before: Sequence[ast.AST], after: Sequence[ast.AST]) -> str:
     imports = _imports(after) - _imports(before) - HARMLESS_IMPORTS
     if imports:
         return f"it starts to import {', '.join(sorted(imports))}"
-    own = {arg.arg for node in ast.walk(after) if isinstance(node, ast.arguments) for arg in node.args}
-    names = ((_names(after) - _names(before)) & DANGEROUS) - own
-    if names:
+    new = _names(after) - _names(before)
+    own = {arg.arg for node in after if isinstance(node, ast.arguments) for arg in node.args}
+    if names := (new & DANGEROUS) - own:
         return f"it starts to use {', '.join(sorted(names))}"
-    dunder = {name for name in _names(after) - _names(before) if name.startswith("__")}
+    dunder = {name for name in new if name.startswith("__")}
     return f"it starts to use {', '.join(sorted(dunder))}" if dunder else ""
 
 
-def _names(module: ast.Module) -> set[str]:
-    names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
-    return names | {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute)}
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    return {
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in nodes
+        if isinstance(node, ast.Name | ast.Attribute)
+    }
 
 
-def _handler_fault(before: ast.Module, after: ast.Module) -> str:
+def _handler_fault(before: Iterable[ast.AST], after: Iterable[ast.AST]) -> str:
     """Hiding an error is no repair."""
 
-    def handlers(module: ast.Module) -> int:
-        return sum(isinstance(node, ast.ExceptHandler) for node in ast.walk(module))
+    def handlers(nodes: Iterable[ast.AST]) -> int:
+        return sum(isinstance(node, ast.ExceptHandler) for node in nodes)
 
     return "it adds an except clause" if handlers(after) > handlers(before) else ""
 
@@ -262,14 +268,14 @@ def newly_written(path: str, old: str, new: str) -> set[str]:
 
 def newly_named(old: str, new: str) -> set[str]:
     """Names, attributes and modules that are used in the new source and not in the old one."""
-    before, after = parse(old), parse(new)
+    before, after = [*ast.walk(parse(old))], [*ast.walk(parse(new))]
     return (_names(after) | _imports(after)) - _names(before) - _imports(before)
 
 
 def _constants(path: str, source: str) -> set[str]:
     """Every text and number that stands in the source, or that is put together of what stands there."""
     reading = read(path, source)
-    values = (reading.fold(node) for node in ast.walk(reading.tree) if isinstance(node, ast.expr))
+    values = (reading.fold(node) for node in reading.nodes if isinstance(node, ast.expr))
     return {as_one_text(leaf) for value in values for leaf in _leaves(value)}
 
 

@@ -107,9 +107,10 @@ def replay_candidate(
 ) -> list[Trial]:
     """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
     trials: list[Trial] = []
-    rounds = SequentialReplay(parts, evolution, candidate, sets)
+    looks = LookCounter(parts, candidate)
+    rounds = SequentialReplay(parts, evolution, candidate, sets, looks)
     for stage in COMPARED_SETS:
-        done = replay_steady(parts, evolution, candidate, sets, stage)
+        done = replay_steady(parts, evolution, candidate, sets, stage, looks)
         trials += done.trials
         rounds.take_over(stage, done)
         if done.lost or not rounds.goes_on(stage, trials):
@@ -120,13 +121,17 @@ def replay_candidate(
 
 
 def replay_steady(
-    parts: ReplayContext, evolution: Evolution, candidate: Candidate, sets: TaskSets, stage: TrialSet
+    parts: ReplayContext,
+    evolution: Evolution,
+    candidate: Candidate,
+    sets: TaskSets,
+    stage: TrialSet,
+    looks: LookCounter,
 ) -> StageTrials:
     """The trials of one set's tasks that do not vary, on both sides: of evidence that is fixed, as many as exclude luck."""
     steady = sets.ids(stage, varying=False)
     if not steady:
         return StageTrials([], lost=False)
-    looks = LookCounter(parts, candidate)
     repeats, task_ids = range(parts.policy.replay.repeats), steady
     on_base = jobs_on_base(parts, steady, sets, evolution)
     base, own = _on_base(parts, on_base), list[Trial]()
@@ -220,13 +225,18 @@ class SequentialReplay:
     """The fresh pairs of one candidate's varying tasks, made until enough is known."""
 
     def __init__(
-        self, parts: ReplayContext, evolution: Evolution, candidate: Candidate, sets: TaskSets
+        self,
+        parts: ReplayContext,
+        evolution: Evolution,
+        candidate: Candidate,
+        sets: TaskSets,
+        looks: LookCounter,
     ) -> None:
         self._parts, self._evolution, self._candidate, self._sets = parts, evolution, candidate, sets
         self._tasks = {which: sets.ids(which, varying=True) for which in COMPARED_SETS}
         self._made = dict.fromkeys(COMPARED_SETS, 0)  # rounds of each set
         self._sieved: set[str] = set()
-        self._looks = LookCounter(parts, candidate)
+        self._looks = looks
         self._renamed: frozenset[str] = frozenset()  # tasks of which every other pair has other names
         self._alike: frozenset[str] = frozenset()  # hidden tasks too bad to be in a pair
 
@@ -419,10 +429,11 @@ def leader(
         return candidates[0]
     runners = []
     for candidate in candidates:
-        done = replay_steady(parts, evolution, candidate, sets, TrialSet.EVIDENCE)
+        looks = LookCounter(parts, candidate)
+        done = replay_steady(parts, evolution, candidate, sets, TrialSet.EVIDENCE, looks)
         if done.lost:
             return candidate
-        rounds = SequentialReplay(parts, evolution, candidate, sets)
+        rounds = SequentialReplay(parts, evolution, candidate, sets, looks)
         rounds.take_over(TrialSet.EVIDENCE, done)
         runners.append(_Runner(candidate, done.trials, rounds))
         if not runners[-1].varies and runners[-1].gain == 1:

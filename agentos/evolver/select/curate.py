@@ -406,16 +406,17 @@ class LookCounter:
 
     def __init__(self, parts: LooksContext, candidate: Candidate) -> None:
         self._parts, self._candidate = parts, candidate
+        self._every: Sequence[TrialLook] | None = None
         self._seen: dict[TrialSet, list[TrialLook]] = {}
         self._looks: dict[TrialSet, dict[str, int]] = {}  # of sets and hidden work
 
     def _trials(self, which: TrialSet) -> list[TrialLook]:
-        """Of candidates, as they were when first asked for: until then, others may have been tried."""
-        if which not in self._seen:
+        """Of candidates, as they were when any was first asked for: until then, others may have been tried."""
+        if self._every is None:
             fingerprint_id = self._parts.evolution(self._candidate.evolution_id).fingerprint_id
-            self._seen[which] = [
-                item for item in self._parts.records.looks(fingerprint_id) if item.set is which
-            ]
+            self._every = self._parts.records.looks(fingerprint_id)
+        if which not in self._seen:
+            self._seen[which] = [item for item in self._every if item.set is which]
         return self._seen[which]
 
     def number(self, which: TrialSet) -> int:

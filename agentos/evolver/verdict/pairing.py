@@ -28,6 +28,7 @@ from agentos.domain import (
     Trial,
     TrialSet,
     digest,
+    values_of,
 )
 from agentos.evolver.policy import Judge
 from agentos.evolver.verdict.paired_tests import (
@@ -482,7 +483,7 @@ def _fields(
     record: Trial | Outcome | Cost | Fault | CheckResult | SafetyRate, added: Sequence[str]
 ) -> dict[str, Json]:
     """Its fields by name, but for ``added`` ones that say nothing; records in them are left as they are."""
-    values = {name: getattr(record, name) for name in record.__dataclass_fields__}
+    values = values_of(record)
     for name in added:
         if not values[name]:
             del values[name]

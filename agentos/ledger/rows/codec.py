@@ -31,6 +31,7 @@ from agentos.domain import (
     dataclass,
     json_encoder,
     trial_id,
+    values_of,
 )
 from agentos.errors import Unavailable
 from agentos.ledger.rows.dictionary import spread, squeezed
@@ -276,7 +277,7 @@ def _record(kind: type[Any]) -> _Pair:
     outward = [(name, pair.out) for name, pair in parts if pair.out]
 
     def out(record: Any) -> Json:
-        given = {name: getattr(record, name) for name in names}
+        given = values_of(record)
         for name, convert in outward:
             given[name] = convert(given[name])
         return given

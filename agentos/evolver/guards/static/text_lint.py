@@ -102,7 +102,8 @@ def expected(checks: Sequence[Check]) -> Iterator[Json]:
         yield from _fixed_in(check.spec.get("schema"))
         if literal := _LITERAL.fullmatch(str(check.spec.get("pattern") or "")):
             yield re.sub(r"\\(.)", r"\1", literal[1])
-        yield from _compared_in(str(check.spec.get("code") or ""))
+        if code := check.spec.get("code"):
+            yield from _compared_in(str(code))
 
 
 def _fixed_in(schema: Json) -> Iterator[Json]:
