@@ -91,6 +91,17 @@ def test_a_first_attempt_has_no_parents_and_other_places_have_none(world: World)
     assert len(parents_for(world.parts, after, replace(HERE, path=""))) == 1
 
 
+@pytest.mark.parametrize("state", [EvolutionState.PROBATION, EvolutionState.PROMOTED])
+def test_what_a_success_came_after_is_no_parent(world: World, state: EvolutionState) -> None:
+    after = tried(world, TEMPTING)
+    world.ledger.put(replace(after, state=state))
+    later = replace(after, id="evo-later")
+    world.ledger.put(later)
+    assert parents_for(world.parts, later, HERE) == ()
+    world.ledger.put(replace(after, state=EvolutionState.ROLLED_BACK))
+    assert len(parents_for(world.parts, later, HERE)) == 1
+
+
 def test_an_edit_too_long_to_show_is_no_parent(world: World) -> None:
     after = tried(world, TEMPTING)
     (candidate,) = world.ledger.find(Candidate)
