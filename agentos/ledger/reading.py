@@ -231,7 +231,7 @@ class Reader:
         latest = "SELECT max(seq) FROM run_resource WHERE resource = ? GROUP BY task_key"
         sql = f"SELECT share, body FROM run WHERE seq IN ({latest}) ORDER BY seq DESC LIMIT {limit:d}"
         if hidden:
-            sql = f"SELECT share, body FROM ({sql}) WHERE share = '{Share.HOLD_OUT.value}'"
+            sql = f"SELECT share, body FROM ({sql}) AS newest WHERE share = '{Share.HOLD_OUT.value}'"
         return (from_text(Run, body) for _, body in self._rows(sql, resource))
 
     def recent_runs(self, resource: str, limit: int, before: datetime | None = None) -> Sequence[Run]:

@@ -160,8 +160,9 @@ def test_runs_are_found_in_the_order_they_finished(
     same, other = make_task("task-1"), make_task("task-2", goal="other")
     again = make_task("task-3")
     for number, task in enumerate((same, other, again), start=1):
-        book.add_task(task, Share.OPEN)
-        book.begin_run(make_run(f"run-{number}", task=task))
+        share = Share.HOLD_OUT if task is other else Share.OPEN
+        book.add_task(task, share)
+        book.begin_run(replace(make_run(f"run-{number}", task=task), share=share))
     for number, used in ((3, ("tool/a",)), (1, ("tool/a", "tool/b")), (2, ("tool/a",))):
         book.finish_run(f"run-{number}", PASSED, None, (), used)
     assert [(place, run.id) for place, run in book.runs_after(0, 2)] == [(1, "run-3"), (2, "run-1")]
@@ -170,6 +171,8 @@ def test_runs_are_found_in_the_order_they_finished(
     assert [run.id for run in book.runs_of(same.key, 1)] == ["run-1"]
     assert [run.id for run in book.runs_using("tool/a", 9)] == ["run-2", "run-1"]
     assert [run.id for run in book.runs_using("tool/a", 1)] == ["run-2"]
+    assert [run.id for run in book.runs_using("tool/a", 9, hidden=True)] == ["run-2"]
+    assert [*book.runs_using("tool/b", 9, hidden=True)] == []
     assert [*book.runs_using("tool/none", 9)] == []
 
 
