@@ -241,10 +241,7 @@ def each_sandbox(request: pytest.FixtureRequest) -> Bubblewrap | Docker | Kubern
 
 @pytest.fixture
 def box(each_sandbox: Bubblewrap | Docker | Kubernetes, small: Limits) -> Iterator[WorkerBox]:
-    light = isinstance(
-        each_sandbox, Kubernetes
-    )  # which keeps none ready: imports that no test needs would be waited for
-    with each_sandbox.open(small, light=light) as made:
+    with each_sandbox.open(small, light=True) as made:  # no program here needs what agents import
         yield made
 
 
