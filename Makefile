@@ -13,12 +13,12 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-# One more than the cores of CI: tests wait for a good part of their time, and the quick ones for more of it.
-WORKERS ?= 3
-QUICK_WORKERS ?= 4
+# Twice the cores of CI: tests wait for a good part of their time.
+WORKERS ?= 4
 KILLS ?= 1000
-# Where there is room, files of quick tests are in memory: half of what it costs to make them and to have them lie safely.
+# Where there is room, files of tests are in memory: half of what it costs to make them and to have them lie safely.
 MEMORY := $(shell test -w /dev/shm && df --output=avail -k /dev/shm | awk 'NR == 2 && $$1 > 3000000 {print "/dev/shm"}')
+PYTEST := PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o tmp_path_retention_policy=failed
 
 # What is compiled once is not compiled again in each process that a test starts; pytest's own modules too.
 unexport PYTHONDONTWRITEBYTECODE
@@ -53,15 +53,14 @@ compiled: setup
 	@$(BIN)/python -m compileall -q agentos
 
 test: compiled docker
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not example'
+	@$(PYTEST) -m 'not example'
 
 # Only these files: collecting the others takes longer than it should for four tests.
 examples: compiled
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m example $$(grep -rl --include='*.py' 'mark\.example' tests)
+	@$(PYTEST) -m example $$(grep -rl --include='*.py' 'mark\.example' tests)
 
 quick: compiled
-	@PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n $(QUICK_WORKERS) --dist worksteal -o tmp_path_retention_policy=failed \
-		-m 'not sandbox and not docker and not browser and not slow and not daemon'
+	@$(PYTEST) -m 'not sandbox and not docker and not browser and not slow and not daemon'
 
 lint: setup
 	@$(BIN)/ruff format --check .
@@ -74,7 +73,7 @@ types: setup
 check: lint types test examples
 
 coverage: compiled docker
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
+	@$(PYTEST) --cov --cov-report=term
 
 mutants: setup
 	@$(BIN)/python scripts/mutants.py $(ARGS)
