@@ -194,6 +194,7 @@ def is_hidden(draft: Draft) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_every_skill_has_tasks_and_every_fault_is_described(tasks: dict[str, list[Draft]]) -> None:
     skills = {path.name for path in (DEMO / "skills").iterdir()}
     assert skills == set(FAULTS) | RIGHT == set(tasks)

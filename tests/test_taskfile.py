@@ -245,6 +245,7 @@ def test_any_text_gives_tasks_or_a_sentence(text: str) -> None:
         max_leaves=20,
     )
 )
+@pytest.mark.slow
 def test_json_values_come_through_unchanged(value: object) -> None:
     assert parse(json.dumps([value]), "x") == [value]
 

@@ -187,6 +187,7 @@ def test_without_the_check_the_sum_is_wrong(
     assert answering(edited("till-sum", [comma]), comma) == {"cents": 1950}  # and not 2000
 
 
+@pytest.mark.slow
 def test_the_null_edit_changes_no_chance(
     drafts: dict[str, list[Draft]], edited: Any, answering: Answering
 ) -> None:

@@ -108,6 +108,7 @@ def test_a_folder_is_adopted_with_its_sessions_and_released(
     assert "not adopted" in agentos("adopt", str(folder), "--release", code=1).stderr
 
 
+@pytest.mark.slow
 def test_folders_that_the_environment_names_are_listed_too(
     agentos: Agentos, home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +121,7 @@ def test_folders_that_the_environment_names_are_listed_too(
     assert agentos("registry", "list", code=1).stderr
 
 
+@pytest.mark.slow
 def test_a_difference_is_listed_and_settled(agentos: Agentos, home: Home, folder: Path) -> None:
     agentos("adopt", str(folder))
     registry = take_in(home, folder)
@@ -199,6 +201,7 @@ def imported(agentos: Agentos, tmp_path: Path, **record: Any) -> str:
         ({"outcome": "failed", "checks": [{"contains": {"value": "4"}}]}, [], [{"contains": {"value": "4"}}]),
     ],
 )
+@pytest.mark.slow
 def test_a_task_file_is_written_from_a_run(
     agentos: Agentos, tmp_path: Path, record: Any, options: list[str], checks: Any
 ) -> None:
@@ -212,6 +215,7 @@ def test_a_task_file_is_written_from_a_run(
     assert "exists already" in agentos("task", "from-run", run, "-o", str(out), code=1).stderr
 
 
+@pytest.mark.slow
 def test_a_task_file_holds_what_was_corrected(agentos: Agentos, tmp_path: Path) -> None:
     messages = [
         {"role": "user", "content": "add 1 and 2"},
@@ -244,6 +248,7 @@ def test_what_was_put_right_in_a_session_becomes_a_check(agentos: Agentos, tmp_p
 
 
 @pytest.mark.parametrize("outcome", ["passed", "failed", "unknown"])
+@pytest.mark.slow
 def test_what_is_expected_of_a_run_of_elsewhere_goes_into_its_task(
     agentos: Agentos, tmp_path: Path, home: Home, outcome: str
 ) -> None:
@@ -277,6 +282,7 @@ def ran() -> tuple[Task, Run]:
     return task, Run("run-1", task.id, task.key, Share.OPEN, 1, Snapshot("c", "t"), "", "", now, now, outcome)
 
 
+@pytest.mark.slow
 def test_an_unknown_outcome_is_listed_and_no_evidence(agentos: Agentos, tmp_path: Path, home: Home) -> None:
     run = imported(agentos, tmp_path)
     (listed,) = json.loads(agentos("run", "list", "--result", "unknown", "--json").stdout)
@@ -298,6 +304,7 @@ def test_refusals_are_counted_and_few_are_kept(agentos: Agentos, tmp_path: Path)
     assert len(plain.stderr.splitlines()) == 100
 
 
+@pytest.mark.slow
 def test_a_run_of_elsewhere_whose_tools_are_not_here_cannot_be_replayed(
     agentos: Agentos, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def ids(home: Home, table: str) -> list[str]:
         return [name for (name,) in connection.execute(f"SELECT id FROM {table}")]
 
 
+@pytest.mark.slow
 def test_a_home_that_nobody_touched_is_whole(agentos: Agentos, home: Home) -> None:
     assert faults(agentos) == []
     shown = agentos("audit", "verify").stdout
@@ -93,6 +94,7 @@ def rebased(moved: Path, home: Home) -> Home:
     return home
 
 
+@pytest.mark.slow
 def test_a_promotion_on_a_newer_base_is_whole_and_names_what_it_rests_on(
     agentos: Agentos, rebased: Home
 ) -> None:
@@ -108,6 +110,7 @@ def test_a_promotion_on_a_newer_base_is_whole_and_names_what_it_rests_on(
     agentos("evolution", "verify", evolution.id)
 
 
+@pytest.mark.slow
 def test_what_a_newer_base_rests_on_cannot_be_made_up(agentos: Agentos, rebased: Home) -> None:
     (candidate,) = ids(rebased, "candidate")
     rewritten(rebased, "candidate", candidate, lambda it: it["rebase"].update(bundles_sha256="0" * 64))
@@ -169,6 +172,7 @@ def test_steps_of_a_run(agentos: Agentos, home: Home, sql: str) -> None:
     assert any("run-3 (outcome, answer or steps)" in fault for fault in faults(agentos))
 
 
+@pytest.mark.slow
 def test_trials_verdict_and_consent_rewritten_in_anothers_name(agentos: Agentos, home: Home) -> None:
     trial = ids(home, "trial")[0]
     (verdict,), (consent,) = ids(home, "verdict"), ids(home, "consent")
@@ -198,6 +202,7 @@ def test_a_token_alone_is_not_enough_to_be_somebody(agentos: Agentos, home: Home
     assert any("was not given with this home's key" in fault for fault in faults(agentos))
 
 
+@pytest.mark.slow
 def test_trials_that_were_packed(agentos: Agentos, home: Home) -> None:
     with opened(home) as connection:
         rows = connection.execute("SELECT evolution_id, body FROM trial ORDER BY seq").fetchall()
@@ -411,6 +416,7 @@ def forge(home: Home, said: dict[str, str], *, hide: bool) -> str:
 
 
 @pytest.mark.parametrize("hide", [False, True])
+@pytest.mark.slow
 def test_a_forged_commit_with_an_invented_evolution(agentos: Agentos, home: Home, hide: bool) -> None:
     made = forge(
         home, {"Evolution": "evo-0000000000000", "Evidence": "evd-1", "Consent": "person:ceo c"}, hide=hide
@@ -492,6 +498,7 @@ def without_digests(entry: Entry) -> str:
     return json.dumps(detail, sort_keys=True)
 
 
+@pytest.mark.slow
 def test_an_old_home_is_verified_as_far_as_its_entries_go_and_the_output_says_so(
     agentos: Agentos, home: Home
 ) -> None:
@@ -515,6 +522,7 @@ def test_an_old_home_is_verified_as_far_as_its_entries_go_and_the_output_says_so
     assert any("the consent consent-" in fault and "is gone" in fault for fault in found)
 
 
+@pytest.mark.slow
 def test_a_log_rewritten_whole_shows_only_against_a_head_that_was_noted_elsewhere(
     agentos: Agentos, home: Home, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ from agentos.registry.store import Registry
 Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.mark.slow
 def test_init_makes_a_home_that_only_its_owner_reads(agentos: Agentos, tmp_path: Path) -> None:
     made = Home(tmp_path / "new" / "home")
     assert "Made the home" in agentos("--home", str(made.root), "init").stdout
@@ -80,6 +81,7 @@ def test_doctor_tells_an_old_ledger_once(agentos: Agentos, home: Home) -> None:
     assert sum("of an older release" in what for what in found) == 1, found
 
 
+@pytest.mark.slow
 def test_doctor_finds_and_mends(agentos: Agentos, home: Home) -> None:
     home.consent_key.chmod(0o644)
     (home.blobs / "tmp").mkdir()

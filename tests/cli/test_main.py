@@ -56,6 +56,7 @@ OURS = {
 
 
 @pytest.mark.parametrize("noun", ["task", "run", "evolution", "registry"])
+@pytest.mark.slow
 def test_a_list_imports_neither_judge_nor_writer_and_as_json_no_drawing(agentos: Agentos, noun: str) -> None:
     drawn, data = (
         {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
@@ -126,6 +127,7 @@ def test_a_bug_is_exit_code_3_and_leaves_a_report(home: Home, tmp_path: Path) ->
     assert "Traceback" in report.read_text()
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error(home: Home, tmp_path: Path) -> None:
     command = f"{sys.executable} -m agentos registry list --json | head -c 10; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
@@ -137,6 +139,7 @@ def test_a_reader_that_leaves_early_is_no_error(home: Home, tmp_path: Path) -> N
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_exit_code_130(home: Home) -> None:
     # Tests that run in a shell's background inherit "ignore Ctrl-C", and so would the child.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -164,6 +167,7 @@ def _has_open(pid: int, name: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_sentence(agentos: Agentos, home: Home) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -197,6 +201,7 @@ def test_read_commands_speak_json(agentos: Agentos, arguments: tuple[str, ...]) 
 @pytest.mark.parametrize(
     "locale", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}]
 )
+@pytest.mark.slow
 def test_a_terminal_without_unicode_and_arguments_that_are_no_text(
     home: Home, tmp_path: Path, locale: dict[str, str]
 ) -> None:
@@ -233,6 +238,7 @@ def test_completion_can_be_shown(agentos: Agentos, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+@pytest.mark.slow
 def test_streams_that_were_closed_are_stood_in_for(home: Home, tmp_path: Path, closed: str) -> None:
     commands = (
         [b"status"],

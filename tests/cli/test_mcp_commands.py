@@ -225,6 +225,7 @@ def test_a_home_by_url_is_a_server_of_another(
     assert token not in said
 
 
+@pytest.mark.slow
 def test_what_a_client_may_read_and_say(home: Home) -> None:
     evolution = evolve_home(home)
     tools = HomeTools(home, "tester", may_approve=True)
@@ -279,6 +280,7 @@ def test_a_question_is_answered_once(home: Home) -> None:
         tools.answer_question("question-1", "a")
 
 
+@pytest.mark.slow
 def test_without_the_extra_what_to_type_is_said(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
     with pytest.raises(Unavailable, match=r"pip install 'agentos-daemon\[mcp\]'"):

@@ -42,6 +42,7 @@ def ledger(home: Home) -> Iterator[Ledger]:
     made.close()
 
 
+@pytest.mark.slow
 def test_an_accepted_proposal_becomes_a_memory_with_a_version(
     agentos: Agentos, home: Home, ledger: Ledger
 ) -> None:
@@ -65,6 +66,7 @@ def test_an_accepted_proposal_becomes_a_memory_with_a_version(
     assert "Dates are in UTC" in agentos("memory", "show", "dates-are-in-utc-always").stdout
 
 
+@pytest.mark.slow
 def test_a_rejected_proposal_is_no_memory(agentos: Agentos, home: Home, ledger: Ledger) -> None:
     before = Registry(home.registry).stable()
     agentos("memory", "reject", "bbb", "-m", "not so")
@@ -76,6 +78,7 @@ def test_a_rejected_proposal_is_no_memory(agentos: Agentos, home: Home, ledger: 
     assert len(json.loads(agentos("memory", "list", "--all", "--json").stdout)["proposals"]) == 2
 
 
+@pytest.mark.slow
 def test_a_memory_is_never_overwritten_by_a_proposal(agentos: Agentos, home: Home, ledger: Ledger) -> None:
     done = agentos("memory", "accept", "bbb", "--name", "default", code=1)
     assert "memory/default already" in done.stderr

@@ -18,6 +18,7 @@ Ran = subprocess.CompletedProcess[str]
 Agentos = Callable[..., Ran]
 
 
+@pytest.mark.slow
 def test_the_first_model_becomes_the_default_and_comments_stay(home: Home, agentos: Agentos) -> None:
     assert "There is no model" in agentos("model", "list").stdout
     before = home.settings.read_text()
@@ -49,6 +50,7 @@ def test_the_first_model_becomes_the_default_and_comments_stay(home: Home, agent
                                   "--parameter", "temperature=0.2").stdout  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_left_out_stays_as_it_is(home: Home, agentos: Agentos) -> None:
     agentos("model", "add", "spare", "--model", "openai/spare")
     agentos(
@@ -115,6 +117,7 @@ def add(agentos: Agentos, name: str, *more: str) -> None:
             "--api-base", "http://127.0.0.1:9/v1", *more)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_model_that_is_removed_is_asked_no_more_and_has_its_history(home: Home, agentos: Agentos) -> None:
     add(agentos, "main")
     add(agentos, "spare")
@@ -129,6 +132,7 @@ def test_a_model_that_is_removed_is_asked_no_more_and_has_its_history(home: Home
     assert "No model is set up" in agentos("model", "test", code=1).stderr
 
 
+@pytest.mark.slow
 def test_a_model_that_others_stand_on_is_not_removed(home: Home, agentos: Agentos) -> None:
     add(agentos, "main")
     add(agentos, "big", "--fallback", "main")
@@ -144,6 +148,7 @@ def test_a_model_that_others_stand_on_is_not_removed(home: Home, agentos: Agento
     assert "agent/default names it" in agentos("model", "remove", "main", "--yes", code=1).stderr
 
 
+@pytest.mark.slow
 def test_the_default_is_changed_and_cleared(home: Home, agentos: Agentos) -> None:
     add(agentos, "main")
     add(agentos, "spare")

@@ -78,6 +78,7 @@ def test_a_table_without_rows_says_what_to_do(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "No tasks yet.\n"
 
 
+@pytest.mark.slow
 def test_help_names_every_verb_in_full_and_nothing_else(
     agentos: Callable[..., CompletedProcess[str]],
 ) -> None:

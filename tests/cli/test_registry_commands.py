@@ -259,6 +259,7 @@ def test_an_upgrade_with_a_conflict_ends_with_1_and_says_how_to_settle_it(
     assert "Nothing that ships has changed" in call("upgrade")
 
 
+@pytest.mark.slow
 def test_reading_commands_import_nothing_heavy(registry: Registry) -> None:
     code = (
         "import sys\nfrom agentos.cli.resources.registry import app\n"

@@ -41,6 +41,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "count.yaml"
 
 
+@pytest.mark.slow
 def test_a_schedule_is_added_listed_paused_run_and_removed(
     agentos: Agentos, file: Path, home: Home, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def take_in(home: Home) -> None:
         folders.scan(now)
 
 
+@pytest.mark.slow
 def test_a_folder_is_added_listed_and_shown(agentos: Callable[..., Ran], home: Home, tmp_path: Path) -> None:
     source = drop(tmp_path / "elsewhere")
     (added,) = json.loads(agentos("skill", "add", str(source), "--json").stdout)
@@ -67,6 +68,7 @@ def test_a_folder_is_added_listed_and_shown(agentos: Callable[..., Ran], home: H
     assert "Try: agentos skill list" in agentos("skill", "show", "nonesuch", code=1).stderr
 
 
+@pytest.mark.slow
 def test_a_repository_with_several_skills_is_asked_for_one(
     agentos: Callable[..., Ran], home: Home, tmp_path: Path
 ) -> None:
@@ -131,6 +133,7 @@ def until_listed(agentos: Callable[..., Ran], name: str) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.slow
 def test_what_was_assumed_of_a_skill_is_nothing_that_is_wrong(agentos: Any, home: Home) -> None:
     page = b"No front matter, as it is found on the net.\n"
     Registry(home.registry).commit({"skill/found/SKILL.md": page}, "A skill from elsewhere", "edit")

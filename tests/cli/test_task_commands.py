@@ -83,6 +83,7 @@ def test_what_is_added_though_it_cannot_end_well_is_told_at_once(
     ]
 
 
+@pytest.mark.slow
 def test_added_tasks_are_listed_and_shown_and_cancelled(agentos: Agentos, file: Path, home: Home) -> None:
     done = agentos("task", "add", str(file))
     task_id = done.stdout.split()[0]
@@ -244,6 +245,7 @@ def test_after_ctrl_c_what_goes_on_is_named(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_the_id_of_a_run_finds_its_task_or_says_which_it_is(agentos: Agentos, home: Home, file: Path) -> None:
     task_id = agentos("task", "add", str(file)).stdout.split()[0]
     ledger = Ledger(home.ledger)

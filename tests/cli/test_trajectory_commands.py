@@ -77,6 +77,7 @@ def test_good_records_are_imported_and_each_broken_one_is_refused(agentos: Agent
     assert (again["imported"], again["known"], len(again["refused"])) == (0, 20, 2)
 
 
+@pytest.mark.slow
 def test_a_run_is_shown_beside_the_other_runs_of_its_task(agentos: Agentos, tmp_path: Path) -> None:
     def tried(seat: int, reward: int) -> dict[str, Any]:
         function = {"name": "update_seat", "arguments": json.dumps({"seat": seat})}
@@ -99,6 +100,7 @@ def test_a_run_is_shown_beside_the_other_runs_of_its_task(agentos: Agentos, tmp_
     assert "compared   100% of what it changed is not what they changed  (3 other runs of its task)" in told
 
 
+@pytest.mark.slow
 def test_a_dry_run_changes_nothing_and_counts_the_same(agentos: Agentos, file: Path, home: Home) -> None:
     told = json.loads(agentos("trajectory", "import", "--dry-run", "--json", str(file), code=1).stdout)
     assert (told["imported"], told["results"]) == (20, {"passed": 10, "failed": 10})
@@ -108,6 +110,7 @@ def test_a_dry_run_changes_nothing_and_counts_the_same(agentos: Agentos, file: P
     assert (again["imported"], again["known"]) == (0, 20)
 
 
+@pytest.mark.slow
 def test_wrong_words_are_told(agentos: Agentos, file: Path) -> None:
     assert "no format 'xml'" in agentos("trajectory", "import", str(file), "--format", "xml", code=1).stderr
     assert "no agent 'x'" in agentos("trajectory", "import", str(file), "--agent", "x", code=1).stderr
@@ -121,6 +124,7 @@ def test_wrong_words_are_told(agentos: Agentos, file: Path) -> None:
 # --- export -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_comes_out_can_be_imported_again_and_is_known(
     agentos: Agentos, file: Path, tmp_path: Path
 ) -> None:
@@ -136,6 +140,7 @@ def test_what_comes_out_can_be_imported_again_and_is_known(
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.slow
 def test_runs_of_every_kind_come_out_and_go_in_again(agentos: Agentos, tmp_path: Path, home: Home) -> None:
     ledger = Ledger(home.ledger)
     (tmp_path / "task.json").write_text(json.dumps([{"goal": f"end as {kind}"} for kind in Result]))
@@ -161,6 +166,7 @@ def test_runs_of_every_kind_come_out_and_go_in_again(agentos: Agentos, tmp_path:
     assert (twice["imported"], twice["known"]) == (0, spoken)
 
 
+@pytest.mark.slow
 def test_hold_out_tasks_give_no_training_data(agentos: Agentos, file: Path, home: Home) -> None:
     agentos("trajectory", "import", str(file), code=1)
     hidden = {run.id for run in Reader(home.ledger).runs() if run.share == "hold-out"}
@@ -174,6 +180,7 @@ def test_hold_out_tasks_give_no_training_data(agentos: Agentos, file: Path, home
     assert len(agentos("trajectory", "export", "--all").stdout.splitlines()) == 20
 
 
+@pytest.mark.slow
 def test_runs_are_chosen_by_id_and_by_date(agentos: Agentos, file: Path, home: Home) -> None:
     agentos("trajectory", "import", str(file), code=1)
     run = Reader(home.ledger).runs()[0]
@@ -200,6 +207,7 @@ def test_secrets_do_not_leave(
         assert "abcdefghijklmnop" not in out
 
 
+@pytest.mark.slow
 def test_trials_of_an_evolution_give_preferences(agentos: Agentos, file: Path, home: Home) -> None:
     agentos("trajectory", "import", str(file), code=1)
     ledger = Ledger(home.ledger)

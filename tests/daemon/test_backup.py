@@ -54,6 +54,7 @@ def _task(number: int) -> Task:
 
 
 @pytest.mark.parametrize("name", ["home.tar", "home.tgz"])
+@pytest.mark.slow
 def test_what_is_restored_is_what_was_there(home: Home, tmp_path: Path, name: str) -> None:
     (home.skills / "mine").mkdir()
     (home.skills / "mine" / "SKILL.md").write_text("---\nname: mine\n---\n")
@@ -78,6 +79,7 @@ def test_what_is_restored_is_what_was_there(home: Home, tmp_path: Path, name: st
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_a_home_that_is_written_to_is_whole_at_every_moment(home: Home, tmp_path: Path) -> None:
     stop = threading.Event()
 
@@ -132,6 +134,7 @@ def _rewritten(source: Path, target: Path, change: dict[str, bytes], add: dict[s
             new.addfile(info, io.BytesIO(data))
 
 
+@pytest.mark.slow
 def test_a_damaged_backup_is_told_and_changes_nothing(home: Home, tmp_path: Path) -> None:
     whole = tmp_path / "whole.tar"
     back_up(home, whole)
@@ -173,6 +176,7 @@ def test_a_damaged_backup_is_told_and_changes_nothing(home: Home, tmp_path: Path
     refused()
 
 
+@pytest.mark.slow
 def test_nothing_is_overwritten(home: Home, tmp_path: Path) -> None:
     target = tmp_path / "home.tar"
     target.write_text("mine")

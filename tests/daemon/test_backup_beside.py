@@ -47,6 +47,7 @@ def beside(work: Callable[[], None]) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("how", ["gc", "maintain"])
+@pytest.mark.slow
 def test_the_registry_is_whole_in_a_backup_that_git_packs_beside(
     home: Home, tmp_path: Path, how: str
 ) -> None:
@@ -82,6 +83,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_no_file_of_zeros() -> None:
         reading.read(2)
 
 
+@pytest.mark.slow
 def test_what_an_editor_cuts_and_writes_again_is_read_again_or_refused(home: Home, tmp_path: Path) -> None:
     path = home.skills / "draft.txt"
     path.write_bytes(b"x" * 3_000_000)

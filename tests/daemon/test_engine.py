@@ -66,6 +66,7 @@ while True:
 
 
 @pytest.mark.parametrize("version", ["abi-1", VERSION])
+@pytest.mark.slow
 def test_what_another_version_began_with_other_steps_begins_anew(tmp_path: Path, version: str) -> None:
     path, ended, did = tmp_path / "engine.db", [], []
     killed = subprocess.run([sys.executable, "-P", "-c", OLDER, str(path), version], timeout=60)

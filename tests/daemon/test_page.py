@@ -64,6 +64,7 @@ def test_it_is_up_and_up_again_and_gone_with_its_keeper(home: Home, keeper: tupl
     assert not answers(port)
 
 
+@pytest.mark.slow
 def test_one_that_a_person_started_is_left_to_them(home: Home, keeper: tuple[PageKeeper, int]) -> None:
     page, port = keeper
     other = PageKeeper(home, free_port())
@@ -96,6 +97,7 @@ def test_the_pause_grows_where_it_falls_at_once(home: Home) -> None:
     assert "cannot be had" in page._last_words()
 
 
+@pytest.mark.slow
 def test_where_it_cannot_be_started_the_daemon_goes_on(home: Home) -> None:
     now = [0.0]
     (home.logs / "web.out").mkdir(parents=True)

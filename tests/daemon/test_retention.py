@@ -85,6 +85,7 @@ def unlocked(home: Home) -> Any:
         yield connection
 
 
+@pytest.mark.slow
 def test_what_is_old_goes_and_what_a_verdict_needs_stays(home: Home) -> None:
     reader = Reader(home.ledger)
     before = _steps(home)

@@ -280,6 +280,7 @@ def test_the_file_is_the_owners_alone(home: Home) -> None:
     assert VALUE not in str(told.value)
 
 
+@pytest.mark.slow
 def test_the_commands_never_show_a_value_and_are_audited(home: Home, ledger: Ledger) -> None:
     def typed(*words: str, given: str = "", code: int = 0) -> str:
         done = command_server().run("--home", str(home.root), "secret", *words, env=os.environ, stdin=given)

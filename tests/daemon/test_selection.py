@@ -148,6 +148,7 @@ def test_a_pattern_is_searched_among_what_it_allows(bundle: Callable[..., Bundle
     assert resources(found, "skill") == set()
 
 
+@pytest.mark.slow
 def test_what_is_allowed_is_found_behind_all_that_is_not(large: Registry, tmp_path: Path) -> None:
     """Also by meaning, where every tool has a place in the ranking."""
     snapshot = large.stable()

@@ -162,6 +162,7 @@ def test_the_doctor_blames_a_home_that_is_read_only_once(made_home: Path, tmp_pa
         subprocess.run(["umount", "-l", place], check=True)
 
 
+@pytest.mark.slow
 def test_settings_that_the_doctor_found_good_are_read_again_once_anything_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

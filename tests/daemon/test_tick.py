@@ -125,6 +125,7 @@ def test_an_end_that_could_not_be_recorded_is_recorded_later(
     assert tasks.ended == [task.id]
 
 
+@pytest.mark.slow
 def test_a_task_whose_work_failed_is_begun_again(
     parts: Service, make_task: Callable[..., Task], add: Callable[..., Task]
 ) -> None:

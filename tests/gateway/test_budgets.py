@@ -40,6 +40,7 @@ def test_sixteen_calls_side_by_side_with_a_budget_of_five_make_exactly_five(benc
     assert kind_of(session, "one more") == "budget"
 
 
+@pytest.mark.slow
 def test_tokens_are_reserved_for_calls_under_way(bench: Bench, paid: Paid) -> None:
     session = bench.open(budget=Budget(tokens=1000))
     assert side_by_side(session, 16, max_tokens=300)["answered"] <= 3

@@ -148,6 +148,7 @@ def test_missing_usage_is_estimated_and_marked(bench: Bench) -> None:
     assert reply.output_tokens > 0
 
 
+@pytest.mark.slow
 def test_a_reply_of_ten_megabytes_arrives(bench: Bench) -> None:
     bench.server.fault_next("huge")
     assert len(said(bench.open().complete(asking("say much"), within(60)))) == 10 << 20

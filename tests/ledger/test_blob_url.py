@@ -50,6 +50,7 @@ def key_of(url: str, sha256: str) -> str:
     return f"{url.removeprefix(f's3://{BUCKET}/')}/{sha256[:2]}/{sha256[2:]}"
 
 
+@pytest.mark.slow
 def test_a_blob_is_an_object_named_by_its_digest(
     store: BlobStore, url: str, server: S3Server, tmp_path: Path
 ) -> None:
@@ -66,6 +67,7 @@ def test_a_blob_is_an_object_named_by_its_digest(
         store.get("0" * 64)
 
 
+@pytest.mark.slow
 def test_wrong_content_is_named_and_never_used(store: BlobStore, url: str, server: S3Server) -> None:
     sha256 = store.put(b"content")
     for wrong in (b"", b"conten", b"contenT"):
@@ -87,6 +89,7 @@ def test_what_was_stored_before_the_change_is_found_in_the_files(
     assert sorted(info.name for info in store.everywhere()) == sorted([old, new])
 
 
+@pytest.mark.slow
 def test_only_what_is_old_is_collected(store: BlobStore) -> None:
     sha256 = store.put(b"content")
     assert store.collect(sha256, 3600.0) == 0
@@ -136,6 +139,7 @@ def test_a_server_that_is_killed_in_the_middle_ends_in_unavailable_and_one_that_
             gone.write(sha256, data)
 
 
+@pytest.mark.slow
 def test_a_server_that_says_nothing_has_an_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentos.ledger.blob_url._SOCKET_S", 1)
     with S3Server.start() as own:
@@ -182,6 +186,7 @@ def test_a_server_that_says_a_little_now_and_then_has_an_end(
     door.close()
 
 
+@pytest.mark.slow
 def test_what_another_ledger_keeps_there_is_not_collected(url: str, tmp_path: Path) -> None:
     for number, place in enumerate((url, f"file://{tmp_path}/shared")):
         stores = []
@@ -199,6 +204,7 @@ def test_what_another_ledger_keeps_there_is_not_collected(url: str, tmp_path: Pa
         assert [info.name for info in one.everywhere()] == [sha256]  # what names the owner is no blob
 
 
+@pytest.mark.slow
 def test_a_home_on_the_blobs_of_another_one_is_not_pruned(tmp_path: Path) -> None:
     homes = []
     for name in ("one", "two"):

@@ -66,6 +66,7 @@ def test_a_value_that_looks_like_a_reference_opens_no_other_blob(blobs: BlobStor
     assert blobs.expand(blobs.shrink(forged)) == forged
 
 
+@pytest.mark.slow
 def test_a_value_nested_too_deeply_is_cut(blobs: BlobStore) -> None:
     value: list[object] = []
     for _ in range(100_000):

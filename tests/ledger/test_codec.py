@@ -157,6 +157,7 @@ def test_the_dictionary_stays_what_it_was() -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(min_size=200) | st.text(alphabet='{}":,', min_size=200))
+@pytest.mark.slow
 def test_what_is_kept_reads_as_it_was(text: str) -> None:
     packed = kept(text)
     assert isinstance(packed, bytes)

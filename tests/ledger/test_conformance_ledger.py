@@ -73,6 +73,7 @@ def evolution(id: str, state: EvolutionState = EvolutionState.MINED) -> Evolutio
     return Evolution(id, "evidence-1", PRINT.id, state, Snapshot("c", "t"))
 
 
+@pytest.mark.slow
 def test_a_task_is_added_once(book: Ledger | MemoryLedger, make_task: Callable[..., Task]) -> None:
     task = make_task()
     book.add_task(task, Share.OPEN)

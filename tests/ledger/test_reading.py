@@ -45,6 +45,7 @@ PASSED = Outcome(Result.PASSED, 1.0, "ok")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.slow
 def test_reading_imports_nothing_heavy(ledger: Ledger, tmp_path: Path) -> None:
     program = (
         "import sys, pathlib; from agentos.ledger.listing import Reader, counts; "

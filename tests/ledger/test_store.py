@@ -308,6 +308,7 @@ for number in range(40):
 
 
 @IN_FILE  # test_postgres.py asks it of eight
+@pytest.mark.slow
 def test_processes_claim_each_task_once_and_share_one_chain(
     ledger: Ledger, tmp_path: Path, make_task: Callable[..., Task]
 ) -> None:
@@ -474,6 +475,7 @@ def test_a_missing_folder_and_a_foreign_file(tmp_path: Path) -> None:
 # --- values -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_big_values_lie_in_blobs(
     ledger: Ledger,
     make_task: Callable[..., Task],
@@ -612,6 +614,7 @@ def test_a_failure_of_a_run_that_is_graded_again_was_first_seen_before_it_was_la
         assert (group.count, group.first_at, group.last_at) == (2, NOW, times[0])
 
 
+@pytest.mark.slow
 def test_what_was_written_here_is_read_as_every_other_process_reads_it(
     ledger: Ledger, tmp_path: Path
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_broken_file_of_keys_is_refused_without_quoting_it(tmp_path: Path, tex
     assert "sk-secret" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_no_text_makes_the_search_take_quadratic_time() -> None:
     """A tool may print a mebibyte of anything, and the daemon stands still while it is searched."""
     clean = Redactor([])

@@ -124,12 +124,14 @@ def test_one_of_every_kind_is_there_and_works(agentos: Callable[..., str]) -> No
     assert "boundary" in agentos("plugin", "list")
 
 
+@pytest.mark.slow
 def test_a_noun_stands_beside_the_others(agentos: Callable[..., str]) -> None:
     assert re.search(r"digest +Of the plug-in agentos-example 1\.0\.", agentos("--help"))
     assert "Count the newest runs" in agentos("digest", "--help")
     assert agentos("digest") == ""
 
 
+@pytest.mark.slow
 def test_runs_of_its_format_come_in(agentos: Callable[..., str], home: Home, tmp_path: Path) -> None:
     record = {"dialog": "User: What is due?\nAgent: Nothing.", "ok": False}
     (tmp_path / "log.json").write_text(json.dumps(record))
@@ -139,6 +141,7 @@ def test_runs_of_its_format_come_in(agentos: Callable[..., str], home: Home, tmp
     assert "     1  failed" in agentos("digest")
 
 
+@pytest.mark.slow
 def test_a_secret_lies_in_its_store(agentos: Callable[..., str], home: Home) -> None:
     value = "correct-horse-battery"
     agentos("secret", "set", "BANK", "--host", "api.example.org", "--store", "folder", stdin=value)

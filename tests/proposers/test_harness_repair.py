@@ -135,6 +135,7 @@ def proposed(desk: Desk, given: Brief) -> list[Proposal]:
     return list(HarnessRepairProposer(desk, 1).propose(given))
 
 
+@pytest.mark.slow
 def test_the_file_at_fault_is_found_among_those_of_the_harness() -> None:
     desk = Desk()
     working = [(case(5, "a", "bb", "ccc", checked=False), [1, 2, 3])]
@@ -190,6 +191,7 @@ def test_the_search_ends_with_its_budget_of_cpu_time(desk: Desk, runs: range) ->
     assert effort.known > effort.tried
 
 
+@pytest.mark.slow
 def test_a_search_that_tried_everything_says_so() -> None:
     only = "def joined(names, get):\n    return [get(name) for name in names]\n"
     hopeless = (replaced_check(FAILING[0], "no list"),)

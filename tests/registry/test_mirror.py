@@ -46,6 +46,7 @@ def url(tmp_path: Path) -> str:
     return str(tmp_path / "mirror.git")
 
 
+@pytest.mark.slow
 def test_each_version_goes_there_and_what_is_fetched_is_whole(place: Path, url: str, tmp_path: Path) -> None:
     mirror = Mirror(place, url)
     first = mirror.push()
@@ -76,6 +77,7 @@ def is_signed(url: str, commit: str, signers: Path) -> bool:
     return subprocess.run(verify, capture_output=True).returncode == 0
 
 
+@pytest.mark.slow
 def test_each_push_signs_what_it_brings_and_another_key_is_told_apart(
     place: Path, url: str, tmp_path: Path
 ) -> None:
@@ -183,6 +185,7 @@ def test_a_mirror_that_is_behind_takes_nothing_back(place: Path, url: str) -> No
     assert str(repository.resolve(candidates)) == second
 
 
+@pytest.mark.slow
 def test_whoever_writes_the_mirror_brings_in_nothing_that_is_not_known(
     place: Path, url: str, tmp_path: Path
 ) -> None:

@@ -394,6 +394,7 @@ def test_maintenance_keeps_everything_readable(registry: Registry) -> None:
     assert registry.repository.below("refs/candidates/").keys() == {"c-1"}
 
 
+@pytest.mark.slow
 def test_what_nothing_names_is_packed_once_and_not_counted_again(registry: Registry) -> None:
     kept = registry.repository.git.create_blob(b"nobody's")
     for number in range(1_500):  # every 256th lies in the folder that is looked at

@@ -53,6 +53,7 @@ def held(registry: Registry) -> list[Path]:
 # --- locking ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_dependencies_are_locked_in_the_same_version_and_come_with_the_bundle(
     registry: Registry, shop: Shop
 ) -> None:
@@ -76,6 +77,7 @@ def test_dependencies_are_locked_in_the_same_version_and_come_with_the_bundle(
     assert registry.check().faults == ()
 
 
+@pytest.mark.slow
 def test_what_a_dependency_needs_comes_too_but_not_what_every_box_has(registry: Registry, shop: Shop) -> None:
     shop.wheel("words", "3", {"words.py": ""})
     shop.wheel("typing_extensions", "4.0", {"typing_extensions.py": ""})
@@ -87,6 +89,7 @@ def test_what_a_dependency_needs_comes_too_but_not_what_every_box_has(registry: 
     ]
 
 
+@pytest.mark.slow
 def test_a_lock_stays_until_the_declaration_changes_and_goes_with_it(registry: Registry, shop: Shop) -> None:
     shop.greeting("1.0")
     add(registry, "greeting")
@@ -116,6 +119,7 @@ def test_what_cannot_be_had_is_refused_and_leaves_nothing(registry: Registry, sh
     assert held(registry) == []
 
 
+@pytest.mark.slow
 def test_source_distributions_are_never_built(registry: Registry, shop: Shop, tmp_path: Path) -> None:
     trap = tmp_path / "sprung"
     (shop.place / "greeting-1.0").mkdir()
@@ -162,6 +166,7 @@ def drop(place: Path, *dependencies: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_dropped_skill_is_locked_or_refused(registry: Registry, shop: Shop, tmp_path: Path) -> None:
     place = tmp_path / "skills"
     folders = SkillsFolders(registry, [place], None)
@@ -199,6 +204,7 @@ def push(registry: Registry, tmp_path: Path, files: dict[str, bytes]) -> tuple[s
     return taken.faults
 
 
+@pytest.mark.slow
 def test_a_push_is_locked(registry: Registry, shop: Shop, tmp_path: Path) -> None:
     shop.greeting()
     files = {"tool/greet/resource.toml": ABOUT, TOOL: needy("greeting")}
@@ -206,6 +212,7 @@ def test_a_push_is_locked(registry: Registry, shop: Shop, tmp_path: Path) -> Non
     assert LOCK in resource(registry)
 
 
+@pytest.mark.slow
 def test_a_pushed_lock_of_wheels_that_nobody_has_is_refused(
     registry: Registry, shop: Shop, tmp_path: Path
 ) -> None:
@@ -218,6 +225,7 @@ def test_a_pushed_lock_of_wheels_that_nobody_has_is_refused(
     assert held(registry) == []
 
 
+@pytest.mark.slow
 def test_an_evolution_may_not_touch_what_a_tool_depends_on(registry: Registry, shop: Shop) -> None:
     shop.greeting()
     base = add(registry, "greeting")
@@ -243,6 +251,7 @@ def test_an_evolution_may_not_touch_what_a_tool_depends_on(registry: Registry, s
     assert resource(registry)[LOCK].decode() == lock
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_not_the_tools_is_refused_and_found(registry: Registry, shop: Shop) -> None:
     shop.greeting()
     add(registry, "greeting")
@@ -255,6 +264,7 @@ def test_a_lock_that_is_not_the_tools_is_refused_and_found(registry: Registry, s
 # --- what is done to the wheels ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_altered_and_missing_wheels_are_noticed_and_fetched_again(registry: Registry, shop: Shop) -> None:
     shop.greeting()
     add(registry, "greeting")
@@ -270,6 +280,7 @@ def test_altered_and_missing_wheels_are_noticed_and_fetched_again(registry: Regi
         assert registry.wheels_of(files)
 
 
+@pytest.mark.slow
 def test_the_doctor_and_the_command_find_and_fetch_them(
     tmp_path: Path, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +312,7 @@ def test_the_doctor_and_the_command_find_and_fetch_them(
     )
 
 
+@pytest.mark.slow
 def test_another_wheel_of_the_same_name_is_not_taken_for_it(registry: Registry, shop: Shop) -> None:
     shop.greeting()
     add(registry, "greeting")
@@ -313,6 +325,7 @@ def test_another_wheel_of_the_same_name_is_not_taken_for_it(registry: Registry, 
     assert held(registry) == []
 
 
+@pytest.mark.slow
 def test_a_lock_that_points_elsewhere_is_none(registry: Registry, shop: Shop) -> None:
     shop.greeting()
     add(registry, "greeting")

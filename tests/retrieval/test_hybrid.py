@@ -28,6 +28,7 @@ FILES = {
 
 
 @needs_extra
+@pytest.mark.slow
 def test_meaning_finds_what_words_do_not(tmp_path: Path) -> None:
     registry = FakeRegistry(FILES)
     by_words = Index(tmp_path / "index.db", registry)

@@ -268,6 +268,7 @@ def test_many_threads_share_one_index(index: Index, registry: Registry) -> None:
     assert len({tuple(result) for result in results}) == 1
 
 
+@pytest.mark.slow
 def test_several_processes_build_one_file(registry: Registry, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from agentos.registry.store import Registry\n"
@@ -316,6 +317,7 @@ def test_what_is_told_in_passing_is_found_however_long_the_text(index: Index, re
     assert names(index, after, "unpack a tarball from tape") == ["skill/tar-kit", "skill/tape-player"]
 
 
+@pytest.mark.slow
 def test_bodies_of_other_snapshots_change_no_score(tmp_path: Path, registry: Registry) -> None:
     """Neither how rare a word is nor who is looked at may come from what was indexed in between."""
     first = registry.commit(skill("tar-kit", "Handles files", "Unpacks tarballs."), "Add", "edit")

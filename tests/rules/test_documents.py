@@ -94,6 +94,7 @@ def test_a_document_of_10_mb_is_refused_before_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"a = [", b"- a", b"[" * 5_000])
+@pytest.mark.slow
 def test_what_is_no_document_is_said(content: bytes) -> None:
     for path in ("skill/a/rules/x.toml", "skill/a/rules/x.yaml"):
         with pytest.raises(Invalid):

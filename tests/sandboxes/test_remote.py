@@ -198,6 +198,7 @@ def test_a_box_that_ends_by_itself_is_seen_to_end(control: Control, fake: FakeSa
         assert not box.close().lost
 
 
+@pytest.mark.slow
 def test_many_boxes_at_once_keep_their_bytes_apart(control: Control, fake: FakeSandbox) -> None:
     control.join(fake, boxes=32)
     remote = control.sandbox()
@@ -641,6 +642,7 @@ def secured(pair: tuple[Path, Path]) -> Iterator[Control]:
         control.fleet.close()
 
 
+@pytest.mark.slow
 def test_boxes_work_over_tls_and_a_revoked_token_cuts_the_worker_off(
     secured: Control, fake: FakeSandbox, pair: tuple[Path, Path]
 ) -> None:
@@ -684,6 +686,7 @@ def test_whoever_knocks_and_says_nothing_is_let_go(secured: Control) -> None:
         assert silent.recv(1) == b""
 
 
+@pytest.mark.slow
 def test_connections_count_before_their_handshake_and_no_longer_than_they_last(
     secured: Control, fake: FakeSandbox, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -724,6 +727,7 @@ def test_a_worker_whose_token_is_refused_ends_with_what_to_type(control: Control
         asyncio.run(worker.run())
 
 
+@pytest.mark.slow
 def test_as_many_boxes_as_it_has_may_begin_and_end_at_once(control: Control) -> None:
     """Both ends hold the other one to so many messages a second: not to fewer than its boxes need."""
     many = MESSAGES_MAX + 100

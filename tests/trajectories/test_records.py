@@ -94,6 +94,7 @@ def test_deep_nesting_is_refused(tmp_path: Path, name: str, levels: int) -> None
     assert "nested more than 100 levels deep" in element.fault
 
 
+@pytest.mark.slow
 def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path) -> None:
     long = b'{"a": "' + b"x" * (RECORD_MAX + 100_000) + b'"}'
     found = read(tmp_path, long + b'\n{"a": 2}\n', "x.jsonl")
@@ -101,6 +102,7 @@ def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", ["lines", "array"])
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, shape: str) -> None:
     one = json.dumps({"text": "x" * 2_000})
     text = "\n".join([one] * 8_000) if shape == "lines" else f"[{','.join([one] * 8_000)}]"
@@ -114,6 +116,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, shape: str) -> None:
     assert peak < 2 << 20
 
 
+@pytest.mark.slow
 def test_a_long_element_is_read_in_linear_time(tmp_path: Path) -> None:
     found = read(tmp_path, b'[{"a": "' + b"x" * (20 << 20) + b'"}, {"b": 1}]')
     assert [record.fault for record in found] == ["", ""]

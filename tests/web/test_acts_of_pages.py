@@ -61,6 +61,7 @@ def events(served: Served) -> list[str]:
     return [entry.event for entry in reader(served).entries(limit=5) if entry.event != "page.act"]
 
 
+@pytest.mark.slow
 def test_a_failure_is_muted_and_unmuted(browser: httpx.Client, served: Served, token: dict[str, str]) -> None:
     (group,) = failure_groups(reader(served), 5)
     address = f"/failures/{group.fingerprint.id}"

@@ -101,6 +101,7 @@ def test_a_form_without_the_sessions_token_does_nothing(
     assert Reader(served.home.ledger).find(Consent) == []
 
 
+@pytest.mark.slow
 def test_a_get_changes_nothing(browser: httpx.Client, served: Served) -> None:
     head = Reader(served.home.ledger).head()
     for address in (*PAGES, f"/evolutions/{served.evolution.id}/approve", "/leave", "/questions/question-1"):

@@ -119,6 +119,7 @@ def do(browser: httpx.Client, address: str, said: dict[str, Any]) -> httpx.Respo
 
 
 @pytest.mark.parametrize("by", ["link", "token"])
+@pytest.mark.slow
 def test_each_act_of_the_page_is_on_record_with_who_did_it(
     served: Served, browser: httpx.Client, let_in: LetIn, by: str
 ) -> None:
@@ -144,6 +145,7 @@ def test_each_act_of_the_page_is_on_record_with_who_did_it(
     assert {path for path in known if not any(re.fullmatch(path, it[0]) for it in done)} == set()
 
 
+@pytest.mark.slow
 def test_each_act_of_the_api_is_on_record(served: Served) -> None:
     """Operations that change something answer with ``Done``, which is noted where it is served."""
     changing = [it for it in OPERATIONS if it.method != "GET"]
@@ -193,6 +195,7 @@ def test_each_act_of_the_api_is_on_record(served: Served) -> None:
 
 
 @pytest.mark.parametrize("scope", list(TokenScope))
+@pytest.mark.slow
 def test_a_user_does_what_their_scopes_say_and_nothing_else(
     served: Served, let_in: LetIn, scope: TokenScope
 ) -> None:
@@ -325,6 +328,7 @@ def test_who_guesses_is_slowed_down_and_who_knows_is_let_in(served: Served) -> N
         assert stranger.post("/enter", data={"token": text}).status_code == 303
 
 
+@pytest.mark.slow
 def test_who_comes_again_and_again_drives_nobody_else_out(
     browser: httpx.Client, served: Served, let_in: LetIn
 ) -> None:
@@ -339,6 +343,7 @@ def test_who_comes_again_and_again_drives_nobody_else_out(
     assert first.get("/").status_code == browser.get("/").status_code == 200
 
 
+@pytest.mark.slow
 def test_who_acts_too_often_has_to_wait(browser: httpx.Client, served: Served) -> None:
     token = csrf_of(browser)
     found = [browser.post("/runs/run-1/word", data=token) for _ in range(int(ACT_BURST) + 10)]

@@ -82,6 +82,7 @@ def add(parts: Any, context: Any, outputs: Any, given: Any) -> None:
     narrow=0,
     last_word=False,
 )
+@pytest.mark.slow
 def test_no_request_is_ever_above_the_budget(
     parts: Any,
     window: int,

@@ -20,6 +20,7 @@ def with_hooks(text: str) -> dict[str, str]:
     return files
 
 
+@pytest.mark.slow
 def test_an_empty_answer_is_none(worker: Any, tool: Tool) -> None:
     source = tool("probe", "return Output()").replace(
         "class Output(BaseModel):\n    n: int", "class Output(BaseModel):\n    pass"

@@ -84,6 +84,7 @@ def test_each_failure_says_why(worker: Any) -> None:
         ("json_schema", {"schema": {"type": "string", "pattern": "^(a+)+$"}}),
     ],
 )
+@pytest.mark.slow
 def test_a_check_that_hangs_leaves_time_for_the_rest(
     worker: Any, hanging: tuple[str, dict[str, Any]]
 ) -> None:

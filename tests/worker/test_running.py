@@ -123,6 +123,7 @@ def test_a_file_that_does_not_load(worker: Any, source: str, message: str) -> No
     assert ran.done.fault.resource == "skill/demo"
 
 
+@pytest.mark.slow
 def test_unknown_and_ambiguous_tools(workers: Callable[[], Any], tool: Tool) -> None:
     body = "return Output(n=1)"
     ran = workers().run({PATH: tool("probe", body)}, {"tool": "prob", "args": {}})
@@ -165,6 +166,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_what_a_tool_started_does_not_outlive_the_call(worker: Any, tool: Tool) -> None:
     body = """
 for _ in range(20):

@@ -140,6 +140,7 @@ return Output(n=int(state == [1, '', 'clean', False]))
         assert bench.tried(source).passed == [True, True]
 
 
+@pytest.mark.slow
 def test_endless_loops_cost_their_limit_and_nothing_healthy(bench: Bench, tool: Tool) -> None:
     good = tool("probe", "return Output(n=input.n)")
     loop = tool("probe", "while True: pass")

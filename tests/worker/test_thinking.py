@@ -89,6 +89,7 @@ def last(request: dict[str, Any], role: str = "tool") -> str:
 SKILL = "---\nname: maths\ndescription: >-\n  Doubles numbers.\n  Use it for sums.\n---\n\n# Maths\n\nAlways double twice.\n"
 
 
+@pytest.mark.slow
 def test_the_first_request_holds_everything_in_its_place(think: Any, tool: Tool) -> None:
     files = {
         "prompt/default/prompt.md": "You are careful.",
@@ -116,6 +117,7 @@ def test_the_first_request_holds_everything_in_its_place(think: Any, tool: Tool)
     assert [step.node for step in ran.steps] == ["route", "think", "verify", "finish"]
 
 
+@pytest.mark.slow
 def test_an_agent_says_what_may_be_asked_and_whom(think: Any) -> None:
     files = {
         "agent/default/resource.toml": AGENT + 'asks = ["recall"]\nagents = ["fact-*"]\n',
@@ -127,6 +129,7 @@ def test_an_agent_says_what_may_be_asked_and_whom(think: Any) -> None:
     assert names["ask_fact_finder"].endswith("'fact-finder' and get its answer. Finds facts.")
 
 
+@pytest.mark.slow
 def test_tools_of_one_name_are_told_apart(think: Any, tool: Tool) -> None:
     files = {
         f"skill/{name}/tools/probe.py": tool("probe", f"return Output(n={number})")
@@ -159,6 +162,7 @@ def test_the_answer_is_the_json_value_that_the_whole_text_is(parts: Any, text: s
 # --- what is done -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_result_goes_back_under_the_id_of_its_call(think: Any) -> None:
     ran = think(Script(calls(("probe", {"n": 21})), says("42")))
     assert ran.requests[1]["messages"][1:] == [
@@ -170,6 +174,7 @@ def test_a_result_goes_back_under_the_id_of_its_call(think: Any) -> None:
     assert ran.done.resources == ["agent/default", "harness/default", "tool/probe"]
 
 
+@pytest.mark.slow
 def test_parallel_results_keep_the_order_of_their_calls(think: Any, tool: Tool) -> None:
     """Each waits for the one after it: they end in the reverse order, and only if they run side by side."""
     body = """
@@ -186,6 +191,7 @@ return Output(n=input.n)
     assert told == [f'{{"n": {n}}}' for n in range(1, 5)]
 
 
+@pytest.mark.slow
 def test_a_tool_that_writes_runs_in_its_turn(think: Any, tool: Tool) -> None:
     files = {
         "tool/put/tool.py": tool("put", "time.sleep(0.2)\nopen('f', 'a').write(str(input.n))\nreturn Output(n=0)", '["write"]'),
@@ -238,6 +244,7 @@ def test_what_the_kernel_gives_is_asked_and_recorded(think: Any) -> None:
     assert [step.action["tool"] for step in ran.acts()] == ["recall", "remember", "ask_person", "recall"]
 
 
+@pytest.mark.slow
 def test_where_there_are_more_skills_it_can_look_for_them(think: Any) -> None:
     found = [{"name": "bylaws", "description": "Drafts statutes", "text": "First the name."}]
     script = Script(calls(("find_skills", {"query": "statutes"})), says("x"), skills={"skills": found})
@@ -308,6 +315,7 @@ def test_a_long_result_keeps_head_and_tail_and_can_be_read_on(think: Any, tool: 
     assert "there is no 'output:9'; kept are: output:1" in second
 
 
+@pytest.mark.slow
 def test_what_fails_is_told_with_a_note_that_grows(think: Any, tool: Tool) -> None:
     files = {"tool/bad/tool.py": tool("bad", "return [][input.n]")}
     script = Script(
@@ -358,6 +366,7 @@ def test_sense_between_nonsense_is_enough_to_go_on(think: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["empty", "cut", "malformed"])
+@pytest.mark.slow
 def test_an_unusable_reply_is_answered_with_advice(think: Any, kind: str) -> None:
     ran = think(Script(fault(kind), fault(kind), says("done")))
     assert ran.done.answer == "done"
@@ -373,6 +382,7 @@ def test_what_no_advice_helps_ends_the_run(think: Any, kind: str) -> None:
     assert (ran.done.fault.type, ran.done.fault.message, len(ran.requests)) == (kind, "no such thing", 1)
 
 
+@pytest.mark.slow
 def test_blank_text_is_no_answer(think: Any) -> None:
     ran = think(Script(says(" \n")))
     assert (ran.done.fault.type, len(ran.requests)) == ("empty", 3)
@@ -380,6 +390,7 @@ def test_blank_text_is_no_answer(think: Any) -> None:
     assert ran.done.answer == "now"
 
 
+@pytest.mark.slow
 def test_a_request_that_the_provider_finds_too_long_is_made_smaller(think: Any, tool: Tool) -> None:
     script = Script(
         *[calls(("long", {"n": n})) for n in range(6)], fault("context"), fault("context"), says("x")
@@ -395,6 +406,7 @@ def test_a_request_that_the_provider_finds_too_long_is_made_smaller(think: Any, 
 # --- when it ends -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_call_with_the_same_result_is_a_loop(think: Any) -> None:
     ran = think(Script(calls(("probe", {"n": 1}))))
     assert (ran.done.finished, ran.done.fault.type) == ("failed", "loop")
@@ -403,10 +415,12 @@ def test_the_same_call_with_the_same_result_is_a_loop(think: Any) -> None:
     assert [step.observation["circles"] for step in ran.steps if step.node == "observe"] == ["tell", "stop"]
 
 
+@pytest.mark.slow
 def test_a_loop_of_long_results_is_seen_too(think: Any, tool: Tool) -> None:
     assert think(Script(calls(("long", {}))), long_tool(tool)).done.fault.type == "loop"
 
 
+@pytest.mark.slow
 def test_a_pattern_is_a_loop_and_a_changing_result_is_none(think: Any, tool: Tool) -> None:
     two = [calls(("probe", {"n": 1})), calls(("probe", {"n": 2}))]
     ran = think(Script(*two * 12))
@@ -417,6 +431,7 @@ def test_a_pattern_is_a_loop_and_a_changing_result_is_none(think: Any, tool: Too
     assert ran.done.answer == "done"
 
 
+@pytest.mark.slow
 def test_a_word_of_warning_can_help(think: Any) -> None:
     same = calls(("probe", {"n": 1}))
     ran = think(Script(same, same, same, calls(("probe", {"n": 2})), same, same, says("done")))
@@ -439,6 +454,7 @@ def test_near_the_step_limit_there_is_one_last_word(think: Any, steps: int) -> N
         assert (ran.done.finished, ran.done.fault.type) == ("limit", "steps")
 
 
+@pytest.mark.slow
 def test_a_flood_of_calls_is_cut_to_the_steps_that_are_left(think: Any) -> None:
     script = Script(calls(*[("probe", {"n": n}) for n in range(50)]), says("x"))
     ran = think(script, max_steps=20)
@@ -465,6 +481,7 @@ def test_what_a_run_may_use_ends_in_a_last_word(
     assert "tools" not in ran.requests[-1]
 
 
+@pytest.mark.slow
 def test_two_equal_runs_ask_the_same_byte_for_byte(think: Any, tool: Tool) -> None:
     script = [calls(("probe", {"n": 1}), ("long", {})), calls(("bad", {}), ("nothing", {})), says("x")]
     files = {"tool/bad/tool.py": tool("bad", "return [][9]"), **long_tool(tool)}
@@ -494,6 +511,7 @@ on_finish.append(sign)
 # --- a long past ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_long_past_becomes_a_line_each(think: Any, tool: Tool) -> None:
     body = "return Output(n=str(input.n) + ' ' + 'word ' * 1000)"
     files = {
@@ -514,6 +532,7 @@ def test_a_long_past_becomes_a_line_each(think: Any, tool: Tool) -> None:
     assert 1 < len(set(steps)) < 12  # rarely, and several at a time
 
 
+@pytest.mark.slow
 def test_a_model_may_write_the_summary(think: Any, tool: Tool) -> None:
     def script(ask: Ask) -> dict[str, Any]:
         first = ask.body["messages"][0]["content"]
@@ -531,6 +550,7 @@ def test_a_model_may_write_the_summary(think: Any, tool: Tool) -> None:
     assert "So far: all went well." in ran.requests[-1]["messages"][0]["content"]
 
 
+@pytest.mark.slow
 def test_a_model_reads_a_skill_with_a_script_and_runs_that(think: Any) -> None:
     files = {
         "skill/forms/SKILL.md": "---\nname: forms\ndescription: Use when: a form is filled.\n---\n\n# Forms\n\n"
@@ -638,6 +658,7 @@ def test_an_answer_that_only_looks_like_a_call_is_the_answer(think: Any) -> None
     assert ran.done.finished == "answered"
 
 
+@pytest.mark.slow
 def test_a_call_as_text_of_what_is_not_offered_gets_one_word_of_advice(think: Any) -> None:
     wrong = says('<tool_call>{"name": "browse", "arguments": {}}</tool_call>')
     ran = think(Script(wrong, says("8")))
@@ -673,12 +694,14 @@ def test_reading_on_is_offered_once_something_was_cut(think: Any, tool: Tool) ->
     assert ["read_output" in names for names in offered] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_reply_may_be_as_long_as_what_was_kept_for_it(think: Any) -> None:
     for window, most in ((4_096, 1_024), (32_768, 8_192), (200_000, 8_192)):
         (request,) = think(Script(says("x")), context_tokens=window).requests
         assert request["max_tokens"] == most
 
 
+@pytest.mark.slow
 def test_a_small_window_gets_a_small_frame_with_what_fits_the_goal(think: Any, tool: Tool) -> None:
     many = {f"tool/other-{n}/tool.py": tool(f"other-{n}", "return Output(n=1)") for n in range(20)}
     many["prompt/default/prompt.md"] = (HARNESS.parents[1] / "prompts/default/prompt.md").read_text()

@@ -43,6 +43,7 @@ def test_a_bad_edit_is_found_by_its_rule(edit: dict[str, str]) -> None:
     assert edit["rule"] in {finding.rule for finding in found}, list(map(str, found))
 
 
+@pytest.mark.slow
 def test_what_was_there_before_is_not_the_edits_fault() -> None:
     base = {}
     for number, edit in enumerate(DATA["edit"]):
@@ -106,6 +107,7 @@ def _started(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_started")
+@pytest.mark.slow
 def test_a_scan_writes_nothing_that_a_killed_daemon_could_leave(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_scan_writes_nothing_that_a_killed_daemon_could_leave(
 
 
 @pytest.mark.usefixtures("_started")
+@pytest.mark.slow
 def test_what_bandit_cannot_read_is_a_finding() -> None:
     base = {TOOL: SOURCES[TOOL]}
     found = scan(base, {TOOL: "# coding: utf-7\n" + SOURCES[TOOL].replace("total", "täl")})

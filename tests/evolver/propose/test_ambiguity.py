@@ -135,6 +135,7 @@ def test_lines_that_no_working_call_runs_are_unguarded() -> None:
 @pytest.mark.parametrize(
     ("edit", "broad"), [("input.missing + 1 or 1", True), ("max(input.missing, 1)", False)]
 )
+@pytest.mark.slow
 def test_an_edit_that_changes_most_answers_next_to_guards_is_not_the_repair_of_a_slip(
     edit: str, broad: bool
 ) -> None:
@@ -156,6 +157,7 @@ def test_an_edit_that_changes_most_answers_next_to_guards_is_not_the_repair_of_a
         ("float(missing)", False),  # the same to whoever reads it
     ],
 )
+@pytest.mark.slow
 def test_most_answers_cannot_be_changed_in_another_way(edit: str, broad: bool) -> None:
     source = HEAD.replace("packs", "grade")
     _, candidate = judged(
@@ -388,6 +390,7 @@ ZONES = HEAD.replace("from pydantic", "from bisect import bisect_left\n\nfrom py
 )
 
 
+@pytest.mark.slow
 def test_a_number_for_a_bound_is_asked_about_though_no_proposer_found_the_bound() -> None:
     """What is right for sizes that are a multiple of four is one too many for others."""
     edit, right = (

@@ -261,6 +261,7 @@ def test_what_mends_held_back_evidence_is_not_told_by_what_was_shown() -> None:
     assert "none of" not in told[0]
 
 
+@pytest.mark.slow
 def test_people_are_shown_how_it_differs() -> None:
     _, candidate = judged(FEE, FEE.replace("// 10", "// 6"), FEES, [{"amount": 20}])
     seen = candidate.behaviour
@@ -271,6 +272,7 @@ def test_people_are_shown_how_it_differs() -> None:
     assert all(" → " in sample for sample in seen.samples)
 
 
+@pytest.mark.slow
 def test_files_are_varied_and_a_missing_one_is_not_made() -> None:
     files = {"in.csv": b"a,1\nb,2\nc,3\n"}
     why, candidate = judged(
@@ -298,6 +300,7 @@ def test_the_name_of_a_file_is_no_value(written: str, key: bytes) -> None:
     assert why is RefusalKind.BY_NAME
 
 
+@pytest.mark.slow
 def test_a_tool_whose_answer_names_its_file_may_go_on_doing_so() -> None:
     files = {"in.csv": b"a,1\nb,2\nc,3\n"}
     source = FILE.replace("result: float", "result: str").replace(
@@ -348,6 +351,7 @@ def test_neighbours_are_no_shown_values_and_follow_from_the_key() -> None:
     assert neighbours([Case("x", Call("fee", {}), {}, ())], "", KEYS[0], 40) == []
 
 
+@pytest.mark.slow
 def test_a_whole_evolution_screens_it_out_before_a_trial(world: World) -> None:
     """As ``evolve`` does it: refused with the reason on record, and no trial of it was made."""
     from agentos.evolver.cycle import evolve

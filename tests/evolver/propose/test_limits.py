@@ -116,6 +116,7 @@ def test_an_edit_that_never_ends_where_its_base_answers_is_said(loop: str) -> No
     assert breaks(own, [Neighbour(case(9, "a\nb\n", [], []), 0, "a.txt")]) == ""
 
 
+@pytest.mark.slow
 def test_what_never_ended_on_the_base_is_not_broken() -> None:
     spin = SOURCE.replace(
         "    groups, current", "    while input.skip == []:\n        pass\n    groups, current"

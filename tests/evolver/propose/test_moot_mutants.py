@@ -136,6 +136,7 @@ def names(given: list[tuple[list[str], dict[str, Json]]]) -> list[Case]:
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:4])
+@pytest.mark.slow
 def test_a_method_whose_near_relative_passes_as_well_is_a_question(key: bytes) -> None:
     """``rstrip`` cuts off letters, too: no name that was shown ends in one of them, and inputs are made that do."""
     rules = ReplayPolicy()
@@ -202,6 +203,7 @@ MARKED = [
         ('(",", ";")', '(",", "!")', "beside", MARKED),
     ],
 )
+@pytest.mark.slow
 def test_what_shown_tasks_leave_open_is_a_question(
     gone: str, wrong: str, word: str, tasks: list[Case], key: bytes
 ) -> None:
@@ -211,6 +213,7 @@ def test_what_shown_tasks_leave_open_is_a_question(
 
 
 @pytest.mark.parametrize("key", KEYS[:2], ids=lambda key: key.hex()[:4])
+@pytest.mark.slow
 def test_what_they_do_not_leave_open_is_none(key: bytes) -> None:
     size = FIRST.replace("names[0]", "max(names, key=len)")
     both = FIRST.replace('(",", ";")', '(",", ";", "!")')
@@ -266,12 +269,14 @@ DECIDES_NOTHING = [
 
 
 @pytest.mark.parametrize("new", DECIDES_NOTHING)
+@pytest.mark.slow
 def test_a_test_that_decides_nothing_is_told_however_it_is_written(new: str) -> None:
     """A condition that never fails, in the place of one that did: nothing else is left of it to be found by."""
     edit = changed(('found.append(name.strip(".csv"))', new))
     assert "always" in found(edit, names(NAMES), 1, KEYS[0], ONE_RIVAL).needless
 
 
+@pytest.mark.slow
 def test_both_are_looked_for_only_where_the_policy_wants_mutants() -> None:
     idle_edit = changed(("count += 1", "count += 0"))
     needless = changed(('found.append(name.strip(".csv"))', DECIDES_NOTHING[0]))
@@ -291,6 +296,7 @@ def test_both_are_looked_for_only_where_the_policy_wants_mutants() -> None:
         STRIPPED,
     ],
 )
+@pytest.mark.slow
 def test_a_test_that_decides_something_is_not(new: str) -> None:
     edit = changed(('found.append(name.strip(".csv"))', new))
     assert not found(edit, names(NAMES), 1, KEYS[0], ONE_RIVAL).needless

@@ -88,16 +88,19 @@ def unmended(own: str, key: bytes = b"k" * 32, hidden: frozenset[int] = frozense
 
 
 @pytest.mark.parametrize("key", [b"a" * 32, b"b" * 32, b"c" * 32])
+@pytest.mark.slow
 def test_an_edit_that_mends_one_midnight_and_not_two_is_found_out(key: bytes) -> None:
     assert "elapsed[] is not in ascending order" in unmended(FOLDED, key)
     assert unmended(COUNTED, key) == ""
 
 
+@pytest.mark.slow
 def test_what_only_hidden_tasks_show_is_told_to_nobody() -> None:
     assert unmended(FOLDED, hidden=frozenset({0, 1})) == ""
     assert unmended(FOLDED, hidden=frozenset({0})) != ""
 
 
+@pytest.mark.slow
 def test_it_can_be_turned_off_and_wants_as_many_right_answers_as_the_policy_says() -> None:
     assert unmended(FOLDED, least=0) == ""
     assert unmended(FOLDED, least=6) == ""

@@ -87,6 +87,7 @@ def test_what_is_unread_by_intent_or_read_elsewhere_is_no_sign(source: str) -> N
     assert unread("", source) == ""
 
 
+@pytest.mark.slow
 def test_a_person_is_asked_about_it() -> None:
     old = FEE.replace(
         "def run(", "def fee(amount: int, days: int) -> int:\n    return amount // 10\n\n\ndef run("

@@ -268,6 +268,7 @@ def test_what_is_no_outcome_or_no_rate_is_refused() -> None:
         Rule(alpha=1)
 
 
+@pytest.mark.slow
 def test_null_candidates_are_promoted_less_often_than_promised() -> None:
     """400 evolutions with five candidates each that change nothing, looked at after every round."""
     dice, promoted = random.Random(20260101), 0

@@ -165,6 +165,7 @@ def test_no_pair_holds_a_trial_that_chose_a_task_or_a_recorded_answer(world: Wor
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
+@pytest.mark.slow
 def test_edits_that_change_nothing_are_not_promoted(world: World, rate: float) -> None:
     """The mined runs failed, all of them: whoever counted them would see an improvement."""
     states: Counter[EvolutionState] = Counter()

@@ -134,6 +134,7 @@ def convinced(needed: float, found: PairTally) -> bool:
 @pytest.mark.parametrize(
     "chances", [[(0.5, 0.5)], [(0.25, 0.25)] * 3, [(0.02, 0.02)] * 4, [(0.5, 0.0), (0.0, 0.5)]], ids=str
 )
+@pytest.mark.slow
 def test_looking_after_every_round_convinces_by_chance_at_most_as_often_as_promised(
     chances: list[tuple[float, float]],
 ) -> None:
@@ -154,6 +155,7 @@ def test_the_same_by_an_uncorrected_test_convinces_far_too_often() -> None:
 
 
 @pytest.mark.parametrize("ties", [0.4, 0.9])
+@pytest.mark.slow
 def test_a_fall_by_the_margin_is_excluded_by_chance_at_most_as_often_as_promised(ties: float) -> None:
     chances = [((1 - ties - 0.1) / 2, (1 - ties + 0.1) / 2)]
     assert ever_reached(chances, 70, lambda found: log_e_above(found, -0.1) >= math.log(20)) <= 0.05

@@ -219,6 +219,7 @@ def numbers(world: World, which: TrialSet) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.slow
 def test_a_flaky_tool_is_not_repaired_by_an_edit_that_changes_nothing(world: World, seed: int) -> None:
     world.seed()
     world.proposer = useless(1, 2, 3)

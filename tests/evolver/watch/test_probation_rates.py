@@ -107,6 +107,7 @@ def looked_at(pairs: list[LiveComparison]) -> int | None:
 
 @pytest.mark.parametrize("rate", [0.5, 0.7, 0.9, 0.99])
 @pytest.mark.parametrize("beside", [1, 3])
+@pytest.mark.slow
 def test_what_got_no_worse_is_rolled_back_at_most_as_often_as_promised(rate: float, beside: int) -> None:
     dice = random.Random(20260101)
     found = [looked_at(pairs_of(dice, rate, rate, beside, 40)) for _ in range(300)]

@@ -136,6 +136,7 @@ BOUNDS = {
 
 
 @pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.slow
 def test_a_place_is_looked_up_once_it_is_there(name: str) -> None:
     body, wrong, right = BOUNDS[name]
     program = Program(file_with(body))

@@ -75,6 +75,7 @@ def looked(case) -> Iterator[object]:  # type: ignore[no-untyped-def]  # fixture
         bench.close()
 
 
+@pytest.mark.slow
 def test_an_edit_by_which_the_expected_value_comes_about_is_likelier_than_one_that_changes_nothing(
     looked,
 ) -> None:  # type: ignore[no-untyped-def]  # fixture

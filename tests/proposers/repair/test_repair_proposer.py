@@ -79,6 +79,7 @@ def test_working_calls_keep_their_answers_and_are_named_as_at_risk(benches, case
         assert [names["probe"](x) for x in (3, 9, 2, 1)] == ["big", "big", "small", "small"]  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_repaired_gets_no_proposal(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
     source = "def probe(x):\n    return x * 2\n"
     cases = [case("t1", 17, x=1), case("t2", 4711, x=2), case("t3", -5, x=3)]
@@ -100,6 +101,7 @@ def test_a_search_that_finds_nothing_returns_how_far_it_came(benches, case, brie
     assert not cut.exhausted
 
 
+@pytest.mark.slow
 def test_a_partial_repair_says_so(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
     cases = [case("t1", "big", x=3), case("t2", "huge", x=1_000_000)]
     first = proposals(benches, brief(LIMIT, cases, [(case("t3", x=2), "small")]))[0]
@@ -197,6 +199,7 @@ def test_endless_loops_cost_their_limit_only(benches, case, brief) -> None:  # t
     assert "n -= 1" in first.files["tool/probe/tool.py"]
 
 
+@pytest.mark.slow
 def test_the_budget_ends_the_search(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
     cases = [case("t1", {"total": 4711}, path="x.csv", column=0, inputs={"x.csv": b"a\n1\n"})]
     with pytest.raises(StopIteration) as end:
@@ -313,6 +316,7 @@ GUARDED = """def probe(rows):
 """
 
 
+@pytest.mark.slow
 def test_a_failure_by_the_programs_own_raise_is_not_hushed(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
     rows = [{"n": 1}, {"n": -2}]
     for proposal in proposals(benches, brief(GUARDED, [case("t1", [1], rows=rows)], budget_s=4.0)):
@@ -320,6 +324,7 @@ def test_a_failure_by_the_programs_own_raise_is_not_hushed(benches, case, brief)
         assert "if False" not in proposal.files["tool/probe/tool.py"]
 
 
+@pytest.mark.slow
 def test_a_key_that_is_missing_gets_its_default_soon(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
     source = (
         "def probe(rows):\n    total = 0\n    for row in rows:\n        total += row['n']\n    return total\n"

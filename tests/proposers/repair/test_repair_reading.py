@@ -154,6 +154,7 @@ def test_what_nothing_reads_is_told() -> None:
     assert idle_names(Program(source)) == {"LIMIT", "b", "c"}
 
 
+@pytest.mark.slow
 def test_a_long_file_is_begun_at_once_and_only_where_failing_calls_went() -> None:
     functions = [
         f"def f{n}(a, b):\n    c = a + {n}\n    if c > b:\n        c = b\n    return c\n" for n in range(1000)

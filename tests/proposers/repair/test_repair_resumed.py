@@ -79,6 +79,7 @@ def texts(found: Sequence[Proposal]) -> list[str]:
     return [text for each in found for text in each.files.values()]
 
 
+@pytest.mark.slow
 def test_a_starved_search_finds_with_more_what_lay_behind_and_tries_nothing_twice(
     wrong: Brief, tmp_path: Path
 ) -> None:
@@ -120,6 +121,7 @@ def a_folder(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [mangled, emptied, binary, a_folder])
+@pytest.mark.slow
 def test_what_is_damaged_counts_as_lost(wrong: Brief, tmp_path: Path, damage: Callable[[Path], None]) -> None:
     _, first, early = search(wrong, tmp_path, FEW_S)
     (file,) = tmp_path.iterdir()
@@ -131,6 +133,7 @@ def test_what_is_damaged_counts_as_lost(wrong: Brief, tmp_path: Path, damage: Ca
     assert set(list(early)[:10]) <= set(again)
 
 
+@pytest.mark.slow
 def test_a_line_that_a_kill_cut_short_is_left_out_and_the_next_one_is_whole(
     wrong: Brief, tmp_path: Path
 ) -> None:
@@ -148,6 +151,7 @@ def test_a_line_that_a_kill_cut_short_is_left_out_and_the_next_one_is_whole(
 
 
 @pytest.mark.parametrize("what", ["source", "base", "path", "cases", "answers"])
+@pytest.mark.slow
 def test_what_was_tried_of_something_else_is_not_skipped(
     wrong: Brief, tmp_path: Path, case: Callable[..., Case], what: str
 ) -> None:
@@ -176,6 +180,7 @@ def test_what_was_tried_of_something_else_is_not_skipped(
     assert tried
 
 
+@pytest.mark.slow
 def test_a_failing_case_more_skips_what_failed_and_one_less_tries_it_again(
     wrong: Brief, case: Callable[..., Case], tmp_path: Path
 ) -> None:
@@ -191,6 +196,7 @@ def test_a_failing_case_more_skips_what_failed_and_one_less_tries_it_again(
     assert other.before < more.before, "what failed on the first case alone may pass now"
 
 
+@pytest.mark.slow
 def test_what_passed_is_tried_again_and_proposed_again(wrong: Brief, tmp_path: Path) -> None:
     once, _, _ = search(wrong, tmp_path, MANY_S)
     again, _, tried = search(wrong, tmp_path, MANY_S)

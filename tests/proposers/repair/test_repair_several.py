@@ -276,6 +276,7 @@ def test_words_are_of_several_failing_calls_and_of_few_working_ones(case) -> Non
     assert given_names(named, working).words == ("Ann",)
 
 
+@pytest.mark.slow
 def test_a_fault_of_three_places_is_mended(case, brief) -> None:  # type: ignore[no-untyped-def]  # fixture
     source = (
         "def probe(rows):\n    last = None\n    gaps = []\n    for row in rows:\n        name, at = row[0], row[1]\n"

@@ -53,6 +53,7 @@ def all_of(
             return found, end.value
 
 
+@pytest.mark.slow
 def test_it_proposes_what_the_search_does_and_closes_its_benches() -> None:
     benches = LocalBenches()
     brief = brief_of(LIMIT, "big", x=3)
@@ -64,6 +65,7 @@ def test_it_proposes_what_the_search_does_and_closes_its_benches() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("search")]
 
 
+@pytest.mark.slow
 def test_how_far_it_came_is_handed_on() -> None:
     found, effort = all_of(SearchProcess("tool", LocalBenches(), 1), brief_of(LIMIT, "big", 0.0, x=3))
     assert found == []
@@ -71,6 +73,7 @@ def test_how_far_it_came_is_handed_on() -> None:
     assert not effort.exhausted
 
 
+@pytest.mark.slow
 def test_more_memory_than_it_may_have_ends_the_search_alone() -> None:
     source = f"def probe(x):\n    if x < 0:\n        return {list(range(40_000))}\n    return x\n"
     benches = LocalBenches()
@@ -117,6 +120,7 @@ def test_a_machine_that_is_gone_is_told_by_its_own_error() -> None:
         all_of(SearchProcess("tool", Gone(), 1), brief_of(LIMIT, "big", x=3))
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_a_search_that_was_cut_short() -> None:
     benches = Watched()
     found, effort = all_of(SearchProcess("tool", benches, 1), brief_of(LIMIT, "big", x=3))
@@ -146,6 +150,7 @@ def test_a_search_that_broke_is_told_from_one_that_was_cut_short() -> None:
         all_of(SearchProcess("tool", LocalBenches(), 1), broken)
 
 
+@pytest.mark.slow
 def test_what_is_done_with_a_proposal_is_not_the_searchs_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(ahead=0.0, monotonic=lambda: time.monotonic() + clock.ahead)
     monkeypatch.setattr(search_process, "time", clock)
@@ -158,6 +163,7 @@ def test_what_is_done_with_a_proposal_is_not_the_searchs_time(monkeypatch: pytes
     assert found == [proposal.files for proposal in whole]
 
 
+@pytest.mark.slow
 def test_a_brief_of_which_nobody_asks_for_more_ends_its_process() -> None:
     proposals = SearchProcess("tool", LocalBenches(), 1).propose(brief_of(LIMIT, "big", x=3))
     assert next(proposals).predicted_fixes == ("t1",)

@@ -41,6 +41,7 @@ def test_without_a_token_nobody_is_let_in(raw: Raw, address: str) -> None:
     assert raw("").get(address).headers["www-authenticate"].startswith("Bearer")
 
 
+@pytest.mark.slow
 def test_no_other_form_of_a_token_lets_in(served: Served, raw: Raw, token: str) -> None:
     for given in (
         token,
@@ -186,6 +187,7 @@ def test_a_bucket_fills_again_and_each_has_its_own() -> None:
     assert buckets.take("a", 1.0, 2.0) == 0.0
 
 
+@pytest.mark.slow
 def test_a_consent_is_for_what_was_looked_at_and_is_given_once(served: Served, raw: Raw, token: str) -> None:
     client, name = raw(f"Bearer {token}"), served.evolution.id
     approve = f"/api/v1/evolutions/{name}/approve"
@@ -256,6 +258,7 @@ def test_no_path_is_taken_from_an_address(raw: Raw, token: str, path: str) -> No
     assert "SQLite" not in response.text
 
 
+@pytest.mark.slow
 def test_the_description_holds_nothing_of_the_home(served: Served, raw: Raw) -> None:
     response = raw("").get("/api/v1/openapi.json")
     assert response.status_code == 200

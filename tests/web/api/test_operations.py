@@ -31,6 +31,7 @@ def kind_of(error: pytest.ExceptionInfo[ApiError]) -> tuple[int, str]:
     return error.value.status, error.value.kind
 
 
+@pytest.mark.slow
 def test_it_tells_what_the_commands_tell(served: Served, program: Client) -> None:
     evolution = served.evolution.id
     run = next(program.runs(task="task-hostile"))["id"]
