@@ -18,7 +18,8 @@ WORKERS ?= 4
 KILLS ?= 1000
 # Where there is room, files of tests are in memory: half of what it costs to make them and to have them lie safely.
 MEMORY := $(shell test -w /dev/shm && df --output=avail -k /dev/shm | awk 'NR == 2 && $$1 > 3000000 {print "/dev/shm"}')
-PYTEST := PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o tmp_path_retention_policy=failed
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o tmp_path_retention_policy=failed
+export PYTEST_DEBUG_TEMPROOT := $(MEMORY)
 
 # What is compiled once is not compiled again in each process that a test starts; pytest's own modules too.
 unexport PYTHONDONTWRITEBYTECODE
@@ -55,7 +56,8 @@ compiled: setup
 test: compiled docker
 	@$(PYTEST) -m 'not example'
 
-# Only these files: collecting the others takes longer than it should for four tests.
+# Only these files: collecting the others takes longer than it should for four tests. On a real disk, as a home is.
+examples: export PYTEST_DEBUG_TEMPROOT :=
 examples: compiled
 	@$(PYTEST) -m example $$(grep -rl --include='*.py' 'mark\.example' tests)
 

@@ -241,7 +241,8 @@ def each_sandbox(request: pytest.FixtureRequest) -> Bubblewrap | Docker | Kubern
 
 @pytest.fixture
 def box(each_sandbox: Bubblewrap | Docker | Kubernetes, small: Limits) -> Iterator[WorkerBox]:
-    with each_sandbox.open(small, light=True) as made:  # no program here needs what agents import
+    # As agents get it; Kubernetes keeps none ready, so imports that no test needs would be waited for.
+    with each_sandbox.open(small, light=isinstance(each_sandbox, Kubernetes)) as made:
         yield made
 
 
