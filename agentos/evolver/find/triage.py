@@ -72,7 +72,7 @@ def triage(parts: TriageContext) -> list[Evolution]:
         if not _worth_trying(ripe, past, parts):
             continue
         try:
-            opened.append(_open(parts, ripe, _unmended(ripe, past), position + len(opened)))
+            opened.append(_open(parts, ripe, _unmended(ripe.sightings, past), position + len(opened)))
         except Conflict:
             break
         busy.add(_file(ripe.fingerprint))
@@ -138,12 +138,15 @@ def _starved(
     wanted = max(rules.recurrence, parts.policy.evidence.held_back)
     found: list[RipeFailure] = []
     for name in dict.fromkeys(item.fingerprint.id for item in hidden):
-        alike = _newest([item for item in (*seen, *hidden) if item.fingerprint.id == name])
-        fresh = _unmended(alike, _past(parts, alike.fingerprint))
+        alike = [item for item in (*seen, *hidden) if item.fingerprint.id == name]
+        fresh = _unmended(alike, _past(parts, alike[-1].fingerprint))
         group = [item for item in fresh if item not in hidden]
         if _weighs_enough(group, rules, now):
             continue
-        group += [item for item in fresh if item in hidden][: max(0, wanted - len(group))]
+        # a task is given with all its failures: one that failed twice recurs, as where it is not hidden
+        room = max(0, wanted - len({item.task_key for item in group}))
+        given = {item.task_key for item in _of_each_task([item for item in fresh if item in hidden])[:room]}
+        group += [item for item in fresh if item in hidden and item.task_key in given]
         if _weighs_enough(group, rules, now):
             found.append(_newest(group))
     return found
@@ -159,10 +162,15 @@ def _weighs_enough(group: Sequence[Sighting], rules: MinePolicy, now: datetime) 
     return len({sighting.run_id for sighting in group}) >= rules.recurrence and weight >= rules.min_weight
 
 
-def _newest(group: Sequence[Sighting]) -> RipeFailure:
+def _of_each_task(group: Sequence[Sighting]) -> list[Sighting]:
+    """The newest of each distinct task, oldest first."""
     ordered = sorted(group, key=lambda item: (item.seen_at, item.flagged))
     by_key = {sighting.task_key: sighting for sighting in ordered}
-    latest = sorted(by_key.values(), key=lambda item: item.seen_at)
+    return sorted(by_key.values(), key=lambda item: item.seen_at)
+
+
+def _newest(group: Sequence[Sighting]) -> RipeFailure:
+    latest = _of_each_task(group)
     return RipeFailure(
         latest[-1].fingerprint, tuple(latest), frozenset(item.fingerprint.id for item in group)
     )
@@ -180,19 +188,19 @@ def _past(parts: TriageContext, fingerprint: Fingerprint) -> Sequence[Evolution]
 
 def _mended(ripe: RipeFailure, past: Sequence[Evolution]) -> bool:
     """Whether its last evolution is over with success, and nothing failed since: only news can change that."""
-    return not _unmended(ripe, past)
+    return not _unmended(ripe.sightings, past)
 
 
-def _unmended(ripe: RipeFailure, past: Sequence[Evolution]) -> Sequence[Sighting]:
+def _unmended(sightings: Sequence[Sighting], past: Sequence[Evolution]) -> Sequence[Sighting]:
     """What was seen since its last evolution, if that ended with success: what failed before passes now.
 
     Of one that the machinery cut short all of it counts again, as soon as anything new is seen.
     """
     last = past[-1] if past else None
     if last is None or last.ended_at is None or last.state in WITHOUT_SUCCESS | AT_WORK:
-        return ripe.sightings
-    new = [item for item in ripe.sightings if item.seen_at > last.ended_at]
-    return ripe.sightings if new and last.state is EvolutionState.CANCELLED else new
+        return sightings
+    new = [item for item in sightings if item.seen_at > last.ended_at]
+    return sightings if new and last.state is EvolutionState.CANCELLED else new
 
 
 def _close(parts: TriageContext, ripe: RipeFailure, end: int) -> None:

@@ -92,6 +92,14 @@ def test_what_is_mended_is_given_nothing_for_one_failure_more(world: World) -> N
     assert len(again.given) == 2
 
 
+def test_one_hidden_task_that_fails_twice_is_a_failure_that_recurs(world: World) -> None:
+    live(world, 46, hidden=True)
+    assert _opened(world) == []
+    live(world, 46, hidden=True)
+    (opened,) = _opened(world)
+    assert [world.ledger.task(task_id).name for task_id in opened.given] == ["46 points"]
+
+
 def _opened(world: World) -> list[Evolution]:
     mine(world.parts)
     return triage(world.parts)
