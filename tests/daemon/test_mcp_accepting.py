@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,28 @@ def test_a_no_leaves_it_stopped(run: Any, registry: Registry, ledger: Ledger, ta
     done = run(task, answered(registry, question, "leave it stopped"))
     assert done.outcome.fault.type == "changed"
     assert version(registry) == before
+
+
+@pytest.mark.parametrize(("word", "end"), [("take it", ""), ("leave it stopped", "changed")])
+def test_who_waited_before_an_outside_call_has_not_begun_it(
+    run: Any,
+    home: Home,
+    ledger: Ledger,
+    sandbox: Bubblewrap,
+    make_task: Callable[..., Task],
+    word: str,
+    end: str,
+) -> None:
+    new = NewServer("sender", Packages(COMMAND), effects={"count-up": Effect.EXTERNAL}, files=SERVER)
+    add_server(home, sandbox, new)
+    registry = Registry(home.registry)
+    task = replace(make_task("sender/count_up", text="hello"), effects=(*Effect,))
+    waits = run(task)
+    assert waits.outcome.result is Result.WAITING
+    (question,) = ledger.find(Question)
+    recording = recording_of(registry.stable(), [("run-1", waits.steps)], {question.text: word})
+    done = run(task, Plan(recording=recording, resume=True))
+    assert (done.outcome.fault.type if done.outcome.fault else "") == end
 
 
 def test_a_trial_asks_nobody(run: Any, registry: Registry, ledger: Ledger, task: Task) -> None:

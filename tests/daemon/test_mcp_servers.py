@@ -276,6 +276,19 @@ def test_a_replay_brings_a_server_to_where_the_record_left_it(
         servers.call(tool, {})
 
 
+def test_each_tool_that_is_called_is_held_against_the_record(
+    home: Home, added: Registry, ledger: Ledger, sandbox: Bubblewrap, make_task: Callable[..., Task]
+) -> None:
+    """Not the first alone: another tool of the same server may be the one that has changed."""
+    tool = ServerTool("skill/counter", "count-up", definition(added), COMMAND, {}, keep(home, FILES))
+    program = ServerProgram(tool.resource, tool.command, {"CHANGED": "1"}, {}, FILES)
+    parts = ServerParts(sandbox, ledger.blobs, lambda *_: program)
+    with closing(RunServers(parts, asking(make_task("counter/look")))) as servers:
+        look = replace(tool, tool="look", definition=definition(added, "look"))
+        assert servers.call(look, {})["fault"] is None
+        assert servers.call(tool, {})["fault"]["type"] == "changed"
+
+
 def definition(added: Registry, name: str = "count_up") -> str:
     import json
 

@@ -53,6 +53,7 @@ class _Server:
     before: list[_Call] = field(default_factory=list)
     box: ServerBox | None = None
     starting: ServerBox | None = None  # the same, from when it can be closed
+    held: set[str] = field(default_factory=set)  # tools that are as they were added, or as a person took them
     over: McpFault | None = None  # why it is not asked any more
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -67,21 +68,42 @@ class RunServers:
         self._lock = threading.Lock()
         self._closed = False
 
-    def call(self, tool: ServerTool, args: Mapping[str, Json]) -> dict[str, Json]:
-        """{"observation", "fault"}, as a call on record has them. Raises Unavailable."""
+    def begin(self, tool: ServerTool) -> dict[str, Json] | None:
+        """Start its server before a call is put on record as begun; what the call gets where that fails.
+
+        Raises Unavailable, and RunEnds while it waits for a person.
+        """
         server = self._server(tool)
         with server.lock:
             try:
-                if server.over is not None:
-                    raise server.over
-                box = server.box or self._start(tool, server)
-                result = box.call(tool.tool, args, self._until())
+                self._running(tool, server)
             except McpFault as error:
-                if error.over:
-                    server.over = error
-                    self._end(server)
-                return {"observation": {"ok": False}, "fault": error.fault.model_dump()}
+                return self._failed(server, error)
+        return None
+
+    def call(self, tool: ServerTool, args: Mapping[str, Json]) -> dict[str, Json]:
+        """{"observation", "fault"}, as a call on record has them. Raises Unavailable, and RunEnds as ``begin``."""
+        server = self._server(tool)
+        with server.lock:
+            try:
+                result = self._running(tool, server).call(tool.tool, args, self._until())
+            except McpFault as error:
+                return self._failed(server, error)
         return self._told(tool, result)
+
+    def _running(self, tool: ServerTool, server: _Server) -> ServerBox:
+        """Raises McpFault, and RunEnds while it waits for a person."""
+        if server.over is not None:
+            raise server.over
+        box = server.box or self._start(tool, server)
+        self._hold_against(tool, server, box)  # each tool that is called, not the first alone
+        return box
+
+    def _failed(self, server: _Server, error: McpFault) -> dict[str, Json]:
+        if error.over:
+            server.over = error
+            self._end(server)
+        return {"observation": {"ok": False}, "fault": error.fault.model_dump()}
 
     def has_other_wheels(self, tool: ServerTool) -> bool:
         """Whether it runs on other wheels than those of the recording, which so says nothing of it."""
@@ -130,7 +152,7 @@ class RunServers:
             opened=partial(self._opened, server),
         )
         server.box = box
-        self._hold_against(tool, box)
+        self._hold_against(tool, server, box)
         for name, args in server.before:
             self._again(box, name, args)
         return box
@@ -155,15 +177,19 @@ class RunServers:
             if error.over:
                 raise
 
-    def _hold_against(self, tool: ServerTool, box: ServerBox) -> None:
+    def _hold_against(self, tool: ServerTool, server: _Server, box: ServerBox) -> None:
         """What is called has to be the tool that was added, or a person has to take it as it is now.
 
         Raises McpFault, and RunEnds while it waits for a person.
         """
+        if tool.tool in server.held:
+            return
         has = {str(found.get("name")): definition_of(found) for found in box.served.tools}
         if has.get(tool.tool) == tool.definition:
+            server.held.add(tool.tool)
             return
         if self._is_taken(tool, box):
+            server.held |= {tool.tool, *has}  # all of it was shown
             return
         name = tool.resource.partition("/")[2]
         how = "defines it in another way now" if tool.tool in has else "has no such tool any more"

@@ -116,10 +116,16 @@ class ToolAsks(RequestHandler):
         if self._servers.has_other_wheels(tool):
             found = None  # what these wheels give is what is asked
         if Effect.EXTERNAL in says.effects:
-            answer = self._external(action, says, found, own_code=False)
+            answer = self._served(action, says, found)
+            if answer is None:
+                # a server that does not start, or waits for a person, was asked for nothing
+                failed = self._servers.begin(tool)
+                if failed is not None:
+                    return failed
+                self._begins(action)
         else:
-            answer = self._serve(found) if found is not None and found.result is not None else _GO
-        if "observation" not in answer:
+            answer = self._serve(found) if found is not None and found.result is not None else None
+        if answer is None:
             return self._servers.call(tool, action["args"])
         if not says.effects <= _AGAIN:
             self._servers.was_served(tool, action["args"])
@@ -154,12 +160,19 @@ class ToolAsks(RequestHandler):
             return True
 
     def _external(
-        self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None, *, own_code: bool = True
+        self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
     ) -> Mapping[str, Json]:
+        ran = self._asking.plan.replays and self._runs_in_a_replay(found)
+        answer = None if ran else self._served(action, says, found)
+        if answer is None:
+            self._begins(action)
+        return _GO if answer is None else answer
+
+    def _served(
+        self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
+    ) -> Mapping[str, Json] | None:
+        """What a call that acts on the outside gets of the record; None where it is to be made. Raises Denied, RunEnds."""
         plan = self._asking.plan
-        if own_code and plan.replays and self._runs_in_a_replay(found):
-            self._asking.step(EXTERNAL, dict(action), None, 0.0)
-            return _GO
         if found is not None:
             lost = found.result is None
             again = not plan.replays and says.idempotent and (lost or _told_unsure(found))
@@ -171,9 +184,11 @@ class ToolAsks(RequestHandler):
         if Effect.EXTERNAL not in self._asking.task.effects:
             why = f"'{action['tool']}' has the effect 'external': add it to the task's effects to allow it"
             raise Denied("effect", why)
-        # On record before the call: whoever is killed now leaves behind that it may have happened.
+        return None
+
+    def _begins(self, action: Mapping[str, Json]) -> None:
+        """On record before the call: whoever is killed now leaves behind that it may have happened."""
         self._asking.step(EXTERNAL, dict(action), None, 0.0)
-        return _GO
 
     def _runs_in_a_replay(self, found: RecordedTool | None) -> bool:
         """Whether the tool's own code is run: its box has no way out but requests, which are served from the
