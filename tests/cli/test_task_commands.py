@@ -83,6 +83,31 @@ def test_what_is_added_though_it_cannot_end_well_is_told_at_once(
     ]
 
 
+def test_an_argument_that_is_an_inputs_path_here_and_not_in_the_workspace_is_told(
+    home: Home, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mail"
+    (folder / "in").mkdir(parents=True)
+    (folder / "in" / "a.txt").touch()
+
+    def told(given: str, argument: str) -> list[str]:
+        call = {"tool": "word_count", "args": {"path": argument}}
+        document = tmp_path / "task.json"
+        document.write_text(json.dumps([{"call": call, "inputs": [given]}]))
+        return [doubt for doubt in doubts(home, read_drafts(document)) if doubt.startswith(f"'{argument}'")]
+
+    (doubt,) = told("mail/in/a.txt", "mail/in/a.txt")
+    assert doubt.endswith("'a.txt'")
+    (doubt,) = told(str(folder), f"{folder}/in/a.txt")
+    assert doubt.endswith("'mail/in/a.txt'")
+    for given, argument in (
+        ("mail", "mail/in/a.txt"),
+        ("mail/in/a.txt", "a.txt"),
+        ("mail/in/a.txt", "out/a.txt"),
+    ):
+        assert told(given, argument) == []
+
+
 @pytest.mark.slow
 def test_added_tasks_are_listed_and_shown_and_cancelled(agentos: Agentos, file: Path, home: Home) -> None:
     done = agentos("task", "add", str(file))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -48,13 +49,15 @@ def file_task(home: Home, document: Mapping[str, Json], files: Mapping[str, byte
 
 def doubts(home: Home, drafts: Sequence[Draft]) -> list[str]:
     """What whoever adds them should know, though it is no fault yet: names that nothing bears today, goals that no
-    model is there for, and checks that the grader refuses unless they say ``runs_workspace``.
+    model is there for, arguments that name an input where it lies and not where it will stand, and checks that the
+    grader refuses unless they say ``runs_workspace``.
     """
     found: dict[str, None] = {}
     if any(draft.call or draft.agent != "default" for draft in drafts):
         found.update(dict.fromkeys(_unknown_names(home, drafts)))
     found.update(dict.fromkeys(_unknown_secrets(home, drafts)))
     found.update(dict.fromkeys(_unanswerable(home, drafts)))
+    found.update(dict.fromkeys(_misplaced(drafts)))
     for draft in drafts:
         for number, check in enumerate(draft.checks, start=1):
             if ran := _would_run(draft, check):
@@ -92,6 +95,24 @@ def _unknown_secrets(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
         for name in sorted(wanted - known.keys()):
             hint = meant(name, known, f"Type: agentos secret set {name} --host HOST")
             yield f"There is no secret '{name}'. {hint}"
+
+
+def _misplaced(drafts: Sequence[Draft]) -> Iterator[str]:
+    """Arguments that are an input's path on this machine, which a run does not see."""
+    for draft in drafts:
+        given = draft.call.args.values() if draft.call else ()
+        stands = {os.path.abspath(path): place for place, path in draft.files.items()}
+        stands |= {tree.path: tree.place for tree in (*draft.trees, *draft.sources)}
+        for value in given:
+            if not isinstance(value, str) or "/" not in value:
+                continue
+            below = os.path.normpath("/" + value.lstrip("/"))
+            if any(place and f"{below}/".startswith(f"/{place}/") for place in stands.values()):
+                continue
+            for path, place in stands.items():
+                if path.endswith(below) or below.startswith(f"{path}/"):
+                    there = os.path.join(place, below[len(path) :].lstrip("/")).rstrip("/")
+                    yield f"'{value}' in the call of '{draft.name}' stands in the workspace as '{there or '.'}'"
 
 
 def _unanswerable(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
