@@ -237,7 +237,8 @@ def _say(sentence: str) -> None:
 
     # a sentence may begin with a file's name or an id, which are given as they are
     word = sentence.split(" ", 1)[0]
-    text = sentence[:1].upper() + sentence[1:] if word.isalpha() else sentence
+    given = word in sys.argv
+    text = sentence[:1].upper() + sentence[1:] if word.isalpha() and not given else sentence
     print(clean(text if text.endswith((".", "?", "!", "…")) else text + "."), file=sys.stderr)
 
 

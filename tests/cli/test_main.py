@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from agentos import __version__
+from agentos.cli import main
 from agentos.cli.main import COMMANDS
 from agentos.home import Home
 from tests.command_server import command_server
@@ -106,8 +107,23 @@ def test_a_file_is_named_as_it_is_called(agentos: Agentos, home: Home, tmp_path:
     assert done.stderr.startswith("bad.yaml: ")
 
 
+def test_a_word_that_was_typed_is_told_as_it_was_typed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["agentos", "run", "export", "run-1", "out"])
+    main._say("out is not an empty directory")
+    main._say("no such run")
+    assert capsys.readouterr().err.splitlines() == ["out is not an empty directory.", "No such run."]
+
+
 def test_a_filter_that_finds_nothing_does_not_say_that_there_is_nothing(agentos: Agentos) -> None:
     assert "No entry is on 'nobody'" in agentos("audit", "list", "--subject", "nobody").stdout
+    for noun, *narrow in (
+        ("task", "--state", "running"),
+        ("run", "--result", "failed"),
+        ("evolution", "--state", "mined"),
+    ):
+        assert f"`agentos {noun} list`" in agentos(noun, "list", *narrow).stdout
 
 
 def test_a_bug_is_exit_code_3_and_leaves_a_report(home: Home, tmp_path: Path) -> None:

@@ -135,6 +135,10 @@ def test_tasks_come_from_standard_input_too(agentos: Agentos) -> None:
     assert states == ["queued", "scheduled"]
 
 
+def test_an_answer_where_nobody_asks_is_no_bug(agentos: Agentos) -> None:
+    assert "Nobody asks" in agentos("run", "answer", "--choice", "1", code=1).stderr
+
+
 def test_following_a_run_as_json_is_a_document_a_line(agentos: Agentos) -> None:
     assert "No runs yet" in agentos("run", "tail", "--json", code=1).stderr
     assert agentos("evolution", "watch", "--exit-when-idle", "--json").stdout == ""

@@ -80,7 +80,9 @@ def list_(
         ("evolution", "state", "resource", "edit, or why there is none"),
         rows,
         below=True,
-        empty="No evolution yet: two failing runs of the same kind open one. `agentos evolve` looks now.",
+        empty=f"No evolution is {state}; `agentos evolution list` shows all."
+        if state
+        else "No evolution yet: two failing runs of the same kind open one. `agentos evolve` looks now.",
     )
 
 

@@ -68,7 +68,9 @@ def list_(
             )
             for run in runs
         ],
-        empty="No runs yet; `agentos task run FILE` makes one.",
+        empty="No run is like that; `agentos run list` shows all."
+        if task or result
+        else "No runs yet; `agentos task run FILE` makes one.",
         below=True,
     )
 
@@ -211,9 +213,11 @@ def answer(
             print_text(f"{reader.task(question.root_id).name}  ({question.run_id})", "bold")
             tell(question)
         return
+    if not questions:
+        raise UserError("Nobody asks anything.")
     if len(questions) > 1:
         some = ", ".join(question.id for question in questions)
-        raise UserError(f"{id} asks more than one thing: say which question you answer: {some}.")
+        raise UserError(f"More than one thing is asked: say which question you answer: {some}.")
     (question,) = questions
     given = chosen(question, text, choice or 0)
     give(home, question, given)

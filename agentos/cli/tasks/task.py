@@ -118,7 +118,9 @@ def list_(
         ("task", "added", "name", "state", "why"),
         rows,
         below=True,
-        empty="No tasks yet; `agentos task add FILE` adds some.",
+        empty=f"No task is {state}; `agentos task list` shows all."
+        if state
+        else "No tasks yet; `agentos task add FILE` adds some.",
     )
 
 
