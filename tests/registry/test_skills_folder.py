@@ -159,6 +159,23 @@ def test_a_conflict_is_reported_once_and_looked_at_again_when_the_registry_chang
     assert "sum([" in world.text()
 
 
+def test_a_folder_that_moved_with_its_home_is_the_one_that_was_taken_in(world: World, tmp_path: Path) -> None:
+    world.drop("gone")
+    folder = world.drop()
+    world.scan()
+    world.registry.commit({"skill/adding/tools/add_up.py": FIXED.encode()}, "Learnt", "edit")
+    world.registry.retire(parse_id("skill/gone"), "no use")
+    main = world.registry.stable()
+    world.place = world.place.rename(tmp_path / "elsewhere")
+    world.folders = SkillsFolders(world.registry, [world.place], world.load)
+    assert world.scan() == []
+    assert world.registry.stable() == main, "what was learnt stays, and what was retired"
+    (world.place / folder.name / "SKILL.md").write_text(SKILL.format(name="adding") + "More.\n")
+    (merged,) = world.scan()
+    assert merged.action == "merged"
+    assert world.text() == FIXED
+
+
 def test_an_unchanged_folder_does_not_bring_a_retired_skill_back(world: World) -> None:
     world.drop()
     world.scan()

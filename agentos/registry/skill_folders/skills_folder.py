@@ -21,7 +21,7 @@ from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
 from agentos.registry.git.versions import ObjectPack
 from agentos.registry.skill_folders import folder as folders
-from agentos.registry.skill_folders.folder import folder_prefix, folder_ref, skill_name
+from agentos.registry.skill_folders.folder import FOLDERS, folder_prefix, folder_ref, skill_name
 from agentos.registry.store import Registry
 from agentos.registry.wheels import unlocked
 from agentos.registry.writing import CommitInfo, Load, advance, as_change, merge, trial
@@ -94,6 +94,7 @@ class SkillsFolders:
         self.batch = batch  # folders that one scan takes in: the writer's lock is held meanwhile
         self._seen: dict[Path, _Seen] = {}
         self._waiting: set[Path] = set()  # not quiet yet, or beyond the batch
+        self._taken: set[tuple[str, str]] | None = None  # of this scan: names and trees, wherever they lay
         self._names: dict[Path, dict[str, Path]] = {}  # of this scan: place -> skill's name -> its folder
 
     def scan(self, now: float, changed: Collection[Path] | None = None) -> list[FolderOutcome]:
@@ -103,6 +104,7 @@ class SkillsFolders:
         caller knows, at the folders that ``changed`` and those that still wait.
         """
         self._names.clear()
+        self._taken = None
         outcomes: list[FolderOutcome] = []
         ready: list[tuple[Path, folders.FolderContent]] = []
         size = count = 0
@@ -212,6 +214,10 @@ class SkillsFolders:
         taken = str(self.registry.repository.resolve(folder_ref(path)) or "")
         if taken == theirs:
             return None
+        if not taken and self._was_taken(name, theirs):
+            with self.registry.repository.lock():
+                self._note({folder_ref(path): theirs})
+            return None
         pack.add_all(mine)
         ours = digests.get(skill, "")
         if not taken and ours and ours != theirs:
@@ -236,6 +242,13 @@ class SkillsFolders:
         return self._tried(
             _Arrival(path, skill, self._seen[path], ours, theirs, result, False, warnings, ()), files, pack
         )
+
+    def _was_taken(self, name: str, theirs: str) -> bool:
+        """Whether the same folder was taken in at another path: it was moved, as those of a moved or restored home."""
+        if self._taken is None:
+            refs = self.registry.repository.below(FOLDERS)
+            self._taken = {(ref.rpartition("/")[2], tree) for ref, tree in refs.items()}
+        return (name, theirs) in self._taken
 
     def _tried(
         self, arrival: _Arrival, files: Mapping[str, bytes], pack: ObjectPack
