@@ -221,6 +221,16 @@ def test_what_may_not_be_sent_is_not_sent_and_stands_on_record(world: World, api
 
 
 @pytest.mark.sandbox
+def test_a_server_of_this_machine_that_was_named_without_its_scheme_is_told_how_to_be(
+    world: World, api: Any
+) -> None:
+    keep(world.home, Secret("API", (world.place,), False, "now", "file"), VALUE)
+    done = world.run(headers={"X-Key": "{{secret:API}}"})
+    assert api.seen == []
+    assert f"agentos secret set API --host http://{world.place}" in done.answer["text"]
+
+
+@pytest.mark.sandbox
 def test_a_trial_is_served_and_never_asks_for_the_value(world: World, api: Any) -> None:
     live = world.run(headers={"X-Key": "{{secret:API}}"})
     remove(world.home, "API")

@@ -25,6 +25,7 @@ from agentos.resources import is_tool_file, tool_path
 from agentos.syntax import parse
 
 _NAME = "[A-Za-z][A-Za-z0-9_]{0,63}"
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _PLAIN = re.compile(rf"\{{\{{secret:({_NAME})\}}\}}")
 _QUOTED = re.compile(rf"(?:\{{\{{|%7B%7B)secret(?::|%3A)({_NAME})(?:\}}\}}|%7D%7D)", re.IGNORECASE)
 
@@ -132,7 +133,11 @@ def _allowed(
     place = host if target.port is None else f"{host}:{target.port}"
     if not secret.is_for(target.scheme, place):
         where = f"{target.scheme}://{place}"
-        raise Ungranted(f"the secret {name} is not bound to {where}: it goes to {', '.join(secret.hosts)}")
+        told = f"the secret {name} is not bound to {where}: it goes to {', '.join(secret.hosts)}"
+        if host in _LOOPBACK and target.scheme == "http" and secret.is_for("https", place):
+            # the server is meant; elsewhere nobody is advised to send a secret for all to read
+            told += f" by https; a person types: agentos secret set {name} --host {where}"
+        raise Ungranted(told)
     assert vault is not None
     try:
         return vault.value(name)
