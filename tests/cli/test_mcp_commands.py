@@ -288,6 +288,13 @@ def test_without_the_extra_what_to_type_is_said(home: Home, monkeypatch: pytest.
 
 
 @pytest.mark.sandbox
+def test_a_server_that_lies_on_this_machine_has_to_be_brought(agentos: Agentos) -> None:
+    script = str(SERVER / "server.py")
+    assert f"--files {SERVER}" in agentos("mcp", "add", "own", "--", "python3", script, code=1).stderr
+    assert "--files" not in agentos("mcp", "add", "own", "--", "python3", "nothing.py", code=1).stderr
+
+
+@pytest.mark.sandbox
 def test_a_server_that_changed_is_accepted_by_hand(agentos: Agentos, tmp_path: Path) -> None:
     flag = tmp_path / "own"
     flag.mkdir()

@@ -107,7 +107,12 @@ def add(
     inputs = file if file or not hosts else []
     new = NewServer(name, packages, environment, own, files, url, hosts, inputs)
     with _sandbox(home) as sandbox:
-        added = add_server(home, sandbox, new, author(), partial(by_hand, home))
+        try:
+            added = add_server(home, sandbox, new, author(), partial(by_hand, home))
+        except UserError as error:
+            if not (hint := _files_hint(packages.command, files)):
+                raise
+            raise UserError(f"{error} {hint}") from None
     if as_json:
         print_json(
             {
@@ -123,6 +128,17 @@ def add(
     print_text(f"tools: {', '.join(f'{name}/{tool}' for tool in added.tools)}")
     for sentence in (*added.left_out, *_egress_hint(home, hosts)):
         print_text(sentence, "yellow")
+
+
+def _files_hint(command: Sequence[str], files: Path | None) -> str:
+    """What may be wrong with a command that names a file of this machine, which the server's box has not."""
+    own = next((Path(word) for word in command[1:] if Path(word).is_file()), None)
+    if own is None or files is not None:
+        return ""
+    return (
+        f"'{own}' lies on this machine, and a server's box has no file of it: give its folder by --files "
+        f"{own.parent}, and write '{{server}}/{own.name}' in the command."
+    )
 
 
 @app.command("list")
