@@ -235,7 +235,8 @@ class SkillsFolders:
                 self._seen[path].against = ours
                 conflicts = [f"{conflict} (folder and learnt version)" for conflict in merged.conflicts]
                 hint = (
-                    f"see agentos registry log {skill}; revert the learnt version or put it into the folder"
+                    f"see agentos registry log {skill}; revert the learnt version, put it into the folder, or take the "
+                    f"folder's for good: agentos registry edit {skill} --file {path}"
                 )
                 return _refused(path, [*conflicts, hint], warnings)
             result = merged.digest
