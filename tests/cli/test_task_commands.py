@@ -6,14 +6,16 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from agentos.cli.tasks.model_waits import ModelWaits
+from agentos.cli.tasks.model_waits import ModelWaits, held_up_by
 from agentos.cli.tasks.task import _tell_steps, tell_left
 from agentos.daemon.intake.filing import doubts
+from agentos.daemon.upkeep.status import DaemonStatus, WaitingTask
 from agentos.domain import Outcome, Result, Run, Share, Snapshot, Step
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -195,6 +197,15 @@ def test_another_attempt_is_told_with_what_became_of_the_one_before(
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in said] == ["0", "attempt", "0"]
     assert said[1] == "attempt 2, after infra: the box was lost"
+
+
+def test_a_task_without_a_run_is_held_up_by_itself_by_the_daemon_or_by_others() -> None:
+    waits = WaitingTask("task-1", NOW, "no model")
+    works = DaemonStatus("works", 0, "", None, None, 0, None, 0, (waits,))
+    paused = replace(works, state="paused", why="no sandbox", waiting=())
+    assert held_up_by(works, "task-1", 2) == "no model"
+    assert held_up_by(paused, "task-1", 2) == "no sandbox"
+    assert "2" in held_up_by(works, "task-2", 2)
 
 
 def test_whoever_asks_hears_once_why_an_attempt_was_lost(

@@ -166,8 +166,8 @@ def _follow(home: Home, task: Task, *, as_json: bool) -> Run | None:
             for step in reader.steps(run.id, after=told.get(run.id, -1)):
                 told[run.id] = step.index
                 _tell_step(step, as_json=as_json)
-            if not as_json and view.state is not TaskState.DONE:
-                waits.tell_run(run)
+        if not as_json and view.state is not TaskState.DONE:
+            waits.tell_task(reader, task.id, run)
         if view.state in (TaskState.DONE, TaskState.CANCELLED):
             return run
         for question in reader.open_questions(task.id) if view.state is TaskState.WAITING else ():

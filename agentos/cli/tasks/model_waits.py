@@ -1,4 +1,4 @@
-"""What a command that follows a run or an evolution says while a model takes its time, or is away."""
+"""What a command that follows a run or an evolution says while a model takes its time or is away, or a task its turn."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import time
 from typing import TYPE_CHECKING
 
 from agentos.cli.output import clean, tell_progress
-from agentos.domain import Result, Run
+from agentos.domain import Result, Run, TaskState
 from agentos.home import Home
 
 if TYPE_CHECKING:
+    from agentos.daemon.upkeep.status import DaemonStatus
     from agentos.gateway.calls import ProviderCall
+    from agentos.ledger.reading import Reader
 
 _TELL_S = 5.0
+_COUNTED = 100  # running tasks, at most
 
 
 class ModelWaits:
@@ -24,6 +27,13 @@ class ModelWaits:
         self._told = time.monotonic()
         self._lost: set[str] = set()
 
+    def tell_task(self, reader: Reader, task_id: str, run: Run | None) -> None:
+        """Of a task with its newest run, if there is one yet."""
+        if run is None:
+            self.tell_queued(reader, task_id)
+        else:
+            self.tell_run(run)
+
     def tell_run(self, run: Run) -> None:
         """Which model a run asks; or once, why the machinery lost it: its task is tried again for as long as that lasts."""
         if run.outcome is None:
@@ -32,6 +42,16 @@ class ModelWaits:
             self._lost.add(run.id)
             said = f"    lost: {run.outcome.reason[:300]} (it is tried again; Ctrl-C leaves it in the queue)"
             print(clean(said), file=sys.stderr, flush=True)
+
+    def tell_queued(self, reader: Reader, task_id: str) -> None:
+        """Why a task has no run yet, if it is time."""
+        if time.monotonic() - self._told < _TELL_S:
+            return
+        from agentos.daemon.upkeep.status import daemon_status
+
+        self._told = time.monotonic()
+        running = len(reader.tasks(TaskState.RUNNING, _COUNTED))
+        tell_progress(f"    queued: {held_up_by(daemon_status(self._home), task_id, running)}")
 
     def tell(self, work_id: str) -> bool:
         """Say which call of a run or an evolution is under way, if one is and it is time; whether it did."""
@@ -48,6 +68,13 @@ class ModelWaits:
         if found:
             tell_progress(sentence_of(found[0], time.time()))
         return bool(found)
+
+
+def held_up_by(status: DaemonStatus, task_id: str, running: int) -> str:
+    """What a queued task waits for: its own obstacle, the daemon's, else its turn."""
+    own = next((item.why for item in status.waiting if item.task == task_id), "")
+    turn = f"{running} task(s) are under way before it" if running else "its turn comes next"
+    return own or status.why or turn
 
 
 def sentence_of(call: ProviderCall, now: float) -> str:

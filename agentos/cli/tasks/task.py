@@ -258,6 +258,8 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
             if not quiet and len(tasks) == 1 and run is not None:
                 _tell_steps(reader, run, steps)
                 waits.tell(run.id)
+            elif not quiet and view.state is TaskState.QUEUED:
+                waits.tell_queued(reader, task_id)
             if view.state is TaskState.WAITING:
                 fresh = [one for one in reader.open_questions(task_id) if one.id not in asked]
                 asked |= {one.id for one in fresh}
