@@ -25,7 +25,7 @@ from agentos.domain import (
 )
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import genuine, read_key
-from agentos.evolver.promote.rebasing import rebase_trailers
+from agentos.evolver.promote.rebasing import misplaced, misquoted, rebase_trailers
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, Noted
 from agentos.ledger.blobs import BlobStore
@@ -136,7 +136,7 @@ def evolution_faults(
 ) -> list[str]:
     """What is different in a verdict that is computed again, or missing beside it, one sentence each."""
     # where nothing was ever judged nobody pays for the judge
-    from agentos.evolver.replay.verification import borrowed, misplaced, misquoted, unfounded, untimely
+    from agentos.evolver.replay.verification import borrowed, unfounded, untimely
 
     blobs = BlobStore(home.blobs)
     candidates = {item.id: item for item in story.candidates}

@@ -31,7 +31,14 @@ from agentos.evolver.promote import (
 )
 from agentos.evolver.promote.consent import STANDING, expiry, failing_review, issue, verify
 from agentos.evolver.promote.driving import concerns, passed
-from agentos.evolver.promote.rebasing import is_overtaken, rebase_trailers, rebased, stands_on
+from agentos.evolver.promote.rebasing import (
+    is_overtaken,
+    misplaced,
+    misquoted,
+    rebase_trailers,
+    rebased,
+    stands_on,
+)
 from agentos.evolver.states import retry
 from agentos.evolver.verdict.doubts import doubts, fresh_work, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
@@ -104,6 +111,8 @@ def approve(parts: ConsentContext, evolution: Evolution, principal: str, given: 
             f"{evolution.id} is stale: the registry moved since it was judged; "
             f"type `agentos evolution retry {evolution.id}` to measure it again.",
         )
+    for fault in misquoted(parts.snapshots, candidate):  # what was shown is the record
+        raise PromotionRefused(RefusalKind.UNTESTED, f"There is nothing to consent to: {fault}.")
     return _store(parts, candidate, principal, given)
 
 
@@ -210,13 +219,16 @@ def consented(parts: PromotionContext, evolution: Evolution) -> tuple[Candidate,
     if _is_by_policy(consent) and (asking := why_asked(parts, candidate)) is not None:
         raise PromotionRefused(asking.kind, f"The policy may not consent to {candidate.id}: {asking.reason}.")
     last = verdict_on(parts, candidate.id)
-    if any(
-        item.decision is not Decision.PROMOTE or item.candidate_tree != candidate.snapshot.tree
-        for item in (verdict, last)
-    ):
+    judged = (Decision.PROMOTE, candidate.base.tree, candidate.snapshot.tree)
+    if any((item.decision, item.base_tree, item.candidate_tree) != judged for item in (verdict, last)):
         raise PromotionRefused(
-            RefusalKind.VERDICT, f"The verdict on {candidate.id} does not promote this tree."
+            RefusalKind.VERDICT, f"The verdict on {candidate.id} does not promote this tree on its base."
         )
+    # Of a record the consent binds the tree that was judged: neither the edit's text, which is what is put on a newer
+    # base, nor that base.
+    trials = parts.records.find(Trial, evolution_id=candidate.evolution_id)
+    for fault in (*misquoted(parts.snapshots, candidate), *misplaced(parts.snapshots, candidate, trials)):
+        raise PromotionRefused(RefusalKind.UNTESTED, f"Nobody consented to what is on record: {fault}.")
     if failing_review(parts.records, candidate) is not None:
         raise PromotionRefused(RefusalKind.REVIEW, f"The review of {candidate.id} fails it.")
     if (weaker := _weakened(parts, candidate)) is not None:

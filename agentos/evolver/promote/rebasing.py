@@ -8,7 +8,9 @@ What changed in any bundle is measured again (``promotion``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agentos.domain import Arm, Candidate, Decision, Evolution, Rebase, SafetyRate, Snapshot, Trial, digest
 from agentos.errors import Conflict, Invalid, Unavailable
@@ -16,6 +18,9 @@ from agentos.evolver.promote import RebaseContext
 from agentos.evolver.states import RecordContext
 from agentos.evolver.verdict.gates import judged_rates, safety_ruling
 from agentos.evolver.verdict.pairing import judged_trials
+
+if TYPE_CHECKING:
+    from agentos.ports import Snapshots
 
 
 def rebase_trailers(judged: Snapshot, rebase: Rebase) -> dict[str, str]:
@@ -62,6 +67,44 @@ def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:
     }
     parts.audit.note("candidate.rebased", candidate.evolution_id, detail, (moved,))
     return moved
+
+
+def misquoted(snapshots: Snapshots, candidate: Candidate) -> Iterator[str]:
+    """Each file of the edit that is on record with another text than in the candidate's snapshot."""
+    brought = candidate.migration.files if candidate.migration else {}
+    for path, text in {**candidate.edit.files, **brought}.items():
+        try:
+            found = snapshots.files(candidate.snapshot, path).get(path)
+        except Unavailable as error:
+            yield f"{candidate.id}: its snapshot cannot be read: {error}"
+            return
+        if found != text.encode("utf-8", "replace"):
+            yield f"{candidate.id}: {path} on record is not what stands in its snapshot"
+
+
+def misplaced(snapshots: Snapshots, candidate: Candidate, trials: Sequence[Trial]) -> Iterator[str]:
+    """What is wrong with a candidate that was put on a newer base: it has to be its edit and nothing else there."""
+    rebase = candidate.rebase
+    if rebase is None:
+        return
+    # Fresh work, which stands last, goes on to be tried after that.
+    judged = judged_trials(candidate, trials)[: rebase.trials]
+    seen = sorted((trial.id, trial.bundle) for trial in judged)
+    if (
+        digest(seen) != rebase.bundles_sha256
+        or len(seen) != rebase.trials
+        or not all(bundle for _, bundle in seen)
+    ):
+        yield f"{candidate.id} was put on a newer base on the word of other trials than are on record"
+    try:
+        before, after = (snapshots.files(side, "") for side in (rebase.base, rebase.snapshot))
+    except Unavailable as error:
+        yield f"{candidate.id}: the base it was put on cannot be read: {error}"
+        return
+    changed = {path: after.get(path) for path in {*before, *after} if before.get(path) != after.get(path)}
+    edit = {path: text.encode("utf-8", "replace") for path, text in candidate.edit.files.items()}
+    if not changed.items() <= edit.items():
+        yield f"{candidate.id}: on its newer base stands something else than its edit"
 
 
 def _applies(parts: RebaseContext, candidate: Candidate, base: Snapshot) -> bool:

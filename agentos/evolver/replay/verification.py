@@ -42,12 +42,10 @@ from agentos.errors import NotFound, Unavailable, UserError
 from agentos.evolver.history.recordings import ACT, asks, expanded, recording_of, told, trajectory, whole
 from agentos.evolver.replay import RerunContext
 from agentos.evolver.select.renaming import in_other_names
-from agentos.evolver.verdict.pairing import judged_trials
 from agentos.ports import Attempt, Plan
 
 if TYPE_CHECKING:
     from agentos.evolver.replay import ReplayContext
-    from agentos.ports import Snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,44 +78,6 @@ def unfounded(
     # Either of the verdict without fresh work and the one with it: a person's word on the first stands.
     if not any((item.candidate_tree, sha256_of(item)) in given for item in own):
         yield f"{evolution.id} was promoted, and no consent on record was given for its verdict"
-
-
-def misquoted(snapshots: Snapshots, candidate: Candidate) -> Iterator[str]:
-    """Each file of the edit that is on record with another text than in the candidate's snapshot."""
-    brought = candidate.migration.files if candidate.migration else {}
-    for path, text in {**candidate.edit.files, **brought}.items():
-        try:
-            found = snapshots.files(candidate.snapshot, path).get(path)
-        except Unavailable as error:
-            yield f"{candidate.id}: its snapshot cannot be read: {error}"
-            return
-        if found != text.encode("utf-8", "replace"):
-            yield f"{candidate.id}: {path} on record is not what stands in its snapshot"
-
-
-def misplaced(snapshots: Snapshots, candidate: Candidate, trials: Sequence[Trial]) -> Iterator[str]:
-    """What is wrong with a candidate that was put on a newer base: it has to be its edit and nothing else there."""
-    rebase = candidate.rebase
-    if rebase is None:
-        return
-    # Fresh work, which stands last, goes on to be tried after that.
-    judged = judged_trials(candidate, trials)[: rebase.trials]
-    seen = sorted((trial.id, trial.bundle) for trial in judged)
-    if (
-        digest(seen) != rebase.bundles_sha256
-        or len(seen) != rebase.trials
-        or not all(bundle for _, bundle in seen)
-    ):
-        yield f"{candidate.id} was put on a newer base on the word of other trials than are on record"
-    try:
-        before, after = (snapshots.files(side, "") for side in (rebase.base, rebase.snapshot))
-    except Unavailable as error:
-        yield f"{candidate.id}: the base it was put on cannot be read: {error}"
-        return
-    changed = {path: after.get(path) for path in {*before, *after} if before.get(path) != after.get(path)}
-    edit = {path: text.encode("utf-8", "replace") for path, text in candidate.edit.files.items()}
-    if not changed.items() <= edit.items():
-        yield f"{candidate.id}: on its newer base stands something else than its edit"
 
 
 def borrowed(trials: Sequence[Trial], known: Callable[[str], Sequence[Trial]]) -> Iterator[str]:

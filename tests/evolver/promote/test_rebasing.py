@@ -34,7 +34,8 @@ from agentos.evolver.cycle import (
 )
 from agentos.evolver.policy import ConsentPolicy, Policy
 from agentos.evolver.promote.promotion import approve, settle_overtaken
-from agentos.evolver.replay.verification import borrowed, misplaced, unfounded
+from agentos.evolver.promote.rebasing import misplaced
+from agentos.evolver.replay.verification import borrowed, unfounded
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.judge import recompute
 from agentos.testing import FakeExecutor

@@ -26,6 +26,7 @@ from agentos.domain import (
     Fingerprint,
     Layer,
     Manifest,
+    Rebase,
     RefusalKind,
     Review,
     ReviewOpinion,
@@ -200,6 +201,35 @@ def test_a_verdict_on_another_tree_whoever_consents_to_it(case: Case) -> None:
     case.parts.records.put(case.verdict)
     case.consent()
     refused(case, R.VERDICT)
+
+
+def test_a_verdict_on_another_base_whoever_consents_to_it(case: Case) -> None:
+    case.consent()
+    case.parts.records.put(replace(case.candidate, base=replace(case.candidate.base, tree="another")))
+    refused(case, R.VERDICT)
+
+
+EVIL = "def answer(points):\n    return 'pass'\n"
+
+
+def test_an_edit_whose_record_was_changed_is_neither_consented_to_nor_promoted(case: Case) -> None:
+    """What the page shows is the record, and so is what is put on a newer base; the consent is to a tree."""
+    case.consent()
+    case.parts.records.put(replace(case.candidate, edit=Edit({PATH: EVIL}, "an edit", "o")))
+    refused(case, R.UNTESTED)
+    refused(case, R.UNTESTED, probe_promotion)
+    refused(case, R.UNTESTED, lambda parts, it: approve(parts, it, "person:ada"))
+    case.registry.edit({"skill/other/SKILL.md": "another skill"})
+    refused(case, R.UNTESTED)
+
+
+def test_a_newer_base_that_nobody_put_the_edit_on(case: Case) -> None:
+    case.consent()
+    base = case.registry.edit({"skill/other/SKILL.md": "another skill"})
+    other = case.registry.add_candidate("cand-1-1-on-it", base, {PATH: EVIL})
+    rebase = Rebase(base, other, digest([]), 0, datetime.now(UTC))
+    case.parts.records.put(replace(case.candidate, rebase=rebase))
+    refused(case, R.UNTESTED)
 
 
 def test_the_newest_verdict_counts(case: Case) -> None:

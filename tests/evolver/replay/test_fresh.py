@@ -30,7 +30,8 @@ from agentos.evolver.content import policy_from_json
 from agentos.evolver.cycle import finish_promotion, fresh_due, trials_of, try_fresh
 from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.promote.promotion import approve, settle_overtaken
-from agentos.evolver.replay.verification import misplaced, untimely
+from agentos.evolver.promote.rebasing import misplaced
+from agentos.evolver.replay.verification import untimely
 from agentos.evolver.select.curate import LookCounter, used_up
 from agentos.evolver.verdict.doubts import FreshWork, fresh_work
 from agentos.evolver.verdict.judge import recompute
