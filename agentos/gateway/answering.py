@@ -160,7 +160,7 @@ class CallService:
                 "all runs of a day",
                 "raise day_… of [budget] in agentos.toml, or wait until midnight UTC",
                 self._limits.day,
-                self._record.spent(since=start.timestamp()),
+                self._record.spent(midnight=start.timestamp()),
             )
             self._today = (start.isoformat(), account)
         return self._today[1]

@@ -89,6 +89,8 @@ class ProviderCall:
 
 _FIELDS = tuple(item.name for item in fields(ProviderCall))
 _COLUMNS = ", ".join(_FIELDS)
+# What was asked while the clock was ahead is of that day, and not of each until then.
+_ON_DAY = "started_at >= ? AND started_at < ? + 86400.0"
 _PUT = f"INSERT OR REPLACE INTO calls ({_COLUMNS}) VALUES ({', '.join('?' * len(_FIELDS))})"  # noqa: S608
 
 
@@ -104,7 +106,7 @@ class CallTotals:
 
 @dataclass(frozen=True, slots=True)
 class ModelToday:
-    """What was asked of one model since a moment; ``faults`` counts by kind."""
+    """What was asked of one model on a day; ``faults`` counts by kind."""
 
     model: str
     calls: int
@@ -222,10 +224,10 @@ class CallReading:
         asked["messages"] = [json.loads(content) for (content,) in rows]
         return asked
 
-    def spent(self, *, run_id: str = "", evolution_id: str = "", since: float = 0.0) -> CallTotals:
-        """What was used by a run, or an evolution, or since a moment."""
-        where, value = "started_at >= ?", since
-        given: tuple[object, ...] = (value,)
+    def spent(self, *, run_id: str = "", evolution_id: str = "", midnight: float = 0.0) -> CallTotals:
+        """What was used by a run, or an evolution, or on the day that begins at a moment."""
+        where: str = _ON_DAY
+        given: tuple[object, ...] = (midnight, midnight)
         if run_id:
             where, given = "run_id = ?", (run_id,)
         elif evolution_id:
@@ -237,13 +239,13 @@ class CallReading:
         ).fetchone()
         return CallTotals(int(row[0]), int(row[1]), float(row[2]), float(row[3]) / 1e3)
 
-    def models_since(self, since: float) -> Sequence[ModelToday]:
-        """What was asked of each model, by name."""
+    def models_on(self, midnight: float) -> Sequence[ModelToday]:
+        """What was asked of each model on the day that begins then, by name."""
         rows = self._connection.execute(
-            "SELECT model, fault, sum(served_from = ''), sum(served_from != ''), "
+            "SELECT model, fault, sum(served_from = ''), sum(served_from != ''), "  # noqa: S608
             "total(input_tokens + output_tokens), sum(usd) FROM calls "
-            "WHERE started_at >= ? AND state != 'moved' GROUP BY model, fault ORDER BY model, fault",
-            (since,),
+            f"WHERE {_ON_DAY} AND state != 'moved' GROUP BY model, fault ORDER BY model, fault",
+            (midnight, midnight),
         ).fetchall()
         return [
             ModelToday(

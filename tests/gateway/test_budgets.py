@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from agentos.domain import Budget, Mode, ModelSpec, Price
 from agentos.errors import ModelFailed
-from agentos.gateway.calls import CallTotals
+from agentos.gateway.calls import CallReading, CallRecord, CallTotals
 from agentos.gateway.client import GatewaySession
 from agentos.gateway.sessions import BudgetAccount, reserve
+from agentos.gateway.speed import CallTiming
 from agentos.models.stop import let_models_go_on, stop_models
 from tests.gateway.conftest import Bench, asking, within
+from tests.gateway.test_speed import row
 
 Paid = Callable[[], int]
 
@@ -115,6 +119,19 @@ def test_a_day_and_an_evolution_have_accounts_of_their_own() -> None:
     assert (day.held, day.used) == (CallTotals(), CallTotals(1, 7, pytest.approx(0.6), 2.0))
     reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4)).settle(None)
     assert day.used.calls == 1
+
+
+def test_a_day_pays_for_its_own_calls_and_not_for_those_of_a_clock_that_was_ahead(tmp_path: Path) -> None:
+    midnight = 1_790_000_000.0 // 86_400 * 86_400
+    record = CallRecord(tmp_path / "calls.db")
+    for number, day in enumerate((-1, 0, 1, 3650)):
+        call = row(number, CallTiming(10, 10, 1.0), started_at=midnight + 86_400 * day)
+        asyncio.run(record.put(call))
+    record.close()
+    reading = CallReading(tmp_path / "calls.db")
+    assert reading.spent(midnight=midnight).calls == 1
+    assert [one.calls for one in reading.models_on(midnight)] == [1]
+    reading.close()
 
 
 def test_an_evolution_shares_one_budget_among_its_trials(bench: Bench) -> None:

@@ -268,7 +268,7 @@ def _today(home: Home) -> Mapping[str, ModelToday]:
     start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     reading = CallReading(home.calls)
     try:
-        used: Sequence[ModelToday] = reading.models_since(start.timestamp())
+        used: Sequence[ModelToday] = reading.models_on(start.timestamp())
     finally:
         reading.close()
     return {one.model: one for one in used}

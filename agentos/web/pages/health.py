@@ -88,8 +88,8 @@ def spending(site: WebContext) -> Spending:
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     reading = CallReading(site.home.calls)
     try:
-        used = reading.spent(since=midnight)
-        today = {one.model: one for one in reading.models_since(midnight)}
+        used = reading.spent(midnight=midnight)
+        today = {one.model: one for one in reading.models_on(midnight)}
     finally:
         reading.close()
     units = (
