@@ -13,7 +13,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine
 
-from agentos.daemon.scheduling.schedules import pause, resume, spawn_due
+from agentos.daemon.scheduling.schedules import pause, resume, spawn_due, start_copy
 from agentos.domain import (
     InputSource,
     Outcome,
@@ -80,6 +80,29 @@ def test_a_clock_that_was_put_back_does_not_silence(ledger: Ledger, hourly: Task
         ledger.set_task_state(view.task.id, (TaskState.QUEUED,), TaskState.DONE)
     assert spawn_due(ledger, hourly, Share.OPEN, START + timedelta(hours=1)) is None
     assert spawn_due(ledger, hourly, Share.OPEN, START + timedelta(hours=2)) is not None
+
+
+@pytest.mark.parametrize(("back", "again"), [(timedelta(days=1), True), (timedelta(seconds=1), False)])
+def test_a_time_that_a_clock_ahead_has_shown_is_due_again_when_it_comes(
+    ledger: Ledger, hourly: Task, back: timedelta, again: bool
+) -> None:
+    """But not where it was set right by a moment, as it is all the time."""
+    due = START + timedelta(days=1, minutes=30)
+
+    def begun(at: datetime) -> bool:
+        found = spawn_due(ledger, hourly, Share.OPEN, at)
+        for view in ledger.tasks(TaskState.QUEUED):
+            ledger.set_task_state(view.task.id, (TaskState.QUEUED,), TaskState.DONE)
+        return found in {task.task.id for task in copies(ledger, hourly.id)}
+
+    assert begun(due)
+    assert not begun(due - back)
+    before = len(copies(ledger, hourly.id))
+    begun(due)
+    assert len(copies(ledger, hourly.id)) == before + again
+    ledger.set_kv(f"schedule:{hourly.id}", START.isoformat())  # killed before that was remembered
+    begun(due)
+    assert len(copies(ledger, hourly.id)) == before + again
 
 
 def test_missed_times_are_skipped_where_the_schedule_says_so(ledger: Ledger, hourly: Task) -> None:
@@ -155,6 +178,19 @@ def test_each_copy_has_what_was_there_at_its_time(ledger: Ledger, live: Task, tm
         second.id,
     ]
     assert spawn_due(ledger, live, Share.OPEN, now + timedelta(hours=4)) is None
+
+
+def test_what_is_new_since_a_run_of_a_clock_that_was_ahead_is_read(
+    ledger: Ledger, live: Task, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "app.log"
+    log.write_text("one")
+    now = datetime.now(UTC) + timedelta(minutes=1)  # later than what is written below
+    end(ledger, start_copy(ledger, live, Share.OPEN, "task-ahead", now + timedelta(days=3650), 0.0)[0])
+    log.write_text("two")
+    right = end(ledger, start_copy(ledger, live, Share.OPEN, "task-right", now, 0.0)[0])
+    assert contents(ledger, right) == {"logs/app.log": b"two"}
+    assert start_copy(ledger, live, Share.OPEN, "task-none", now + timedelta(minutes=1), 0.0)[0] is None
 
 
 def test_since_the_last_that_passed_a_failed_night_is_read_again(

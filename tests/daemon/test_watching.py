@@ -133,6 +133,14 @@ def test_what_arrived_while_no_daemon_ran_is_taken_and_what_lay_there_before_is_
     assert [copy.inputs[0].path for copy in late.settle()] == ["old"]
 
 
+def test_what_arrives_at_a_schedule_that_was_added_while_the_clock_was_ahead_is_taken(
+    make: Callable[..., Folder],
+) -> None:
+    inbox = make(added=datetime.now(UTC) + timedelta(days=3650))
+    (inbox.path / "new").write_text("new")
+    assert len(inbox.settle()) == 1
+
+
 def test_existing_files_count_where_that_is_said(make: Callable[..., Folder], tmp_path: Path) -> None:
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / "old").write_text("old")

@@ -16,7 +16,7 @@ def read_live(ledger: Ledger, task: Task) -> tuple[Task, SourceReading]:
     since = {}
     for name in {source.newer_than for source in task.sources} - {""}:
         at = last_read(ledger, task.schedule_id, passed=name == "last_pass") if task.schedule_id else None
-        if at is not None:
+        if at is not None and at <= task.created_at:  # else by a clock that was ahead: all is read once more
             since[name] = at.timestamp()
     reading = read_sources(
         task.sources,

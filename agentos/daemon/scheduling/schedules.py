@@ -19,7 +19,7 @@ from agentos.ledger.reading import Reader, TaskView
 from agentos.ledger.schedules import skip
 from agentos.ledger.store import Ledger
 
-LATE = timedelta(seconds=60)  # beyond which a time counts as missed
+LATE = timedelta(seconds=60)  # beyond which a time counts as missed, and a clock as put back
 
 
 def spawn_due(ledger: Ledger, task: Task, share: Share, now: datetime, hold_out: float = 0.0) -> str | None:
@@ -31,9 +31,14 @@ def spawn_due(ledger: Ledger, task: Task, share: Share, now: datetime, hold_out:
     if due is None or due == last or (due < last and last <= now):
         return None
     if last > now:  # the clock was put back: what comes from here on is due again
+        if last - now > LATE:
+            ledger.set_kv(f"schedule.again:{task.id}", [last.isoformat(), f"{now:%Y%m%d%H%M%S}"])
         _remember(ledger, task, due)
         return None
     copy_id = f"{task.id}-{due:%Y%m%d%H%M}" + (f"{due:%S}" if due.second else "")
+    until, since = ledger.get_kv(f"schedule.again:{task.id}", ["", ""])
+    if until and due <= datetime.fromisoformat(until):  # the clock has shown this time before
+        copy_id += f"-{since}"
     started: str | None = copy_id
     if not has_task(ledger, copy_id):  # a daemon that died may have come so far
         reason = _passed_over(ledger, task, due, now)

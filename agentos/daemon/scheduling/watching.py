@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 import structlog
 import watchfiles
 
-from agentos.daemon.scheduling.schedules import start_copy
+from agentos.daemon.scheduling.schedules import LATE, start_copy
 from agentos.domain import Call, InputFile, Json, Task, Watch, digest, share_of
 from agentos.errors import Invalid
 from agentos.ledger.copies import arrivals, has_task
@@ -81,6 +81,7 @@ class FolderWatcher:
         queued: list[str] = []
         there: set[str] = set()
         seen: dict[str, str] = {}
+        added = _added(task)
         try:
             for entry in walk(watch.folder, watch.pattern, PARTIAL_BELOW, left_out):
                 there.add(entry.name)
@@ -92,7 +93,7 @@ class FolderWatcher:
                     continue
                 if not self._is_complete(task.id, entry, signature, watch, now):
                     continue
-                old = entry.facts.st_ctime < task.created_at.timestamp()
+                old = datetime.fromtimestamp(entry.facts.st_ctime, UTC) < added
                 if not (old and not watch.existing and entry.name not in known):
                     taken = self._take(view, entry)
                     if taken is None:
@@ -164,6 +165,12 @@ class FolderWatcher:
         start_copy(self._ledger, given, share, copy_id, now, self._hold_out, even_if_empty=True)
         log.info("file arrived", schedule=task.id, file=entry.name, task=copy_id)
         return [copy_id]
+
+
+def _added(task: Task) -> datetime:
+    """When it was added; before all, where a clock was ahead: what lay there then is known by now."""
+    ahead = task.created_at > datetime.now(UTC) + LATE
+    return datetime.min.replace(tzinfo=UTC) if ahead else task.created_at
 
 
 def signature_of(facts: os.stat_result) -> str:
