@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from agentos.domain import Evolution, EvolutionState, Verdict
@@ -34,6 +35,19 @@ def test_mended_failures_are_not_read_again_until_they_come_back(world: World) -
     world.live(world.task(50, "pass   "))
     mine(world.parts)
     assert len(read_by_triage(world)) == 3
+    (again,) = triage(world.parts)
+    assert again.fingerprint_id == first.fingerprint_id
+
+
+def test_what_ended_by_a_clock_that_was_ahead_closes_no_failure_that_comes_back(world: World) -> None:
+    world.later = timedelta(days=1)
+    world.seed()
+    first = world.evolve(world.open())
+    assert triage(world.parts) == []
+    roll_back(world.parts, first, "by hand")
+    world.later = timedelta()
+    world.live(world.task(50, "pass   "))
+    mine(world.parts)
     (again,) = triage(world.parts)
     assert again.fingerprint_id == first.fingerprint_id
 

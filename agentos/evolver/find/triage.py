@@ -65,14 +65,16 @@ def triage(parts: TriageContext) -> list[Evolution]:
         if _file(ripe.fingerprint) in busy:
             continue
         past = _past(parts, ripe.fingerprint)
-        if _mended(ripe, past):
+        if _mended(ripe, past, parts.now()):
             if past[-1].state is not EvolutionState.CANCELLED:
                 _close(parts, ripe, end)
             continue
         if not _worth_trying(ripe, past, parts):
             continue
         try:
-            opened.append(_open(parts, ripe, _unmended(ripe.sightings, past), position + len(opened)))
+            opened.append(
+                _open(parts, ripe, _unmended(ripe.sightings, past, parts.now()), position + len(opened))
+            )
         except Conflict:
             break
         busy.add(_file(ripe.fingerprint))
@@ -139,7 +141,7 @@ def _starved(
     found: list[RipeFailure] = []
     for name in dict.fromkeys(item.fingerprint.id for item in hidden):
         alike = [item for item in (*seen, *hidden) if item.fingerprint.id == name]
-        fresh = _unmended(alike, _past(parts, alike[-1].fingerprint))
+        fresh = _unmended(alike, _past(parts, alike[-1].fingerprint), now)
         group = [item for item in fresh if item not in hidden]
         if _weighs_enough(group, rules, now):
             continue
@@ -186,12 +188,12 @@ def _past(parts: TriageContext, fingerprint: Fingerprint) -> Sequence[Evolution]
     )[::-1]
 
 
-def _mended(ripe: RipeFailure, past: Sequence[Evolution]) -> bool:
+def _mended(ripe: RipeFailure, past: Sequence[Evolution], now: datetime) -> bool:
     """Whether its last evolution is over with success, and nothing failed since: only news can change that."""
-    return not _unmended(ripe.sightings, past)
+    return not _unmended(ripe.sightings, past, now)
 
 
-def _unmended(sightings: Sequence[Sighting], past: Sequence[Evolution]) -> Sequence[Sighting]:
+def _unmended(sightings: Sequence[Sighting], past: Sequence[Evolution], now: datetime) -> Sequence[Sighting]:
     """What was seen since its last evolution, if that ended with success: what failed before passes now.
 
     Of one that the machinery cut short all of it counts again, as soon as anything new is seen.
@@ -199,8 +201,20 @@ def _unmended(sightings: Sequence[Sighting], past: Sequence[Evolution]) -> Seque
     last = past[-1] if past else None
     if last is None or last.ended_at is None or last.state in WITHOUT_SUCCESS | AT_WORK:
         return sightings
-    new = [item for item in sightings if item.seen_at > last.ended_at]
+    new = _since(last, sightings, now)
     return sightings if new and last.state is EvolutionState.CANCELLED else new
+
+
+def _since(last: Evolution, sightings: Sequence[Sighting], now: datetime) -> Sequence[Sighting]:
+    """What was seen since the evolution ended.
+
+    One whose end lies ahead ended by a clock that was put back: what is not ahead was seen since, or is looked at again.
+    """
+    if last.ended_at is None:
+        return sightings
+    if last.ended_at > now:
+        return [item for item in sightings if item.seen_at <= now]
+    return [item for item in sightings if item.seen_at > last.ended_at]
 
 
 def _close(parts: TriageContext, ripe: RipeFailure, end: int) -> None:
@@ -216,7 +230,7 @@ def _worth_trying(ripe: RipeFailure, past: Sequence[Evolution], parts: TriageCon
     last = past[-1]
     if last.state is EvolutionState.CIRCUIT_BROKEN or last.is_closed:
         return False
-    since = [item for item in ripe.sightings if last.ended_at is None or item.seen_at > last.ended_at]
+    since = _since(last, ripe.sightings, parts.now())
     if last.state not in WITHOUT_SUCCESS:
         return bool(since)
     sealed = [parts.records.get(Evidence, item.evidence_id) for item in past]

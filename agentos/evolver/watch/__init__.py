@@ -12,13 +12,17 @@ if TYPE_CHECKING:
     from agentos.ports import Blobs, Evolvable, Executor
 
 
-class ChangeContext(HistoryContext, EvolutionStates, Protocol):
+class WatchContext(Clock, HistoryContext, Protocol):
+    """What live runs are looked at with."""
+
+
+class ChangeContext(WatchContext, EvolutionStates, Protocol):
     """What later changes of a promoted resource are followed with."""
 
     evolvable: Evolvable
 
 
-class ProbationContext(Clock, HistoryContext, RollBackContext, Protocol):
+class ProbationContext(WatchContext, RollBackContext, Protocol):
     """What live runs are compared with, and a promotion that hurts is taken back."""
 
     blobs: Blobs

@@ -40,7 +40,7 @@ from agentos.evolver.history.content import content_of
 from agentos.evolver.policy import Probation
 from agentos.evolver.states import no_model
 from agentos.evolver.verdict.paired_tests import log_e
-from agentos.evolver.watch import ChangeContext
+from agentos.evolver.watch import ChangeContext, WatchContext
 from agentos.resources import parse_id
 
 # Results that say something of the agent: also what it spent its run's budget on.
@@ -112,10 +112,12 @@ def standing(parts: HistoryContext, evolution: Evolution, sides: LiveArms) -> Li
 class LiveArms:
     """The live runs of an evolution's kind of work on the content before it, and on its own."""
 
-    def __init__(self, parts: HistoryContext, evolution: Evolution) -> None:
+    def __init__(self, parts: WatchContext, evolution: Evolution) -> None:
         if evolution.promoted is None or evolution.candidate_id is None or evolution.ended_at is None:
             raise ValueError(f"{evolution.id} was not promoted")
         self._parts, self.evolution, self._promoted_at = parts, evolution, evolution.ended_at
+        self._now = parts.now()
+        self._is_ahead = self._promoted_at > self._now  # dated by a clock that was put back
         files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
         self.touched = sorted({"/".join(path.split("/")[:2]) for path in files})
         # Of what was touched, and of what was at fault: a new resource was used by nobody before.
@@ -137,7 +139,7 @@ class LiveArms:
 
     def since(self, most: int) -> list[Run]:
         """The first ``most`` live runs on the promoted content that say something of it, oldest first."""
-        again = [at for at in _rolled_back(self._parts) if at > self._promoted_at]
+        again = [at for at in _rolled_back(self._parts) if self._promoted_at < at <= self._now]
         found = [run for run in self.live() if not again or run.started_at >= max(again)]
         telling = [run for run in self._telling(found) if self.content(run.snapshot) == self.own]
         return telling[::-1][:most]
@@ -178,17 +180,22 @@ class LiveArms:
         return f"tool {task.call.tool}" if task.call else f"agent {task.agent}"
 
     def _is_since(self, run: Run) -> bool:
-        """Whether it began after the promotion. The very commit is no older, whatever a clock that was put back says."""
+        """Whether it began after the promotion. The very commit is no older, whatever a clock that was put back says;
+        nor is its content, where the promotion's time is worth nothing."""
         promoted = self.evolution.promoted
-        own = promoted is not None and run.snapshot.commit == promoted.commit
-        return own or run.started_at >= self._promoted_at
+        if promoted is not None and run.snapshot.commit == promoted.commit:
+            return True
+        return (
+            self.content(run.snapshot) == self.own if self._is_ahead else run.started_at >= self._promoted_at
+        )
 
     def _recent(self, name: str) -> Sequence[Run]:
         """The newest runs that used it, as far back as the promotion; most evolutions have few."""
         limit, far = 8, self._parts.policy.look_back.watched
         while True:
             runs = self._parts.journal.recent_runs(name, limit)
-            if len(runs) < limit or limit >= far or _finished(runs[-1]) < self._promoted_at:
+            over = not self._is_ahead and bool(runs) and _finished(runs[-1]) < self._promoted_at
+            if len(runs) < limit or limit >= far or over:
                 return [run for run in runs if run.is_live]
             limit = min(limit * 4, far)
 

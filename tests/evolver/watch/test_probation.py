@@ -317,10 +317,14 @@ def test_a_measured_regression_rolls_back(world: World) -> None:
     assert watch(world.parts, suspicion, run).state is EvolutionState.ROLLED_BACK
 
 
-def test_a_clock_that_was_put_back_hides_no_failure(world: World) -> None:
+@pytest.mark.parametrize("other", [None, "skill/other/SKILL.md"])
+def test_a_clock_that_was_put_back_hides_no_failure(world: World, other: str | None) -> None:
+    """Nor does it where the registry has moved since, by something else."""
     world.later = timedelta(hours=1)
     evolution, broken_later = promote_wrong(world)
     world.later = timedelta()
+    if other:
+        world.registry.edit({other: "another skill"})
     run = world.live(broken_later)
     assert evolution.ended_at is not None
     assert run.started_at < evolution.ended_at
