@@ -77,10 +77,15 @@ def test_sessions_are_taken_in_as_they_end(home: Home, ledger: Ledger, tmp_path:
     assert found == {"imported": 1, "known": 0, "refused": 1}
     # from the memo alone: a daemon that starts again takes nothing twice
     assert SessionLogs(ledger, registry, 0.0).look(1.0, later) == {}
+    ahead = written + 3650 * 86_400  # of the clock, and so of what is written
+    os.utime(logs / "b" / "2.jsonl", (ahead, ahead))
+    sessions.look(1.0 + 2 * LOOK_S, ahead + 2 * SETTLED_S)
+    say(logs / "b" / "3.jsonl", "add three")
+    assert sessions.look(1.0 + 3 * LOOK_S, later)["imported"] == 1
     os.rename(logs, tmp_path / "away")
-    assert sessions.look(1.0 + 2 * LOOK_S, later) == {}
+    assert sessions.look(1.0 + 4 * LOOK_S, later) == {}
     runs = ledger.runs(result=Result.UNKNOWN, limit=10)
-    assert len(runs) == 2
+    assert len(runs) == 3
 
 
 def test_what_the_folder_changed_meanwhile_hides_neither_proof_nor_probation(

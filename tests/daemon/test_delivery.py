@@ -243,6 +243,16 @@ def test_what_could_not_be_done_is_tried_again_and_then_given_up(
         again(ledger, run, now)
 
 
+def test_what_could_not_be_done_while_the_clock_was_ahead_is_tried_again_when_it_is_right(
+    finish: Finish, deliver: Deliver, tmp_path: Path
+) -> None:
+    (tmp_path / "out").write_text("a file where the folder should be")
+    run = finish(Destination(str(tmp_path / "out"), "a.md"))
+    deliver(run, NOW + timedelta(days=3650))
+    (tmp_path / "out").unlink()
+    assert [one.state for one in deliver(run, NOW)] == [DeliveryState.DONE]
+
+
 def test_a_file_that_the_run_did_not_leave_is_told(finish: Finish, deliver: Deliver, out: Path) -> None:
     (one,) = deliver(finish(Destination(str(out), file="*.pdf")))
     assert (one.state, one.file) == (DeliveryState.FAILED, "*.pdf")

@@ -77,6 +77,8 @@ class SessionLogs:
 
     def _look_into(self, folder: Path, until: float) -> Mapping[str, int]:
         since = float(self._ledger.get_kv(_LOOKED, {}).get(str(folder), 0.0))
+        if since > until + SETTLED_S:  # by a clock that was ahead: what was taken in is known
+            since = 0.0
         written = sorted((_written(path), path) for path in _files(folder))
         new = [(at, path) for at, path in written if since < at <= until]
         if not new:
