@@ -23,15 +23,20 @@ from alembic.script import ScriptDirectory
 
 from agentos.domain import (
     Arm,
+    Candidate,
     Check,
     CheckResult,
     Cost,
     Decision,
+    Edit,
     Evidence,
     Evolution,
     EvolutionState,
     Fingerprint,
+    Layer,
+    Manifest,
     Outcome,
+    Rebase,
     Result,
     Run,
     SafetyRate,
@@ -162,6 +167,33 @@ def evolved(ledger: Ledger, name: str, ended_at: datetime | None, trials: int = 
     for trial in made:
         ledger.put(trial)
     return made
+
+
+def test_what_a_person_ended_meanwhile_is_neither_opened_again_nor_added_to(ledger: Ledger) -> None:
+    """By whoever read it before that: its end says of which records it was, and `audit verify` holds it to that."""
+    (trial,) = evolved(ledger, "evo-1", None, trials=1)
+    waiting = ledger.get(Evolution, "evo-1")
+    base = Snapshot("c" * 40, "t" * 40)
+    manifest = Manifest("evidence-1", "", "", (), (), (), Layer.SKILL, "")
+    candidate = Candidate("cand-1", "evo-1", "p", 1, manifest, Edit({}, "", ""), base, base)
+    ledger.put(candidate)
+    ended = replace(waiting, state=EvolutionState.REJECTED, ended_at=NOW)
+    ledger.note("evolution.rejected", ended.id, {}, (ended,))
+    put_on = replace(candidate, rebase=Rebase(base, base, "0" * 64, 1, NOW))
+    fresh = replace(trial, id="trial-fresh", set=TrialSet.FRESH)
+    late: list[Callable[[], None]] = [
+        lambda: ledger.put(replace(waiting, state=EvolutionState.PROMOTING)),
+        lambda: ledger.put(fresh),
+        lambda: ledger.note("candidate.rebased", ended.id, {}, (put_on,)),
+        lambda: ledger.advance("fresh", 1, [waiting], note=("fresh.tried", ended.id, {})),
+    ]
+    for store in late:
+        with pytest.raises(Conflict):
+            store()
+    ledger.put(candidate)  # the same again changes nothing
+    assert ledger.get(Evolution, "evo-1") == ended
+    assert len(ledger.find(Trial, evolution_id="evo-1")) == 1
+    assert ledger.find(Candidate) == [candidate]
 
 
 def test_a_trial_that_was_taken_over_costs_once(ledger: Ledger, tmp_path: Path) -> None:

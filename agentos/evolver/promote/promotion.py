@@ -139,10 +139,11 @@ def settle_overtaken(parts: PromotionContext, evolution: Evolution) -> bool:
     if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
         return False
     candidate = parts.records.get(Candidate, evolution.candidate_id)
-    if not is_overtaken(parts, candidate) or rebased(parts, candidate) is not None:
-        return False
-    _stale(parts, evolution, "the registry moved while it waited for consent")
-    return True
+    with suppress(Conflict):  # a person ended it meanwhile
+        if is_overtaken(parts, candidate) and rebased(parts, candidate) is None:
+            _stale(parts, evolution, "the registry moved while it waited for consent")
+            return True
+    return False
 
 
 def decline(parts: RollBackContext, evolution: Evolution, principal: str, reason: str) -> Evolution:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentos.domain import Run, Share, Task, TaskState
+from agentos.domain import Candidate, Evolution, Run, Share, Task, TaskState, Trial, TrialSet
 from agentos.errors import Conflict, NotFound
-from agentos.ledger.rows.codec import encode, kept, plain, time_text, to_json, to_text, written
+from agentos.ledger.rows.codec import encode, from_text, kept, plain, time_text, to_json, to_text, written
 from agentos.ledger.rows.record_types import RecordType, column_value, id_of, is_packed, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection
 
@@ -95,7 +95,8 @@ def task_row(task: Task, share: Share, state: TaskState) -> dict[str, object]:
 
 
 def put(connection: LedgerConnection, *records: object) -> dict[str, str]:
-    """Insert, or replace those with the same ids; raises Conflict for one that never changes and would.
+    """Insert, or replace those with the same ids; raises Conflict for one that never changes and would, and for what
+    an evolution's end leaves no room for.
 
     Returns the texts of all, by ``table/id``.
     """
@@ -108,6 +109,21 @@ def put(connection: LedgerConnection, *records: object) -> dict[str, str]:
         put_here = _put_alike(connection, shelf, group)
         texts |= {f"{shelf.table}/{name}": text for name, text in put_here.items()}
     return texts
+
+
+def _ended(connection: LedgerConnection, record: object, before: str | None) -> Evolution | None:
+    """The evolution that has ended and that the record would open again, or add to what its end was said of.
+
+    A person may end it, in another process, while it is put on a newer base or tried on fresh work.
+    """
+    if isinstance(record, Evolution):
+        stored = from_text(Evolution, before) if before is not None and record.ended_at is None else None
+    elif isinstance(record, Candidate) or (isinstance(record, Trial) and record.set is TrialSet.FRESH):
+        body = first_value(connection, "SELECT body FROM evolution WHERE id = ?", record.evolution_id)
+        stored = from_text(Evolution, body) if body is not None else None
+    else:
+        return None
+    return stored if stored is not None and stored.ended_at is not None else None
 
 
 def _put_alike(
@@ -126,6 +142,8 @@ def _put_alike(
             continue
         if name in there and shelf.append_only:
             raise Conflict(f"the {shelf.table} {name} stands already and is never changed")
+        if (over := _ended(connection, record, there.get(name))) is not None:
+            raise Conflict(f"the evolution {over.id} has ended meanwhile: it is {over.state.value}.")
         row = {column: column_value(getattr(record, column)) for column in shelf.columns}
         row |= {"id": name, "body": written(record, data, text, packed=is_packed(record))}
         if name in there and name not in new:
