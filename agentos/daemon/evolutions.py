@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentos.daemon.engine import Engine
-from agentos.daemon.service import EVOLVE, FRESH, PROMOTE, Service, utc_now
-from agentos.domain import RUNNING_STATES, Consent, Evolution, EvolutionState
+from agentos.daemon.service import EVOLVE, FRESH, PROMOTE, SETTLE, Service, utc_now
+from agentos.domain import RUNNING_STATES, Candidate, Consent, Evolution, EvolutionState
 from agentos.errors import NotFound
 from agentos.evolver.find.triage import places
-from agentos.evolver.promote.promotion import settle_overtaken
+from agentos.evolver.promote.rebasing import is_overtaken
 from agentos.evolver.replay.fresh import place_of
 
 WAITING_MAX = 8  # evolutions that wait for the machinery, beside those that work; each has a thread
@@ -25,7 +25,7 @@ def start_due(service: Service, engine: Engine) -> None:
     One that waits for the machinery (a model that is away, a full disk) takes nobody's place. Of two with one
     fingerprint, file or resource the second starts when the first has ended.
     """
-    at_work = {*engine.active(EVOLVE), *engine.active(PROMOTE), *engine.active(FRESH)}
+    at_work = {name for kind in (EVOLVE, PROMOTE, FRESH, SETTLE) for name in engine.active(kind)}
     free = service.settings.evolutions - len(at_work - service.waiting)
     free = min(free, service.settings.evolutions + WAITING_MAX - len(at_work))
     taken = {place for name in at_work for place in _places(service, name)}
@@ -56,11 +56,10 @@ def _due(service: Service) -> Sequence[Evolution]:
 def _start(service: Service, engine: Engine, evolution: Evolution) -> bool:
     """Whether it is under way now; one that nothing can take up any more is ended."""
     if evolution.state is EvolutionState.AWAITING_CONSENT:
-        return (
-            _start_promotion(service, engine, evolution)
-            or settle_overtaken(service.parts, evolution)
-            or _start_fresh(service, engine, evolution)
-        )
+        if _start_promotion(service, engine, evolution):
+            return True
+        overtaken = _is_overtaken(service, evolution)
+        return (_start_settling if overtaken else _start_fresh)(service, engine, evolution)
     if engine.start(EVOLVE, evolution.id):
         return True
     # a promotion that a dead daemon left is taken up a moment after the launch
@@ -74,6 +73,19 @@ def _start_promotion(service: Service, engine: Engine, evolution: Evolution) -> 
     """Whether a promotion under the newest consent is under way now."""
     consents = service.ledger.find(Consent, evolution_id=evolution.id)
     return bool(consents) and engine.start(PROMOTE, evolution.id, f"promote-{consents[-1].id}")
+
+
+def _is_overtaken(service: Service, evolution: Evolution) -> bool:
+    if evolution.candidate_id is None:
+        return False
+    return is_overtaken(service.parts, service.ledger.get(Candidate, evolution.candidate_id))
+
+
+def _start_settling(service: Service, engine: Engine, evolution: Evolution) -> bool:
+    """Whether it is put on what is stable now: safety probes are run for that, which the daemon's loop must not wait for."""
+    name = f"settle-{evolution.id}-{service.registry.stable().commit[:12]}"
+    # by the hour: what the machinery lost is tried again in the next one
+    return engine.start(SETTLE, evolution.id, f"{name}-{utc_now():%y%j%H}")
 
 
 def _start_fresh(service: Service, engine: Engine, evolution: Evolution) -> bool:

@@ -43,6 +43,7 @@ from agentos.errors import AgentOSError, HostAway, ModelAway, ModelMissing, Unav
 from agentos.evolver import cycle
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import WaitPolicy
+from agentos.evolver.promote.promotion import settle_overtaken
 from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
@@ -66,7 +67,8 @@ _ROOM_DESCRIPTORS = 16  # below which no run is begun
 T = TypeVar("T")
 R = TypeVar("R")
 
-RUN, EVOLVE, PROMOTE, WATCH, FRESH = "run_task", "evolve", "finish_promotion", "watch", "try_fresh"
+RUN, EVOLVE, PROMOTE, WATCH = "run_task", "evolve", "finish_promotion", "watch"
+FRESH, SETTLE = "try_fresh", "settle_overtaken"
 _PAUSES_S = (0.2, 1.0, 5.0)  # before the next attempt at a task that the machinery lost
 _MODEL_PATIENCE_S = 300.0  # between tries of a task whose model is away for long: each leaves a run
 _PATIENCE_S = (1.0, 5.0, 15.0, 30.0)  # between tries of work whose machinery is away; the last one on and on
@@ -102,6 +104,7 @@ class Service:
             PROMOTE: self.finish_promotion,
             WATCH: self.watch,
             FRESH: self.try_fresh,
+            SETTLE: self.settle_overtaken,
         }
 
     def run_task(self, task_id: str) -> None:
@@ -164,6 +167,14 @@ class Service:
         """Try an edit that waits for a person on the work that came since. Where that fails it waits on."""
         work = partial(cycle.try_fresh, self.parts, evolution_id)
         self._guarded("", lambda: self._held(steps, "").step("try fresh", work))
+
+    def settle_overtaken(self, steps: Steps, evolution_id: str) -> None:
+        """Put an edit that waits for a person on the registry as it is now, or end it as stale."""
+
+        def work() -> bool:
+            return settle_overtaken(self.parts, self.parts.evolution(evolution_id))
+
+        self._guarded("", lambda: self._held(steps, "").step("settle overtaken", work))
 
     def watch(self, steps: Steps, subject: str) -> None:
         """Measure whether a live failure is the fault of an evolution on probation."""

@@ -29,7 +29,7 @@ STEPS = (
             "reproduce", "diagnose", "propose", "race …", "try …", "conclude", "consent", "probe", "promote",
             "probe", "promote",
         ],
-        service: ["try fresh", "watch"],
+        service: ["try fresh", "settle overtaken", "watch"],
     },
 )  # fmt: skip
 

@@ -13,16 +13,19 @@ import pytest
 from agentos.daemon.engine import Steps
 from agentos.daemon.evolutions import WAITING_MAX, start_due
 from agentos.daemon.run.trial_pool import TrialPool
-from agentos.daemon.service import EVOLVE, FRESH, PROMOTE, Service, service
+from agentos.daemon.service import EVOLVE, FRESH, PROMOTE, SETTLE, Service, service
 from agentos.domain import (
+    Candidate,
     Check,
     Diagnosis,
+    Edit,
     Evidence,
     Evolution,
     EvolutionState,
     Fingerprint,
     Kind,
     Layer,
+    Manifest,
     ResourceId,
     Share,
     Task,
@@ -185,6 +188,32 @@ def test_two_edits_that_wait_at_one_place_are_tried_in_turn_and_none_while_it_is
     parts.fresh_due.add("evo-b")
     start_due(parts, engine)
     assert engine.going == {"evo-b": PROMOTE}
+
+
+def test_an_edit_that_waits_is_put_on_a_newer_base_beside_the_loop_and_before_anything_else(
+    parts: Service, engine: Any
+) -> None:
+    """It runs safety probes, for which the loop that starts tasks does not wait."""
+    base = parts.registry.stable()
+    skill = "---\nname: waits\ndescription: Something.\n---\n"
+    files = {"skill/waits/SKILL.md": skill}
+    snapshot = parts.registry.add_candidate("cand-a", base, files)
+    manifest = Manifest("evd-a", "", "", tuple(files), (), (), Layer.SKILL, "")
+    parts.ledger.put(
+        Candidate("cand-a", "evo-a", "p", 1, manifest, Edit(files, "an edit", ""), base, snapshot)
+    )
+    waiting = opened(parts, "a", state=EvolutionState.AWAITING_CONSENT, candidate_id="cand-a")
+    start_due(parts, engine)
+    assert engine.going == {}
+    other = skill.replace("waits", "other")
+    parts.registry.commit({"skill/other/SKILL.md": other.encode()}, "Another skill", "edit")
+    parts.fresh_due.add("evo-a")
+    start_due(parts, engine)
+    assert engine.going == {"evo-a": SETTLE}
+    assert parts.ledger.get(Evolution, "evo-a") == waiting
+    start_due(parts, engine)
+    assert engine.going == {"evo-a": SETTLE}
+    assert "evo-a" in parts.fresh_due
 
 
 def test_an_evolution_that_the_ledger_lost_stops_nobody(parts: Service, engine: Any) -> None:
