@@ -162,6 +162,26 @@ def test_the_doctor_blames_a_home_that_is_read_only_once(made_home: Path, tmp_pa
         subprocess.run(["umount", "-l", place], check=True)
 
 
+@pytest.mark.parametrize("name", ["ledger.db", "blobs"])
+def test_the_doctor_names_a_part_of_the_home_that_is_read_only(
+    made_home: Path, tmp_path: Path, name: str
+) -> None:
+    """Mounted so for root, whom no mode keeps from writing."""
+    home = Home(tmp_path / "home")
+    shutil.copytree(made_home, home.root)
+    part = home.root / name
+    if os.geteuid() != 0:
+        part.chmod(0o500)
+        assert str(part) in " ".join(item.what for item in examine(home, fix=False))
+        return
+    subprocess.run(["mount", "--bind", part, part], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", part], check=True)
+        assert str(part) in " ".join(item.what for item in examine(home, fix=False))
+    finally:
+        subprocess.run(["umount", "-l", part], check=True)
+
+
 @pytest.mark.slow
 def test_settings_that_the_doctor_found_good_are_read_again_once_anything_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

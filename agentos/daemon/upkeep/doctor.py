@@ -67,7 +67,20 @@ def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]
     found = []
     ledger, registry = (_whole_ledger, _whole_registry) if full else (_ledger, _registry)
     looks: tuple[Callable[[Home], Iterator[DoctorFinding]], ...] = (
-        *(_process, _queue, _boxes, _sandbox, _files, _key, _settings, ledger, registry, _wheels, _swap),
+        *(
+            _process,
+            _read_only,
+            _queue,
+            _boxes,
+            _sandbox,
+            _files,
+            _key,
+            _settings,
+            ledger,
+            registry,
+            _wheels,
+            _swap,
+        ),
     )
     if fault := _unwritable(home):  # once, not for each file and commit that cannot be locked
         found.append(DoctorFinding(fault))
@@ -114,6 +127,13 @@ def _unwritable(home: Home) -> str:
     except OSError as error:
         return f"nothing can be written in {home.root} ({error.strerror}); what needs that was not looked at"
     return ""
+
+
+def _read_only(home: Home) -> Iterator[DoctorFinding]:
+    """Parts of a home that can be written else, which nothing tells until something is to be written there."""
+    for path in (home.ledger, home.blobs):
+        if path.exists() and not os.access(path, os.W_OK):
+            yield DoctorFinding(f"{path} cannot be written: check its owner, its mode and its disk")
 
 
 def _queue(home: Home) -> Iterator[DoctorFinding]:
