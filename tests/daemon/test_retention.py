@@ -17,7 +17,7 @@ import pytest
 
 from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.auditing import verify_home
-from agentos.daemon.upkeep.retention import prune
+from agentos.daemon.upkeep.retention import is_due, prune
 from agentos.domain import (
     Call,
     Evolution,
@@ -239,6 +239,26 @@ def test_a_run_while_the_clock_was_ahead_holds_up_nothing(home: Home) -> None:
     _let_go(home)
     assert [number for number in range(6) if ledger.steps(f"run-odd-{number}")] == [1, 4, 5]
     assert verify_home(home).faults == ()
+
+
+def test_the_daemon_prunes_daily_and_not_at_once_when_the_clock_leaps_ahead(home: Home) -> None:
+    with closing(Ledger(home.ledger)) as ledger:
+        now = datetime.now(UTC)
+        day, hour, ahead = timedelta(days=1), timedelta(hours=1), timedelta(days=3650)
+        looks = [
+            (now, False),  # a new home
+            (now + day, True),
+            (now + day + hour, False),
+            (now + day + ahead, False),
+            (now + day + hour + ahead, False),
+            (now + day + 2 * hour, True),  # it was put right
+            (now + 2 * day + 2 * hour, True),
+            (now + 9 * day, False),  # nobody was here
+            (now + 10 * day, True),
+            (now + 17 * day, False),
+            (now + 24 * day, True),  # who is here once a week prunes every other time
+        ]
+        assert [is_due(ledger, at) for at, _ in looks] == [due for _, due in looks]
 
 
 def test_the_room_decides_too(home: Home) -> None:

@@ -19,7 +19,9 @@ from agentos.ledger.integrity import LedgerSnapshot
 from agentos.ledger.store import Ledger
 
 _GB = 1 << 30
-_LAST = "retention.at"  # memo: when the daemon began to prune last
+_LAST = "retention.at"  # memo: when the daemon began to prune last, or put it off
+_PUT_OFF = "retention.put_off"  # memo: whether it was the latter
+_AWAY = timedelta(days=2)  # since then, from which on the clock may have gone wrong
 _ORPHAN_S = 7 * 86_400.0  # a file this old that no row names belongs to nothing that is under way
 
 
@@ -123,6 +125,22 @@ def size_of(home: Home) -> int:
     return total
 
 
+def is_due(ledger: Ledger, now: datetime) -> bool:
+    """Whether a day has passed since it was so last; remembered. Of a new home the first day passes, too.
+
+    Where more time seems to have passed nobody was here, or the clock is ahead, and to it all is old: a day more is
+    waited then, once, in which somebody may put it right.
+    """
+    last, was_put_off = ledger.get_kv(_LAST), ledger.get_kv(_PUT_OFF, False)
+    passed = now - datetime.fromisoformat(last) if last is not None else None
+    if passed is not None and timedelta(0) <= passed < timedelta(days=1):
+        return False
+    put_off = passed is None or (passed > _AWAY and not was_put_off)
+    ledger.set_kv(_LAST, now.isoformat())
+    ledger.set_kv(_PUT_OFF, put_off)
+    return not put_off
+
+
 class DailyPrune:
     """Lets a process of its own prune once a day: reading a whole ledger must not make the daemon grow or wait."""
 
@@ -137,11 +155,7 @@ class DailyPrune:
                 return
             log.info("pruned" if code == 0 else "pruning failed", exit_code=code)
             self._child = None
-        last = self._ledger.get_kv(_LAST)
-        if last is None:  # a home may be a day old before it has anything to let go
-            self._ledger.set_kv(_LAST, now.isoformat())
-        elif not timedelta(0) <= now - datetime.fromisoformat(last) < timedelta(days=1):
-            self._ledger.set_kv(_LAST, now.isoformat())
+        if is_due(self._ledger, now):
             command = ["-m", "agentos", "--home", str(self._home.root), "prune", "--yes", "--json"]
             self._child = subprocess.Popen(
                 [sys.executable, *command],
