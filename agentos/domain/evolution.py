@@ -184,6 +184,20 @@ class SearchEffort:
     cpu_s: float  # of its trials and of itself
     exhausted: bool  # there was nothing more to try; else its time was used up
     before: int = 0  # edits that it left out because earlier searches of the same had tried them
+    files: tuple[str, ...] = ()  # registry paths of what was searched, the file at fault first
+
+    def also(self, other: SearchEffort | None) -> SearchEffort:
+        """Two searches told as one."""
+        if other is None:
+            return self
+        return SearchEffort(
+            self.tried + other.tried,
+            self.known + other.known,
+            self.cpu_s + other.cpu_s,
+            self.exhausted and other.exhausted,
+            self.before + other.before,
+            tuple(dict.fromkeys(self.files + other.files)),
+        )
 
     def __str__(self) -> str:
         last = self.before + self.tried

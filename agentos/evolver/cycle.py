@@ -280,10 +280,12 @@ def _nothing_to_try(parts: CycleContext, evolution: Evolution) -> str:
         which = "the only proposal was" if len(refused) == 1 else f"all {len(refused)} proposals were"
         last = "" if len(refused) == 1 else "the last one: "
         return f"nothing was tried: {which} screened out: {last}{refused[-1].screened}"
-    where = evolution.diagnosis.path if evolution.diagnosis else "this file"
-    reason = f"the search found no edit of {where} that makes its failing tasks pass"
+    efforts = [asked.search for asked in evolution.asked if asked.search]
+    at_fault = (evolution.diagnosis.path,) if evolution.diagnosis else ("this file",)
+    searched = " or ".join((efforts[0].files if efforts else ()) or at_fault)
+    reason = f"the search found no edit of {searched} that makes its failing tasks pass"
     time_s = parts.policy.propose.budget_s
-    if efforts := [asked.search for asked in evolution.asked if asked.search]:
+    if efforts:
         more = "" if efforts[0].exhausted else "; for more, raise [propose] budget_s in policy.toml"
         return f"{reason}; {efforts[0]}{more}"
     if any(asked.seconds >= time_s for asked in evolution.asked):

@@ -71,7 +71,8 @@ class HarnessRepairProposer:
             for ground, stock in zip(grounds, firsts, strict=True)
         ]
         every = all(stock.part == 1.0 for stock in firsts) and all(len(o) < EDITS_MAX for o in orders)
-        come = SearchEffort(0, sum(map(len, orders)), 0.0, exhausted=every)
+        files = tuple(ground.brief.path for ground in grounds)
+        come = SearchEffort(0, sum(map(len, orders)), 0.0, exhausted=every, files=files)
         cpu_s = brief.budget_s * self._workers
         for least, most in _rounds(orders):
             for ground, order in zip(grounds, orders, strict=True):

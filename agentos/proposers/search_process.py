@@ -96,6 +96,7 @@ class _Child:
         self._error: BaseException | None = None
         self._sending = threading.Lock()
         self._tried, self._used_s = 0, 0.0
+        self._searched: dict[str, None] = {}
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="search")
         ours, theirs = socket.socketpair()
         with theirs:
@@ -150,7 +151,8 @@ class _Child:
                 raise self._error or Unavailable(f"the search ended by itself: {rest[0]}")
 
     def _cut_short(self) -> SearchEffort:
-        return SearchEffort(self._tried, self._tried, self._used_s, exhausted=False)
+        files = tuple(self._searched)
+        return SearchEffort(self._tried, self._tried, self._used_s, exhausted=False, files=files)
 
     def _answer(self, number: int, what: str, arguments: tuple[Any, ...]) -> None:
         doing = self._pool.submit(getattr(self, f"_{what}"), *arguments)
@@ -164,6 +166,7 @@ class _Child:
 
     def _open(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> int:
         bench = self._benches.bench(snapshot, path, cases, timeout_s)
+        self._searched[path] = None
         number = id(bench)
         self._opened[number] = bench
         return number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     RefusalKind,
+    SearchEffort,
     Share,
     Snapshot,
     TrialSet,
@@ -251,6 +252,22 @@ def test_a_search_that_ran_out_of_time_does_not_claim_to_have_found_nothing_at_a
     hurried = world.evolve(retry(world.parts, at_leisure))
     assert hurried.state is EvolutionState.CANNOT_FIX
     assert hurried.reason.endswith("in the 45 s that it may take ([propose] budget_s in policy.toml)")
+
+
+def test_cannot_fix_names_all_that_was_searched(world: World) -> None:
+    searched = ("tool/x/tool.py", "tool/x/_rates.py")
+
+    class InVain(ScriptedProposer):
+        def propose(self, brief: Brief) -> Generator[Proposal, None, SearchEffort]:  # type: ignore[override]
+            yield from ()
+            return SearchEffort(3, 3, 0.1, exhausted=True, files=searched)
+
+    world.seed()
+    world.proposer = InVain([])
+    ended = world.evolve(world.open())
+    assert ended.state is EvolutionState.CANNOT_FIX
+    assert [asked.search.files for asked in ended.asked if asked.search] == [searched]
+    assert all(path in ended.reason for path in searched)
 
 
 def test_a_screened_proposal_is_kept_but_never_run(world: World) -> None:

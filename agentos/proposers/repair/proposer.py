@@ -136,7 +136,7 @@ class RepairProposer:
         # What an edit of a text mends as well is ambiguous, whatever the code's edit is worth by itself.
         doubted = [replace(p, prior=min(TEXT_MAX, p.prior)) for p in found.proposals]
         yield from doubted if beside else found.proposals
-        return None if beside or found.proposals else _both(come, found.effort)
+        return None if beside or found.proposals else found.effort.also(come)
 
     def _in_texts(self, brief: Brief, effort: Effort) -> tuple[Sequence[Proposal], SearchEffort | None]:
         """Edits of the texts beside the code that mend all of the evidence; how far it came, None where there is no text."""
@@ -161,19 +161,19 @@ class RepairProposer:
                 order = in_order(ground, effort.counts)
                 tried = repairs(ground, partial_of(_made_already, order), self._benches, own)
                 found += tried.proposals
-                come = _both(come, tried.effort)
+                come = come.also(tried.effort) if come else tried.effort
         return found, come
 
     def _in_helpers(
         self, brief: Brief, helpers: Mapping[str, str], effort: Effort, come: SearchEffort | None
     ) -> tuple[Sequence[Proposal], SearchEffort | None]:
-        """Edits of modules that the tool imports and that mend all of the evidence, and how far both searches came."""
+        """Edits of modules that the tool imports and that mend all of the evidence; how far it came, after ``come``."""
         own = replace(effort, cpu_s=effort.cpu_s / len(helpers), partial=False)
         found: list[Proposal] = []
         for path, source in helpers.items():
             if tried := self._search(replace(brief, path=path, source=source), own):
                 found += tried.proposals
-                come = _both(come, tried.effort)
+                come = come.also(tried.effort) if come else tried.effort
         return found, come
 
     def _search(self, brief: Brief, effort: Effort) -> Repairs | None:
@@ -243,19 +243,6 @@ def shipped_counts() -> Mapping[str, float]:
 def given_cases(brief: Brief) -> tuple[Case, ...]:
     """The brief's cases, then its working calls: a bench and all that is probed number them so."""
     return (*brief.cases, *(case for case, _ in brief.working_calls))
-
-
-def _both(one: SearchEffort | None, other: SearchEffort) -> SearchEffort:
-    """Two searches told as one."""
-    if one is None:
-        return other
-    return SearchEffort(
-        one.tried + other.tried,
-        one.known + other.known,
-        one.cpu_s + other.cpu_s,
-        one.exhausted and other.exhausted,
-        one.before + other.before,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,7 +386,8 @@ def repairs(
         len(each.predicted_fixes) == len(ground.evidence) for each in proposals
     )
     known = max(before + tried, sum(ground.made))  # guards are made one by one, when their turn comes
-    return Repairs(proposals, SearchEffort(tried, known, used, search.exhausted, before), partial, moved)
+    effort_made = SearchEffort(tried, known, used, search.exhausted, before, (brief.path,))
+    return Repairs(proposals, effort_made, partial, moved)
 
 
 def _tried_before(brief: Brief, plan: SearchPlan, effort: Effort, *, partial: bool) -> TriedBefore:

@@ -1,5 +1,6 @@
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -99,6 +100,17 @@ def test_a_search_that_finds_nothing_returns_how_far_it_came(benches, case, brie
     assert whole.cpu_s > 0
     cut = effort("def probe(x):\n    return x\n", 0.0)
     assert not cut.exhausted
+
+
+def test_it_names_the_tool_and_the_helper_modules_that_it_searched(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+    source = "def probe(x):\n    return x\n"
+    helpers = {f"tool/probe/{name}": source for name in ("_one.py", "_two.py")}
+    given = brief(source, [case("t1", 17, x=1)], budget_s=0.0)
+    beside = {given.path: source, **helpers, "tool/probe/other.py": source}
+    search = RepairProposer(benches, 1).propose(replace(given, files=beside, surface=("tool/*/*.py",)))
+    with pytest.raises(StopIteration) as end:
+        next(search)
+    assert end.value.value.files == (given.path, *helpers)
 
 
 @pytest.mark.slow
