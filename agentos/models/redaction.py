@@ -42,6 +42,8 @@ _MARKS = (
     *("xox", "AIza", "sk-", "eyJ", "earer "),
 )
 
+_SHAPES = re.compile("|".join(f"(?P<{name.replace('-', '_')}>{shape})" for name, shape in _PATTERNS.items()))
+
 _as_text = json.JSONEncoder(ensure_ascii=False).encode  # made once: json.dumps makes one each time
 
 
@@ -60,61 +62,137 @@ def redactor_of(home: Home, settings: Settings) -> Redactor:
     return Redactor([*known_secrets(os.environ, read_keys(home.keys), named), *values(home)])
 
 
-def _encoded(value: str) -> Iterator[str]:
-    """As it stands in URLs and hex, and within base64, wherever in the encoded text it begins."""
+# --- how programs write a value within other text ------------------------------------------------
+# Letters and digits stand for themselves in all of it; the signs between them do not, and libraries differ in which of
+# them they encode. So each sign is looked for in all its forms, and a run of letters tells where to look at all.
+
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_URLSAFE = str.maketrans("+/", "-_")
+_LEAST_RUN = 4  # a shorter one stands in too many texts: then whole spellings are looked for
+# Bounds, so that no text of nothing but backslashes or percent signs takes quadratic time.
+_BACKSLASHES = r"\\{1,16}"  # JSON within JSON doubles them each time
+_PERCENT = r"%(?:25){0,3}"  # what was quoted is quoted again where an address stands within an address
+_ENTITIES = {'"': "quot", "'": "apos", "<": "lt", ">": "gt", "&": "amp"}
+_ESCAPES = {"\n": "n", "\r": "r", "\t": "t"}
+_QUOTES = {"'": r"""'"'"'|'\\''""", '"': '""'}  # a shell's text is ended and begun again
+
+
+def _run(value: str) -> str:
+    """The longest run of letters and digits, "" where none is long enough to look for."""
+    run = max(_RUN.findall(value), key=len, default="")
+    return run if len(run) >= _LEAST_RUN else ""
+
+
+def _written(value: str) -> str:
+    """A pattern of the value as it stands in URLs, JSON, HTML, shell, SQL, patterns and quoted-printable mail."""
+    return "".join(map(_sign, re.findall(r"\\+|'+|\"+|[^\\'\"]", value)))
+
+
+def _sign(sign: str) -> str:
+    """One character, or a run of backslashes or quotes, which one by one would match in too many ways."""
+    if _RUN.fullmatch(sign):
+        return sign
+    one, count = sign[0], f"{{{len(sign)}}}"
+    data = one.encode("utf-8", "surrogatepass")
+    units = re.findall("....", one.encode("utf-16-be", "surrogatepass").hex())
+    number = rf"#(?:0{{0,4}}{ord(one)}|x0{{0,4}}{ord(one):x})"
+    ways = [
+        "".join(rf"(?:{_PERCENT}|=|{_BACKSLASHES}x){byte:02x}" for byte in data),
+        "".join(rf"{_BACKSLASHES}u{unit}" for unit in units),
+        rf"&(?:amp;){{0,3}}(?:{'|'.join(filter(None, [number, _ENTITIES.get(one)]))});",
+    ]
+    if ord(one) in range(128, 256):
+        ways.append(rf"(?:{_PERCENT}|{_BACKSLASHES}x){ord(one):02x}")
+    coded = f"(?i:{'|'.join(ways)}){count}"
+    if one == "\\":
+        return rf"(?:\\{{{len(sign)},{16 * len(sign)}}}|{coded})"
+    if one in _QUOTES:
+        doubled = rf"(?:\\{{0,16}}{one}){{{len(sign)},{2 * len(sign)}}}"  # in SQL, YAML and CSV
+        return f"(?:(?:{_QUOTES[one]}){count}|{doubled}|{coded})"
+    if one in _ESCAPES:
+        ways.append(f"{_BACKSLASHES}{_ESCAPES[one]}")
+    as_latin = re.escape(data.decode("latin-1"))  # so is read a header that holds UTF-8
+    plain = rf"\\{{0,16}}(?:{re.escape(one)}|{as_latin}{'|[+]' if one == ' ' else ''})"
+    return f"(?:{plain}|(?i:{'|'.join(ways)}))"
+
+
+def _within_base64(value: str) -> Iterator[str]:
+    """What stays the same in the base64 of any text with the value in it; by where in a group of three bytes it begins."""
     data = value.encode("utf-8", "surrogatepass")
-    yield from {data.decode("latin-1")} - {value}  # how a header is read that holds UTF-8
-    quoted = {form(data, safe=safe) for form in (quote, quote_plus) for safe in ("", "/")}
-    small = {re.sub("%..", lambda found: found[0].lower(), text) for text in quoted}
-    yield from quoted | small | {data.hex(), data.hex().upper()}
     for before in range(3):
         text = base64.b64encode(b"\0" * before + data).decode()
         after = (before + len(data)) % 3  # bytes of the last group: what follows decides its last letter
         inner = text[(0, 2, 3)[before] : len(text) - (0, 3, 2)[after]]
         if len(inner) >= _SHORTEST:
             yield inner
-            yield inner.translate(str.maketrans("+/", "-_"))
+
+
+def _spellings(value: str) -> Iterator[tuple[str, str]]:
+    """Patterns, each with a text that stands in whatever it matches."""
+    data = value.encode("utf-8", "surrogatepass")
+    yield from ((text, text) for text in (data.hex(), data.hex().upper()))
+    for inner in _within_base64(value):
+        if run := _run(inner):
+            # either alphabet, also quoted for a URL
+            letters = {"+": f"(?:[+-]|{_PERCENT}2[Bb])", "/": rf"(?:\\?/|_|{_PERCENT}2[Ff])"}
+            yield "".join(letters.get(letter, letter) for letter in inner), run
+        else:
+            yield from ((re.escape(text), text) for text in (inner, inner.translate(_URLSAFE)))
+    if run := _run(value):
+        yield _written(value), run
+    else:
+        yield from ((re.escape(text), text) for text in _whole(value))
+
+
+def _whole(value: str) -> set[str]:
+    """The value and its usual spellings, where it has no run of letters to look for."""
+    data = value.encode("utf-8", "surrogatepass")
+    quoted = {form(data, safe=safe) for form in (quote, quote_plus) for safe in ("", "/")}
+    small = {re.sub("%..", lambda found: found[0].lower(), text) for text in quoted}
+    json_texts = {json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False)}
+    return {value, data.decode("latin-1")} | json_texts | quoted | small
+
+
+def _named(found: re.Match[str]) -> str:
+    return f"[redacted:{(found.lastgroup or '').replace('_', '-')}]"
 
 
 class Redactor:
     """Replaces secrets by ``[redacted:NAME]``. Safe from many threads; costs little where there are none."""
 
     def __init__(self, secrets: Collection[tuple[str, str]]) -> None:
-        self._name_of: dict[str, str] = {}
-        for name, value in sorted(secrets):
-            # also as it stands within JSON text, such as the arguments of a tool call
-            for spelt in (
-                value,
-                json.dumps(value)[1:-1],
-                json.dumps(value, ensure_ascii=False)[1:-1],
-                *_encoded(value),
-            ):
-                self._name_of.setdefault(spelt, name)
-        literal = sorted(self._name_of, key=len, reverse=True)
-        shapes = [f"(?P<{name.replace('-', '_')}>{shape})" for name, shape in _PATTERNS.items()]
-        known = [f"(?P<known>{'|'.join(map(re.escape, literal))})"] if literal else []
-        self._pattern = re.compile("|".join([*known, *shapes]))
-        self._marks = (*_MARKS, *literal)
-        # one with quotes has as many spellings as JSON lies within JSON, so no text is passed over
-        self._odd = any(json.dumps(value)[1:-1] != value for _, value in secrets)
+        # the longest first: of two that begin alike it is the one meant
+        ordered = sorted(secrets, key=lambda pair: (-len(pair[1]), pair))
+        self._known = [
+            (mark, pattern, f"[redacted:{name}]")
+            for name, value in ordered
+            for pattern, mark in _spellings(value)
+        ]
+        self._marks = (*_MARKS, *dict.fromkeys(mark for mark, _, _ in self._known))
+        # one with quotes and without a run has as many spellings as JSON lies within JSON, so no text is passed over
+        self._odd = any(_run(value) == "" and json.dumps(value)[1:-1] != value for _, value in ordered)
 
     def text(self, text: str) -> str:
         """The text without secrets; itself where there are none."""
-        return self._pattern.sub(self._name, text) if self._suspect(text) else text
+        if not self._suspect(text, self._marks):
+            return text
+        for mark, pattern, instead in self._known:
+            if (
+                mark in text
+            ):  # one pattern of all would be tried at each letter, this one is found by its beginning
+                text = re.sub(pattern, lambda _, instead=instead: instead, text)  # type: ignore[misc]
+        return _SHAPES.sub(_named, text) if self._suspect(text, _MARKS) else text
 
-    def _suspect(self, text: str) -> bool:
-        for mark in self._marks:  # noqa: SIM110 - a generator takes three times as long, and this is asked of every value
+    @staticmethod
+    def _suspect(text: str, marks: Collection[str]) -> bool:
+        for mark in marks:  # noqa: SIM110 - a generator takes three times as long, and this is asked of every value
             if mark in text:
                 return True
         return False
 
-    def _name(self, found: re.Match[str]) -> str:
-        kind = found.lastgroup or ""
-        return f"[redacted:{self._name_of[found[0]] if kind == 'known' else kind.replace('_', '-')}]"
-
     def value(self, value: Json) -> Json:
         """The JSON value without secrets in any text or key; itself where there are none."""
-        clean = not self._odd and not self._suspect(_as_text(value))
+        clean = not self._odd and not self._suspect(_as_text(value), self._marks)
         return value if clean else self._clean(value)
 
     def _clean(self, value: Json) -> Json:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import json
+import re
 import resource
+import shlex
 import time
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -53,6 +59,104 @@ def test_known_values_are_named_and_found_within_json_within_json() -> None:
     outer = {"arguments": inner, "deeper": json.dumps({"again": inner})}
     assert "word" not in clean.value(outer)["arguments"]
     assert clean.value({"x": odd}) == {"x": "[redacted:DB_PASSWORD]"}
+
+
+QUOTE = "'"
+VALUES = [
+    "plainLettersAndDigits0123",
+    "s3cr3t/key+with=odd&signs<a>'x'%",
+    'pa"ss\\word\twith space \u00fc\u20ac 12',
+    "ends-with~tilde!*()$`#;'",
+    f'{QUOTE * 3}quoted{QUOTE * 3}""',
+    "a-b-c-d-e-f-g/",
+]
+
+
+def json_of_go(value: str) -> str:
+    text = json.dumps(value)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def each_sign(form: str) -> Callable[[str], str]:
+    """All but letters and digits, byte by byte."""
+    return lambda value: "".join(
+        sign if sign.isascii() and sign.isalnum() else "".join(form % byte for byte in sign.encode())
+        for sign in value
+    )
+
+
+# How a normal program writes a value; what begins with a star holds for values with a run of letters alone.
+SPELT: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "quoted": quote,
+    "quoted, the slash too": lambda value: quote(value, safe=""),
+    "a form": quote_plus,
+    "*as a browser quotes a part": lambda value: quote(value, safe="!~*'()"),
+    "*as a browser quotes an address": lambda value: quote(value, safe="!~*'();/?:@&=+$,#"),
+    "*an address within an address": lambda value: quote(quote(value, safe=""), safe=""),
+    "*every sign, lower case": each_sign("%%%02x"),
+    "userinfo": lambda value: f"https://ada:{quote(value, safe='')}@example.org/",
+    "JSON": json.dumps,
+    "JSON in UTF-8": lambda value: json.dumps(value, ensure_ascii=False),
+    "*JSON within JSON": lambda value: json.dumps({"a": json.dumps(value)}),
+    "*JSON with its slashes escaped": lambda value: json.dumps(value).replace("/", "\\/"),
+    "*JSON that may stand in HTML": json_of_go,
+    "*HTML": html.escape,
+    "*HTML with decimal numbers": lambda value: (
+        html.escape(value).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")
+    ),
+    "*XML": lambda value: html.escape(value).replace("&#x27;", "&apos;"),
+    "*HTML twice": lambda value: html.escape(html.escape(value)),
+    "*shell": shlex.quote,
+    "*shell, sign by sign": lambda value: re.sub(r"([^\w/.-])", r"\\\1", value),
+    "*SQL": lambda value: value.replace("'", "''"),
+    "*CSV": lambda value: value.replace('"', '""'),
+    "*a pattern": re.escape,
+    "*Python": repr,
+    "*Python's bytes": lambda value: repr(value.encode()),
+    "*quoted-printable": each_sign("=%02X"),
+    "hex": lambda value: value.encode().hex(),
+    "hex in capitals": lambda value: value.encode().hex().upper(),
+    "base64": lambda value: base64.b64encode(value.encode()).decode(),
+    "base64 without its end": lambda value: base64.b64encode(value.encode()).decode().rstrip("="),
+    "base64 for addresses": lambda value: base64.urlsafe_b64encode(value.encode()).decode(),
+    "*base64 in an address": lambda value: quote(base64.b64encode(value.encode()).decode(), safe=""),
+    "basic authorization": lambda value: base64.b64encode(f"ada:{value}".encode()).decode(),
+    "the same, the value as the name": lambda value: base64.b64encode(f"{value}:".encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("way", SPELT)
+def test_a_value_is_taken_out_however_a_program_writes_it(way: str) -> None:
+    for value in VALUES[:-1] if way.startswith("*") else VALUES:
+        clean = Redactor([("OTHER", "something-else"), ("KEY", value)])
+        written = SPELT[way](value)
+        for text in (written, f"before {written} after"):
+            assert "[redacted:KEY]" in clean.text(text)
+            assert "[redacted:KEY]" in json.dumps(clean.value({"a": [text]}))
+        left = clean.text(written).replace("[redacted:KEY]", "")
+        assert len(left) <= len(written) - len(value) + 4, left
+
+
+def test_a_part_of_a_value_and_what_only_looks_like_it_stay() -> None:
+    clean = Redactor([("KEY", "pass/word=12")])
+    for text in ("the password is 12", "pass/word", "pass-word=12", "pass%2Eword%3D12", "pass&lt;word=12"):
+        assert clean.text(text) == text
+    longer = Redactor([("SHORT", "pass/word"), ("LONG", "pass/word=12")])
+    assert longer.text("pass%2Fword%3D12 pass/word") == "[redacted:LONG] [redacted:SHORT]"
+
+
+@pytest.mark.slow
+def test_no_text_makes_the_search_for_a_value_take_quadratic_time() -> None:
+    clean = Redactor(
+        [("KEY", "abcd" + "'\"" * 6 + "\\" * 6 + "%%&&" + "'" * 6 + " x"), ("OTHER", "'-\\\\abcd-%")]
+    )
+    began = time.process_time()
+    for unit in ("abcd", "abcd'", "'", "\\", "\\'", '\\"', "%25", "&amp;", "abcd'\"", "'-\\"):
+        clean.text("abcd" + unit * (200_000 // len(unit)))
+    assert time.process_time() - began < 5
 
 
 def test_innocent_text_is_left_as_it_is_and_not_copied() -> None:
