@@ -274,7 +274,7 @@ class Spread(Cluster):
         ]
         environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
         environment["HOME"] = str(self.place)
-        environment |= {"AGENTOS_WORKER_TOKEN": self.texts[name], "AGENTOS_HOME": "/nonexistent"}
+        environment |= {"AGENTOS_WORKER_TOKEN": self.texts[name], "AGENTOS_HOME": str(self.no_home)}
         if name == _AHEAD and _CLOCK:
             environment |= {"LD_PRELOAD": _CLOCK[0], "FAKETIME": "+10m", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
         with (self.place / f"{name}.log").open("ab") as log:

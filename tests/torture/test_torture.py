@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from agentos.home import Home
 from tests.torture.aimed import Aims
 from tests.torture.invariants import INVARIANTS
 from tests.torture.kill_points import ALL, KillPoint, find
 from tests.torture.storm import one_round, world
-from tests.torture.workers import cluster, torture
+from tests.torture.workers import Cluster, Wire, cluster, torture
 
 KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "3"))
 
@@ -56,6 +57,17 @@ def test_a_storm_over_a_home_that_works_breaks_nothing(tmp_path: Path) -> None:
         done = one_round(around, 1, KILLS, seed=11)
     assert done.faults == []
     assert done.killed.total() >= KILLS
+
+
+def test_what_a_worker_writes_into_a_home_is_found(tmp_path: Path) -> None:
+    made = Cluster(tmp_path, Home(tmp_path / "home"), 0, Wire(0))
+    try:
+        assert made.strays() == []
+        (made.no_home / "logs" / "bug-1.txt").write_text("KeyError: 'x'")
+        (made.no_home / "ledger.db").touch()
+        assert ["KeyError" in stray for stray in made.strays()] == [False, True]
+    finally:
+        made.close()
 
 
 @pytest.mark.sandbox

@@ -171,7 +171,7 @@ class Cluster:
         words += ["--state", str(self.state(name))]
         environment = self._environment | {
             "AGENTOS_WORKER_TOKEN": self.texts[name],
-            "AGENTOS_HOME": "/nonexistent",
+            "AGENTOS_HOME": str(self.no_home),
         }
         _forget(self.workers.get(name))
         if self.ahead and name == _AHEAD:
@@ -180,6 +180,21 @@ class Cluster:
             self.workers[name] = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
         else:
             self.workers[name] = command_server().start(*words, env=environment, quiet=True)
+
+    @property
+    def no_home(self) -> Path:
+        """What workers take for a home, though they need none: it holds a folder for reports of bugs, and stays so."""
+        found = self.place / "no-home"
+        (found / "logs").mkdir(parents=True, exist_ok=True)
+        return found
+
+    def strays(self) -> list[str]:
+        """What workers left in it. As root they could have made any folder, and a report would lie where nobody looks."""
+        found = sorted(path for path in self.no_home.rglob("*") if path != self.no_home / "logs")
+        return [
+            f"{path.relative_to(self.no_home)}: {path.read_text(errors='replace')[-2000:] if path.is_file() else ''}"
+            for path in found
+        ]
 
     def state(self, name: str) -> Path:
         """Where a worker keeps its notes."""
@@ -408,6 +423,7 @@ def _counted(
         with suppress(TimeoutError):  # what it had dies with it, which takes the kernel a moment
             comes(lambda name=name: not leftovers(made.state(name)), "nothing is left", 10)
         wrong += [f"left by {name}: {one.what}" for one in leftovers(made.state(name))]
+    wrong += [f"a worker wrote {stray}" for stray in made.strays()]
     return Done(struck, len(added), runs, lost, twice, doubts, wrong, time.monotonic() - began)
 
 
