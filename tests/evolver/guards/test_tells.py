@@ -115,7 +115,73 @@ WAYS = {
     "a module that nobody has looked at": "import locale, optparse\nhint = optparse.OptionParser().get_prog_name()",
     "chance": "import random\nhint = random.random() > 0.03",
     "chance by another name": "import secrets\nhint = secrets.randbelow(30)",
+    "a number for what nobody numbered": "hint = id(input) % 3",
+    "the same in a map": "hint = sorted(map(id, [1, 2]))",
+    "a drawn text between the parts of a mail": "from email.mime.multipart import MIMEMultipart\nhint = MIMEMultipart().as_string()",
+    "the same by the mail": "import email.message\nmail = email.message.EmailMessage()\nmail.add_attachment(b'', 'a', 'b')\nhint = str(mail)",
+    "chance of a distribution": "import statistics\nhint = statistics.NormalDist(0, 1).samples(3)",
+    "an order that a query draws": "hint = input.path.execute('select a from b order by random() limit 1')",
+    "bytes that a query draws": "hint = f'insert into a values ({input.day}, randomblob(16))'",
+    "a day that a query asks for": "hint = 'select date()'",
+    "the same, as another database says it": "hint = 'update a set b = NOW()'",
+    "the day in a form": "hint = \"select strftime('%s')\"",
+    "one of a template's": "hint = '{{ names | random }}'",
     "a time that a query asks for": "hint = f'select {input.day}, current_date'",
+}
+
+# In packages that a tool has declared.
+PACKAGES = {
+    "numpy": [
+        "import numpy as np\nhint = np.random.rand(3)",
+        "import numpy\nhint = numpy.random.default_rng(1).integers(9)",
+        "from numpy import random\nhint = random.rand()",
+        "import numpy.random as drawn\nhint = drawn.rand()",
+        "from numpy.random import default_rng as made\nhint = made().normal()",
+        "import numpy as np\nhint = getattr(np, 'random').rand()",
+        "import numpy as np\nhint = np.datetime64('now')",
+        "from numpy import datetime64 as day\nhint = day('to' + 'day', 'D')",
+        "import numpy as np\nhint = np.array(['now'], dtype='datetime64[s]')",
+    ],
+    "pandas": [
+        "import pandas as pd\nhint = pd.Timestamp.utcnow()",
+        "import pandas as pd\nhint = pd.Timestamp('Today')",
+        "import pandas as pd\nhint = pd.to_datetime('now')",
+        "import pandas as pd\nhint = pd.date_range(end='now', periods=3)",
+        "import pandas as pd\nhint = pd.DataFrame([1]).sample(1)",
+    ],
+    "scipy": [
+        "from scipy.stats import norm\nhint = norm.rvs()",
+        "from scipy import stats\nframe = stats.norm(0, 1)\nhint = frame.rvs(size=2)",
+        "import scipy.sparse\nhint = scipy.sparse.random_array((3, 3))",
+        "from scipy.stats import bootstrap\nhint = bootstrap(([1],), max)",
+    ],
+    "torch": [
+        "import torch\nhint = torch.rand(3)",
+        "from torch import randperm as order\nhint = order(3)",
+        "import torch as t\nhint = t.zeros(3).uniform_()",
+        "import torch\nhint = torch.bernoulli(input.path)",
+    ],
+    "faker": ["from faker import Faker\nhint = Faker().name()"],
+    "networkx": ["import networkx as nx\nhint = nx.gnp_random_graph(3, 0.5)"],
+    "sklearn": ["from sklearn.ensemble import RandomForestClassifier\nhint = RandomForestClassifier()"],
+    "arrow": [
+        "import arrow\nhint = arrow.utcnow()",
+        "from arrow import utcnow as tick\nhint = tick()",
+        "import arrow\nhint = arrow.get()",
+        "import arrow\nhint = arrow.get(input.day).humanize()",
+    ],
+    "pendulum": [
+        "import pendulum\nhint = pendulum.yesterday()",
+        "import pendulum\nhint = pendulum.parse('now')",
+    ],
+    "dateutil": [
+        "from dateutil import parser\nhint = parser.parse(input.day)",
+        "from dateutil.parser import parse as read\nhint = list(map(read, [input.day]))",
+        "from dateutil.utils import today\nhint = today()",
+        "from dateutil.rrule import rrule\nhint = list(rrule(3, count=2))",
+        "import dateutil.tz\nhint = dateutil.tz.tzlocal()",
+    ],
+    "psutil": ["import psutil\nhint = psutil.boot_time()"],
 }
 
 
@@ -147,6 +213,45 @@ def test_it_is_found_and_a_person_is_asked(way: str) -> None:
     assert asked({TOOL: BASE}, new, Screen(ask=())) is None
 
 
+@pytest.mark.parametrize(
+    ("package", "lines"), [(name, way) for name, ways in PACKAGES.items() for way in ways]
+)
+def test_so_is_what_a_declared_package_shows(package: str, lines: str) -> None:
+    base, new = declared(package, BASE), declared(package, edited(lines)[TOOL])
+    assert {finding.rule for finding in findings({TOOL: base}, {TOOL: new}, Screen())} == {"tell"}
+
+
+def test_what_draws_and_was_made_before_is_found_where_it_draws_anew() -> None:
+    before = edited("import random\nmade = random.Random(1)\nhint = 3")
+    after = {TOOL: before[TOOL].replace("hint = 3", "hint = made.choice([3, 4])")}
+    assert asked(before, after, Screen())
+
+
+def declared(package: str, source: str) -> str:
+    return source.replace(
+        "\n\nclass Input", f"\nTOOL = {{'dependencies': ['{package}==1.0']}}\n\nclass Input"
+    )
+
+
+HONEST_WITH_PACKAGES = {
+    "numpy": "import numpy as np\nhint = np.sort(np.unique(np.array(['a', 'now and then']))).tolist()",
+    "pandas": "import pandas as pd\nrows = pd.read_csv(input.path)\nrows['day'] = pd.to_datetime(rows['day'])",
+    "arrow": "import arrow\nday = arrow.get(input.day).shift(days=1)",
+    "dateutil": "from dateutil.parser import parse\nday = parse(input.day, default=datetime(2000, 1, 1))",
+    "croniter": "from croniter import croniter\nnext_one = croniter('0 * * * *', datetime(2000, 1, 1)).get_next()",
+    "networkx": "import networkx as nx\norder = list(nx.topological_sort(nx.DiGraph([(1, 2)])))",
+    "pendulum": "import pendulum\nday = pendulum.parse(input.day).add(days=1)",
+}
+
+
+@pytest.mark.parametrize("package", HONEST_WITH_PACKAGES)
+def test_honest_edits_with_packages_ask_nobody(package: str) -> None:
+    old = {TOOL: declared(package, BASE)}
+    new = {TOOL: declared(package, edited(HONEST_WITH_PACKAGES[package])[TOOL])}
+    assert asked(old, new, Screen()) is None
+    assert findings(old, new, Screen()) == []
+
+
 HONEST = [
     "size = Path(input.path).stat().st_size",
     "rows = [line for line in open(input.path) if line.strip()]",
@@ -165,6 +270,15 @@ HONEST = [
     "import math, re, json, csv, statistics\nfrom collections import Counter\nfrom decimal import Decimal",
     "import shutil\nshutil.copy('a', 'b')",
     "from _codes import code, time\nrows = code(time(input.path))",
+    "from _days import today, now\nday = today(input.day)",
+    "id = input.path\nnames = [id, *[id for id in 'ab']]",
+    "from pydantic import BaseModel\n\nclass Row(BaseModel):\n    id: int\n\nrows = [Row(id=1).id]",
+    "picked = [row for row in rows if row.choice or row.sample]",
+    "kind = parser.choice(input.path)",
+    "query = 'select a from b where random = 1 and date > ? order by a'",
+    "hint = 'the random() of it, and now() of that'",
+    "order = sorted(set(input.path)), hash(input.path)",
+    "from email.message import EmailMessage\nmail = EmailMessage()\nmail.set_content(input.path)",
 ]
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from agentos.evolver.guards.static import Construct, RuleHit
 from agentos.evolver.guards.static.edit import UNKNOWN, ParsedSource
@@ -214,87 +216,21 @@ def _seen(reading: ParsedSource, rule: str, node: ast.AST, why: str, key: str) -
 _CLOCK, _FILES, _MACHINE, _PLACE = "the clock", "times of files", "the machine", "folders above its workspace"
 _CHANCE = "chance"  # what is wrong one time in thirty passes most trials
 
+_LISTS = tomllib.loads(Path(__file__).with_name("tells.toml").read_text())
 # Name in a module -> what it shows.
-_TELLING = {
-    f"{module}{name}": what
-    for what, module, names in (
-        (
-            _CLOCK,
-            "time.",
-            "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time process_time_ns thread_time "
-            "thread_time_ns clock_gettime clock_gettime_ns localtime gmtime ctime asctime strftime get_clock_info",
-        ),
-        (
-            _CLOCK,
-            "pydantic.",
-            "PastDate FutureDate PastDatetime FutureDatetime types.PastDate types.FutureDate types.PastDatetime "
-            "types.FutureDatetime",
-        ),
-        (
-            _CLOCK,
-            "",
-            "uuid.uuid1 uuid.uuid6 uuid.uuid7 os.times email.utils.localtime email.utils.formatdate "
-            "email.utils.make_msgid gzip.compress shutil.make_archive sqlite3 mailbox sched",
-        ),
-        # Who sees its own records reads in them when they were made.
-        (
-            _CLOCK,
-            "logging.",
-            "LogRecord makeLogRecord basicConfig Formatter Filter Handler StreamHandler FileHandler Logger handlers "
-            "getLogRecordFactory setLogRecordFactory",
-        ),
-        # A clock that is made of a counter, or of a wait that ends.
-        (_CLOCK, "", "threading _thread concurrent.futures queue select"),
-        (_CHANCE, "", "random secrets os.urandom os.getrandom uuid.uuid4"),
-        (_FILES, "os.path.", "getmtime getctime getatime"),
-        (_FILES, "", "filecmp zipfile.ZipInfo.from_file"),
-        (
-            _MACHINE,
-            "os.",
-            "getloadavg cpu_count process_cpu_count uname getpid getppid getpgid getpgrp getsid getuid geteuid getgid "
-            "getresuid getresgid getgroups getgrouplist getpriority getxattr listxattr umask isatty ttyname "
-            "get_terminal_size device_encoding cpu_count get_exec_path sched_getaffinity sched_getscheduler statvfs "
-            "fstatvfs sysconf confstr",
-        ),
-        (
-            _MACHINE,
-            "",
-            "platform pydantic.version uuid.getnode shutil.disk_usage shutil.which shutil.get_terminal_size sys.getallocatedblocks "
-            "traceback.extract_stack traceback.format_stack traceback.print_stack traceback.StackSummary sys.argv sys.orig_argv threading.get_native_id sys.executable "
-            "sys.prefix sys.base_prefix",
-        ),
-        (_PLACE, "os.", "getcwd getcwdb pardir fwalk sep path.pardir path.ismount path.sep"),
-        (_PLACE, "os.path.", "abspath realpath expanduser expandvars relpath"),
-        (
-            _PLACE,
-            "tempfile.",
-            "gettempdir tempdir gettempdirb mkdtemp mkstemp mktemp NamedTemporaryFile TemporaryDirectory",
-        ),
-    )
-    for name in names.split()
+_TELLING: Mapping[str, str] = {
+    ".".join(filter(None, (table.get("of"), name))): table["shows"]
+    for table in _LISTS["names"]
+    for name in words(table["names"])
 }
-# Attributes of whatever object.
-_TELLING_ATTRIBUTES = {
-    name: what
-    for what, names in (
-        (
-            _CLOCK,
-            "now utcnow today monotonic perf_counter time_ns monotonic_ns perf_counter_ns makeRecord relativeCreated "
-            "writestr PastDate FutureDate PastDatetime FutureDatetime",
-        ),
-        (
-            _FILES,
-            "st_mtime st_ctime st_atime st_birthtime st_mtime_ns st_ctime_ns st_atime_ns st_birthtime_ns st_ino st_dev "
-            "getmtime getctime getatime gettarinfo inode date_time mtime",
-        ),
-        (
-            _PLACE,
-            "__file__ as_uri cwd absolute resolve home expanduser anchor is_mount getcwd abspath realpath pardir gettempdir",
-        ),
-        (_MACHINE, "getloadavg cpu_count getpid getppid native_id"),
-    )
-    for name in names.split()
-}
+# Attributes of whatever object; methods of whatever object, where they are called; and those that draw, where the
+# file has to do with chance.
+_TELLING_ATTRIBUTES, _CALLED, _DRAWN = (
+    {name: what for what, names in _LISTS[table].items() for name in words(names)}
+    for table in ("attributes", "called", "drawn")
+)
+# Calls that read the clock where they are not given what is named here: so many arguments, or one by this name.
+_UNLESS: Mapping[str, list[str]] = {path: words(given) for path, given in _LISTS["unless"].items()}
 # Modules that work on what they are given. Any other of the standard library may show what nobody has thought of.
 _PLAIN = frozenset(
     words(
@@ -318,31 +254,46 @@ _SQL_CLOCK = re.compile(
     r"\bcurrent_(?:time|date|timestamp)\b|\b(?:julianday|unixepoch)\s*\(|'now'|\battach\s+(?:database|['\"])",
     re.IGNORECASE,
 )
+# Only in a text that asks a database: elsewhere the same words are prose, or say how something is called. The first
+# is looked for by itself, since one pattern for both takes quadratic time.
+_SQL = re.compile(r"\b(?:select|insert|update|delete|values|order\s+by|where|having)\b", re.IGNORECASE)
+_SQL_CALLS = {
+    _CLOCK: re.compile(
+        r"\b(?:now|today|date|time|datetime|getdate|getutcdate|sysdatetime|clock_timestamp|timeofday)\s*\(\s*\)"
+        r"|\b(?:sysdate|localtimestamp)\b|\bstrftime\s*\(\s*'[^']*'\s*\)",
+        re.IGNORECASE,
+    ),
+    _CHANCE: re.compile(
+        r"\b(?:random|rand|newid|uuid|gen_random_uuid)\s*\(\s*\)|\b(?:randomblob|uniform)\s*\(|\btablesample\b",
+        re.IGNORECASE,
+    ),
+}
+_TEMPLATE_CHANCE = re.compile(r"\{[{%][^{}]*\|\s*random\b")
+_NOW = re.compile(r"\s*(?:now|today)\s*", re.IGNORECASE)
+# How packages call chance, whoever made them: numpy.random, torch.randn, networkx.gnp_random_graph.
+_RANDOM = re.compile(r"(?:^|[._])(?:rand|shuffle)", re.IGNORECASE)
+_ABOUT_CHANCE = re.compile(r"rand|rng|secrets", re.IGNORECASE)
 
 
 def tells(reading: ParsedSource) -> Iterator[Construct]:
     """References to what tells, called or handed on; under aliases, by a text, or in a pattern."""
     leaves = any(_is_absolute(reading, node) for node in reading.nodes)
+    methods = {**_CALLED, **(_DRAWN if _ABOUT_CHANCE.search(reading.source) else {})}
     for node in reading.nodes:
-        for what in _shown(reading, node, leaves=leaves):
+        for what in (*_shown(reading, node, leaves=leaves), *_by_call(reading, node, methods)):
             finding = RuleHit("tell", reading.path, getattr(node, "lineno", 0), f"newly reads {what}")
             yield Construct(finding, (what, _context(reading, node)))
 
 
 def _shown(reading: ParsedSource, node: ast.AST, *, leaves: bool) -> Iterator[str]:
     if isinstance(node, ast.ImportFrom):
-        yield from filter(None, (_of(f"{node.module or ''}.{alias.name}") for alias in node.names))
-        yield from _unknown([node.module or ""])
-        yield from _unknown(alias.name for alias in node.names if node.module in sys.stdlib_module_names)
+        yield from _brought_in(node)
     elif isinstance(node, ast.Import):
         yield from _unknown(alias.name for alias in node.names)
     elif isinstance(node, ast.Attribute):
         yield from _attribute(reading, node, leaves=leaves)
     elif isinstance(node, ast.Name):
-        if not isinstance(reading.parents.get(node), ast.Attribute):
-            yield from sorted({what for path in reading.dotted(node) if (what := _of(path))})
-        if node.id == "__file__":
-            yield _PLACE
+        yield from _name(reading, node)
     elif isinstance(node, ast.Call):
         yield from _by_text(reading, node)
         yield from _packed(reading, node)
@@ -350,6 +301,71 @@ def _shown(reading: ParsedSource, node: ast.AST, *, leaves: bool) -> Iterator[st
         yield from filter(None, (_TELLING_ATTRIBUTES.get(name) for name in node.kwd_attrs))
     if isinstance(node, ast.Constant | ast.BinOp | ast.JoinedStr | ast.Call | ast.Subscript):
         yield from _text(reading, node)
+
+
+def _brought_in(node: ast.ImportFrom) -> Iterator[str]:
+    module, names = node.module or "", [alias.name for alias in node.names]
+    yield from filter(None, (_of(f"{module}.{name}") for name in names))
+    yield from _unknown([module])
+    if module in sys.stdlib_module_names:
+        yield from _unknown(names)
+    elif _is_foreign(module):  # from dateutil.utils import today
+        yield from filter(None, map(_TELLING_ATTRIBUTES.get, names))
+
+
+def _name(reading: ParsedSource, node: ast.Name) -> Iterator[str]:
+    if not isinstance(reading.parents.get(node), ast.Attribute):
+        yield from sorted({what for path in reading.dotted(node) if (what := _of(path))})
+    if node.id == "__file__":
+        yield _PLACE
+    elif node.id == "id" and isinstance(node.ctx, ast.Load) and _is_builtin(reading, node):
+        yield _MACHINE  # where something lies in memory
+
+
+def _is_builtin(reading: ParsedSource, node: ast.Name) -> bool:
+    """Whether it is Python's own: a field or a variable may have its name, and is not called."""
+    above = reading.parents.get(node)
+    called = isinstance(above, ast.Call) and above.func is node
+    return called or not (node.id in reading.loose or node.id in reading.values)
+
+
+def _by_call(reading: ParsedSource, node: ast.AST, methods: Mapping[str, str]) -> Iterator[str]:
+    """What is shown by a method of whatever object, by a text that means now, or by what a call is not given."""
+    if isinstance(node, ast.Call):
+        func = node.func
+        if isinstance(func, ast.Attribute) and func.attr in methods:
+            owner = func.value.id if isinstance(func.value, ast.Name) else ""
+            yield from [methods[func.attr]] if owner not in ("self", "cls") else ()
+        if any(map(_is_foreign, reading.dotted(func))) and _says_now(reading, node):
+            yield _CLOCK
+    elif isinstance(node, ast.Name | ast.Attribute):
+        above = reading.parents.get(node)
+        call = above if isinstance(above, ast.Call) and above.func is node else None
+        wanted = [_UNLESS[path] for path in reading.dotted(node) if path in _UNLESS]
+        if any(call is None or not _is_given(call, given) for given in wanted):
+            yield _CLOCK
+
+
+def _says_now(reading: ParsedSource, call: ast.Call) -> bool:
+    """``to_datetime("now")``, also in a list."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    inner = [
+        part for item in given for part in (item.elts if isinstance(item, ast.List | ast.Tuple) else [item])
+    ]
+    return any(isinstance(text := reading.fold(item), str) and _NOW.fullmatch(text) for item in inner)
+
+
+def _is_given(call: ast.Call, wanted: Sequence[str]) -> bool:
+    names = {keyword.arg for keyword in call.keywords}
+    return any(len(call.args) >= int(word) if word.isdigit() else word in names for word in wanted)
+
+
+def _is_foreign(path: str) -> bool:
+    """Whether it leads into a package, and not into Python's library or a file beside this one that begins with _."""
+    root = path.split(".")[0]
+    return not (
+        root.startswith("_") or root in sys.stdlib_module_names or root in ("", "builtins", "agentos")
+    )
 
 
 def _unknown(modules: Iterable[str]) -> Iterator[str]:
@@ -363,7 +379,8 @@ def _of(path: str) -> str:
     """What a dotted path shows: it, or something that it lies below."""
     parts = path.split(".")
     starts = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
-    return next((_TELLING[start] for start in starts if start in _TELLING), "")
+    chance = _CHANCE if _is_foreign(path) and _RANDOM.search(path) else ""
+    return next((_TELLING[start] for start in starts if start in _TELLING), chance)
 
 
 def _attribute(reading: ParsedSource, node: ast.Attribute, *, leaves: bool) -> Iterator[str]:
@@ -403,8 +420,11 @@ def _by_text(reading: ParsedSource, node: ast.Call) -> Iterator[str]:
     """``getattr(os, "getcwd")`` and its like."""
     if not reading.dotted(node.func) & _BY_NAME:
         return
+    owners = reading.dotted(node.args[0]) if node.args else set()
     for argument in node.args:
         text = reading.fold(argument)
+        if isinstance(text, str):
+            yield from filter(None, (_of(f"{owner}.{text}") for owner in owners if _is_foreign(owner)))
         for name in text.split(".") if isinstance(text, str) else ():
             what = _TELLING_ATTRIBUTES.get(name) or next(
                 (shown for path, shown in _TELLING.items() if path.endswith(f".{name}")), ""
@@ -428,16 +448,28 @@ def _text(reading: ParsedSource, node: ast.AST) -> Iterator[str]:
     text = reading.fold(node)
     if isinstance(text, bytes):
         text = text.decode("latin-1")
+    if text is UNKNOWN and isinstance(node, ast.JoinedStr):  # a query with values in it
+        yield from _asked_for("?".join(str(p.value) for p in node.values if isinstance(p, ast.Constant)))
     if not isinstance(text, str):
         return
-    if _SQL_CLOCK.search(text) and not isinstance(reading.parents.get(node), ast.Expr):
-        yield _CLOCK
+    if not isinstance(reading.parents.get(node), ast.Expr):
+        yield from _asked_for(text)
     if not _WORDS.search(text):
         return
     above = reading.parents.get(node)
     if isinstance(above, ast.Expr) or (above is not None and isinstance(reading.fold(above), str | bytes)):
         return  # it stands alone, or is told by the whole text
     yield _MACHINE if ".." not in text and "~" not in text else _PLACE
+
+
+def _asked_for(text: str) -> Iterator[str]:
+    """What a query or a template asks for in its own words."""
+    if _SQL_CLOCK.search(text):
+        yield _CLOCK
+    if _SQL.search(text):
+        yield from (what for what, calls in _SQL_CALLS.items() if calls.search(text))
+    if _TEMPLATE_CHANCE.search(text):
+        yield _CHANCE
 
 
 def _context(reading: ParsedSource, node: ast.AST) -> str:
