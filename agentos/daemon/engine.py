@@ -15,6 +15,7 @@ import os
 import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -253,6 +254,9 @@ def _database(path: Path) -> sqlalchemy.Engine:
     def prepare(connection: sqlite3.Connection, _record: Any) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        if sqlite3.sqlite_version_info < (3, 42):
+            # Tables that DBOS made under Python 3.12 or later call unixepoch('subsec'), which is NULL there.
+            connection.create_function("unixepoch", 1, lambda _: round(time.time(), 3))
 
     return engine
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from agentos.daemon import service
-from agentos.daemon.engine import VERSION, Engine, Steps
+from agentos.daemon.engine import VERSION, Engine, Steps, _database
 from agentos.evolver import cycle
 from tests.daemon.conftest import until
 
@@ -40,6 +41,18 @@ def test_who_changes_the_steps_of_a_workflow_raises_the_version() -> None:
         named = re.findall(r"[.]step[(]f?\"([^\"]+)\"", inspect.getsource(module))
         found[module] = [re.sub(r"{.*}", "…", name) for name in named]
     assert (VERSION, found) == STEPS
+
+
+def test_tables_made_under_a_newer_python_know_the_time_in_any_sqlite(tmp_path: Path) -> None:
+    database = _database(tmp_path / "engine.db")
+    with database.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TABLE at (no INTEGER, ms INTEGER NOT NULL DEFAULT (unixepoch('subsec') * 1000))"
+        )
+        connection.exec_driver_sql("INSERT INTO at (no) VALUES (1)")
+        (stored,) = connection.exec_driver_sql("SELECT ms FROM at").one()
+    database.dispose()
+    assert abs(stored / 1000 - time.time()) < 3600
 
 
 # An older version with a step less, killed in its second one.

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any
 
 from agentos.domain import EditedName
 from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, source_edit
@@ -114,12 +115,13 @@ class _Shell(ast.NodeTransformer):
 
 def _copied(node: ast.AST) -> ast.AST:
     """New nodes all the way down, sharing nothing that a transformer would change."""
-    made = type(node)()
+    fields: dict[str, Any] = {}
     for name, value in ast.iter_fields(node):
         if isinstance(value, list):
-            value = [_copied(item) if isinstance(item, ast.AST) else item for item in value]
-        setattr(made, name, _copied(value) if isinstance(value, ast.AST) else value)
-    return made
+            fields[name] = [_copied(item) if isinstance(item, ast.AST) else item for item in value]
+        else:
+            fields[name] = _copied(value) if isinstance(value, ast.AST) else value
+    return type(node)(**fields)
 
 
 def _names_changed(before: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> set[str]:
