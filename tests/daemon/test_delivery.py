@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -219,6 +220,26 @@ def test_a_crash_at_any_moment_delivers_once(
         (done,) = deliver(run)
         assert (done.state, done.path) == (DeliveryState.DONE, str(out / f"{moment}.md"))
     assert sorted(path.name for path in out.iterdir()) == ["0.md", "1.md", "2.md", "3.md"]
+
+
+def test_a_kill_before_what_stood_aside_is_removed_leaves_nothing_there(
+    finish: Finish, deliver: Deliver, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Died(BaseException):
+        pass
+
+    def dying(name: str, **named: int) -> None:
+        if (out / name).exists():
+            raise Died
+        raise FileNotFoundError(name)
+
+    run = finish(Destination(str(out), "a.md"))
+    with monkeypatch.context() as patched, pytest.raises(Died):
+        patched.setattr(os, "unlink", dying)
+        deliver(run)
+    assert len(list(out.iterdir())) == 2
+    (done,) = deliver(run)
+    assert (done.state, [path.name for path in out.iterdir()]) == (DeliveryState.DONE, ["a.md"])
 
 
 def test_what_could_not_be_done_is_tried_again_and_then_given_up(

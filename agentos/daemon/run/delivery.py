@@ -185,10 +185,10 @@ class Deliverer:
 
     def _put_into(self, place: int, delivery: Delivery, name: PurePosixPath, content: bytes) -> Delivery:
         folder = Path(delivery.destination.folder) / name.parent
-        if delivery.path and _digest_at(place, Path(delivery.path).name) == delivery.sha256:
-            return delivery  # a daemon that died had come so far
         aside = f".{delivery.id}.part"
         try:
+            if delivery.path and _digest_at(place, Path(delivery.path).name) == delivery.sha256:
+                return delivery  # a daemon that died had come so far, perhaps not to removing what is aside
             _write_aside(place, aside, content)
             for number in range(1, _NUMBERS_MAX):
                 candidate = name.name if number == 1 else f"{name.stem}-{number}{name.suffix}"
