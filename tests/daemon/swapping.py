@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -227,6 +228,8 @@ def as_if_evolved(home: Home, evolution_id: str) -> None:
         "application_version": VERSION,
         "application_name": "agentos",
         "recovery_attempts": 1,
+        "created_at": (now := int(time.time() * 1000)),
+        "updated_at": now,
     }
     with closing(sqlite3.connect(home.engine, timeout=30)) as connection, connection:
         marks = ", ".join("?" * len(row))
