@@ -20,7 +20,7 @@ from agentos.daemon.mcp.packages import archive
 from agentos.daemon.mcp.server_box import ServerProgram
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.lookups import Memories, SkillSearch
-from agentos.daemon.requests.model_requests import model_asks
+from agentos.daemon.requests.model_requests import PendingCalls, model_asks
 from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.people import People
 from agentos.daemon.requests.run_requests import RunContext
@@ -72,6 +72,7 @@ class RunServicesFactory:
             self._wheels,
         )
         self._models = models
+        self.pending_calls = PendingCalls()
         self._storage = Storage(home.index)
         self._vault = HomeVault(home)
         self._index = index_of(settings.retrieval, self._storage, self._registry)
@@ -87,7 +88,11 @@ class RunServicesFactory:
             budget=self._settings.budget.run,
             redact=self._current.redact,
             answerers={
-                "model": model_asks(self._models, lambda asking: self.specs(asking.bundle, asking.snapshot)),
+                "model": model_asks(
+                    self._models,
+                    lambda asking: self.specs(asking.bundle, asking.snapshot),
+                    self.pending_calls,
+                ),
                 "tool": self._tools,
                 "person": People(self._ledger).answerer,
                 "recall": memories.recalling,

@@ -85,7 +85,9 @@ class Tick:
         self._version: object = -1
         self._audited = -1
         self._waiting: deque[str] = deque()
+        self._thinking: set[str] = set()  # of those, seen to name no tool
         self._more_wait = False  # behind those
+        self._news = True  # some may have come since these were read
         self._again: set[str] = set()
         self._losses: Counter[str] = Counter()  # by task
         self._ended: deque[tuple[str, str]] = deque()
@@ -248,23 +250,35 @@ class Tick:
                 self._start(view.task.id)
 
     def _start_tasks(self, *, refill: bool) -> None:
-        active = self.engine.active(RUN)
-        if (refill or self._more_wait) and not self._waiting:
-            queued = self._ledger.queued(_AHEAD + len(active))
+        under_way = set(self.engine.active(RUN))
+        service = self._service
+        asking = service.tasks.tasks_of(service.served.pending_calls.long()) - service.waiting
+        self._news = self._news or refill
+        if (self._news and (asking or not self._waiting)) or (self._more_wait and not self._waiting):
+            self._news = False
+            queued = self._ledger.queued(_AHEAD + len(under_way))
             self._more_wait = len(queued) >= _AHEAD
-            under_way = set(active)
-            self._waiting.extend(task_id for task_id in queued if task_id not in under_way)
-        room = max(
-            1, self._service.workers.room()
-        )  # what waits for a host is begun all the same, and says so
-        free = room - len(set(active) - self._service.waiting)
-        for _ in range(min(free, room + WAITING_MAX - len(active))):
-            if not self._waiting:
-                return
-            task_id = self._waiting[0]
-            if self._ledger.task_view(task_id).state is TaskState.QUEUED:
+            self._waiting = deque(task_id for task_id in queued if task_id not in under_way)
+            self._thinking &= set(self._waiting)
+        room = max(1, service.workers.room())  # what waits for a host is begun all the same, and says so
+        most = room + WAITING_MAX - len(under_way)
+        free = room - len(under_way - service.waiting)
+        # Beside a run that waits long for a model's answer one may work that asks none: else one that hangs would
+        # stop all work. Another that asks may not: so many at a time may be all that the model can serve.
+        beside = free + len(asking)
+        for task_id in tuple(self._waiting) if min(beside, most) > 0 else ():
+            if free <= 0 and task_id in self._thinking:
+                continue
+            view = self._ledger.task_view(task_id)
+            if view.state is TaskState.QUEUED:
+                if free <= 0 and view.task.call is None:
+                    self._thinking.add(task_id)
+                    continue
                 self._start(task_id)
-            self._waiting.popleft()  # only now: what could not be started is started by a later turn
+                free, beside, most = free - 1, beside - 1, most - 1
+            self._waiting.remove(task_id)  # only now: what could not be started is started by a later turn
+            if min(beside, most) <= 0:
+                return
 
     def _start_again(self) -> None:
         """Tasks at which the work failed."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.requests.model_requests import model_asks
+from agentos.daemon.requests.model_requests import PendingCalls, model_asks
 from agentos.daemon.requests.run_requests import Denied, RequestHandler
 from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
@@ -76,6 +76,21 @@ def test_a_model_call_is_answered_and_recorded_by_the_kernel(world: World) -> No
     (grant,) = models.grants
     assert (grant.run_id, grant.mode, grant.evolution_id) == ("run-m", Mode.REPLAY_THEN_LIVE, "evo-1")
     assert models.closed == 1
+
+
+def test_who_waits_long_for_an_answer_is_known(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    pending = PendingCalls()
+    seen = []
+
+    def answer(request: Mapping[str, Any], number: int) -> Mapping[str, Json]:
+        seen.append(pending.long())
+        monkeypatch.setattr("agentos.daemon.requests.model_requests._LONG_S", 0.0)
+        seen.append(pending.long())
+        return spoken("hello")
+
+    models = FakeModels(answer)
+    world.run(HELLO + ANSWER, models, model=model_asks(models, lambda asking: (SPEC,), pending))
+    assert [*seen, pending.long()] == [set(), {"run-m"}, set()]
 
 
 def test_calls_from_several_threads_are_in_flight_together(world: World) -> None:

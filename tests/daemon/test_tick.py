@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,11 +28,12 @@ class Engine:
 
     def __init__(self, *alive: str) -> None:
         self.alive = alive
+        self.working: list[str] = []  # on tasks
         self.asked: list[tuple[str, str]] = []
         self.failures: dict[str, BaseException] = {}
 
     def active(self, kind: str) -> list[str]:
-        return []
+        return self.working if kind == RUN else []
 
     def start(self, kind: str, subject: str, workflow_id: str | None = None) -> bool:
         self.asked.append((kind, workflow_id or subject))
@@ -98,6 +99,9 @@ class FullDisk:
 
     def in_flight(self) -> list[str]:
         return []
+
+    def tasks_of(self, runs: Set[str]) -> Set[str]:
+        return runs
 
     def write_old_steps(self) -> None: ...
 
@@ -193,3 +197,31 @@ def test_a_queue_of_any_length_is_started_in_its_order(
         for task_id in started:
             parts.ledger.set_task_state(task_id, (TaskState.QUEUED,), TaskState.DONE)
     assert started == [task.id for task in added]
+
+
+def test_beside_a_run_that_waits_long_for_a_model_one_may_work_that_asks_none(
+    home: Home, make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = replace(make_task("agent"), call=None)
+    queued = [replace(make_task("agent too"), call=None), *(make_task("double", n=n) for n in range(2))]
+    with service(home, load_settings(home.settings).model_copy(update={"parallel": 1})) as parts:
+        for task in (agent, *queued):
+            parts.ledger.add_task(task, Share.OPEN)
+        parts.ledger.set_task_state(agent.id, (TaskState.QUEUED,), TaskState.RUNNING)
+        parts.tasks._in_flight[agent.id] = "run-1"
+        tick = tick_with(parts)
+        engine: Any = tick.engine
+        engine.working = [agent.id]
+        with parts.served.pending_calls.noted("run-1"):
+            tick._start_tasks(refill=True)
+            assert engine.asked == []  # it may be answered soon
+            monkeypatch.setattr("agentos.daemon.requests.model_requests._LONG_S", 0.0)
+            tick._start_tasks(refill=False)
+            assert engine.asked == [(RUN, queued[1].id)]
+            engine.working = [agent.id, queued[1].id]
+            parts.ledger.set_task_state(queued[1].id, (TaskState.QUEUED,), TaskState.RUNNING)
+            tick._start_tasks(refill=False)
+            assert engine.asked == [(RUN, queued[1].id)]
+        engine.working = []
+        tick._start_tasks(refill=True)
+        assert engine.asked[1:] == [(RUN, queued[0].id)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -22,13 +24,38 @@ _ENDS = {
 }
 _NAME_MAX = 200  # of what was asked by a name, as it is recorded
 _AWAY = frozenset({"unreachable", "overloaded", "timeout", "auth"})
+_LONG_S = 5.0  # a wait in which others may work
+
+
+class PendingCalls:
+    """Which runs wait for a model's answer. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._out: dict[object, tuple[str, float]] = {}  # run, and since when
+
+    @contextmanager
+    def noted(self, run_id: str) -> Iterator[None]:
+        """While the call is out."""
+        call = object()
+        self._out[call] = run_id, time.monotonic()
+        try:
+            yield
+        finally:
+            del self._out[call]
+
+    def long(self) -> Set[str]:
+        """Runs that have waited for some seconds, and need no processor meanwhile."""
+        before = time.monotonic() - _LONG_S
+        return {run_id for run_id, since in self._out.copy().values() if since <= before}
 
 
 class ModelAsks(RequestHandler):
     """One run's model calls. ``specs`` are the models it may ask, the agent's own first."""
 
-    def __init__(self, models: Models, specs: Sequence[ModelSpec], asking: RunContext) -> None:
-        self._asking = asking
+    def __init__(
+        self, models: Models, specs: Sequence[ModelSpec], asking: RunContext, pending: PendingCalls
+    ) -> None:
+        self._asking, self._pending = asking, pending
         self._default = specs[0].name if specs else ""
         plan = asking.plan
         self._budget = budget_of(asking.bundle.limits)
@@ -59,7 +86,8 @@ class ModelAsks(RequestHandler):
         if rules is not None:
             rules.model(str(body.get("model") or self._default)[:_NAME_MAX], body)
         try:
-            reply = self._session.complete(dict(body), self._asking.deadline)
+            with self._pending.noted(self._asking.run_id):
+                reply = self._session.complete(dict(body), self._asking.deadline)
         except ModelFailed as error:
             self._record(body, {"error": error.kind, "message": str(error), **self._booked(error)}, 0.0)
             raise _consequence(error) from None
@@ -105,10 +133,11 @@ def with_default(limits: Limits, default: Budget) -> Limits:
 
 
 def model_asks(
-    models: Models, specs: Callable[[RunContext], Sequence[ModelSpec]]
+    models: Models, specs: Callable[[RunContext], Sequence[ModelSpec]], pending: PendingCalls | None = None
 ) -> Callable[[RunContext], RequestHandler]:
-    """Makes the answerer of each run's model calls."""
-    return lambda asking: ModelAsks(models, specs(asking), asking)
+    """Makes the answerer of each run's model calls. ``pending`` is told which are out."""
+    told = pending or PendingCalls()
+    return lambda asking: ModelAsks(models, specs(asking), asking, told)
 
 
 def _told(reply: Reply) -> Json:

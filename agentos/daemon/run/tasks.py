@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NoReturn
@@ -270,6 +270,10 @@ class TaskRunner:
     def in_flight(self) -> list[str]:
         """Ids of tasks with a run under way."""
         return list(self._in_flight)
+
+    def tasks_of(self, runs: Set[str]) -> Set[str]:
+        """Those of them whose run is one of ``runs``."""
+        return {task_id for task_id, run_id in self._in_flight.copy().items() if run_id in runs}
 
     def give_up(self, task_id: str, why: str) -> None:
         """End a task that no attempt could bring to its end; its runs stay ``infra``.
