@@ -73,8 +73,6 @@ def promote(ledger: Ledger, base: Snapshot, name: str) -> None:
         created_at=NOW,
         ended_at=NOW,
     )
-    ledger.put(evolution)
-    ledger.note("evolution.probation", evolution.id, {})
     manifest = Manifest(f"evd-{name}", "c", "e", ("tool/x/tool.py",), ("task", "other"), (), Layer.TOOL, "w")
     edit = Edit({"tool/x/tool.py": name}, "an edit", "compare")
     ledger.put(
@@ -82,6 +80,8 @@ def promote(ledger: Ledger, base: Snapshot, name: str) -> None:
             f"cand-{name}", evolution.id, "model", 1, manifest, edit, base, base, created_at=NOW, model="gpt"
         )
     )
+    ledger.put(evolution)
+    ledger.note("evolution.probation", evolution.id, {})
     outcome = Outcome(Result.PASSED, 1.0, "passed", cost=Cost(cpu_s=1.5))
     for repeat in range(2):
         ledger.put(

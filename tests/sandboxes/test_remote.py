@@ -749,7 +749,7 @@ def test_a_worker_opens_no_more_than_it_said_by_far(control: Control) -> None:
         for one in opened:
             if one not in refused:
                 stack.enter_context(one.result())
-    assert 0 < 16 - len(refused) <= 2 * 1 + 8
+    assert 0 < 16 - len(refused) <= 2 * 1 + 8, {str(one.exception()) for one in refused}
     assert "boxes are open" in str(refused[0].exception())
 
 

@@ -159,8 +159,8 @@ def add_varying_evolution(home: Home) -> str:
         fresh = replace(
             known, id="evo-varying", state=EvolutionState.PROBATION, candidate_id=candidate.id, promoted=known.base, ended_at=ended
         )  # fmt: skip
-        ledger.put(fresh)
         ledger.put(candidate)
+        ledger.put(fresh)
         chances = {TrialSet.EVIDENCE: (0.3, 0.9), TrialSet.GUARD: (0.9, 0.9)}
         trials = [
             it for it in ledger.find(Trial, evolution_id=known.id) if it.repeat == 0 and it.set in chances
