@@ -28,7 +28,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound, Unavailable
 from agentos.evolver.guards.assurance.dynamic import measure
-from agentos.evolver.guards.static.check import asked
+from agentos.evolver.guards.static.check import screened
 from agentos.evolver.memory import MigrationResult
 from agentos.evolver.policy import FailureClass, Policy
 from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
@@ -125,14 +125,7 @@ class Dependencies:
 
     def screened(self, candidate: Candidate) -> Refusal | None:
         """Why the guards of sources want a person to look at the edit; None where they do not."""
-        resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
-        before = {
-            path: content.decode("utf-8", "replace")
-            for resource in sorted(resources)
-            for path, content in self.snapshots.files(candidate.base, resource).items()
-            if path.endswith(".py")
-        }
-        return asked(before, candidate.edit.files, self.policy.screen)
+        return screened(self.snapshots.files, candidate, self.policy.screen)
 
     def measured(self, evolution: Evolution, candidate: Candidate) -> list[SafetyRate]:
         """The rates of the safety probes, stored; raises Unavailable when the machinery failed."""

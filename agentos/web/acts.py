@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agentos.daemon.offline import offline_context, policy_of
-from agentos.daemon.views.evolution_view import base_text, chosen, verdict_on
+from agentos.daemon.views.evolution_view import Scene, base_text, chosen, scene_of, verdict_on
 from agentos.domain import AT_WORK, Candidate, Consent, Evolution, EvolutionState, Verdict, digest
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.promote import promotion
@@ -42,6 +42,7 @@ class ActEffect:
     back: str  # address of the page that it belongs to
     asks_reason: bool = True
     grave: bool = False  # it undoes or declines
+    scene: Scene | None = None  # with what a person is asked, where they consent
 
 
 def evolution_acts(story: EvolutionRecords) -> list[str]:
@@ -83,6 +84,7 @@ def evolution_effect(site: WebContext, act: str, evolution_id: str, principal: s
         f"/evolutions/{evolution.id}",
         asks_reason=act in ("reject", "revert"),
         grave=grave,
+        scene=scene_of(site.home, site.reader, story) if act == "approve" else None,
     )
 
 

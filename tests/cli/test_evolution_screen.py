@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentos.cli.evolutions.screen import draw
-from agentos.daemon.views.evolution_view import Scene
+from agentos.cli.evolutions.screen import draw, draw_waiting
+from agentos.daemon.views.evolution_view import OpenQuestions, Scene
 from agentos.domain import (
     Arm,
     Candidate,
@@ -26,6 +26,7 @@ from agentos.domain import (
     Outcome,
     Pass,
     Probe,
+    RefusalKind,
     Result,
     Snapshot,
     Trial,
@@ -33,6 +34,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.evolver.policy import Probation
+from agentos.evolver.verdict.doubts import Doubt
 from agentos.ledger.reading import EvolutionRecords
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -139,6 +141,59 @@ def test_all_that_belongs_to_an_evolution_stands_on_one_screen(
     assert "guard task “What is left?” passed on the base" in text
     assert f"agentos registry edit {PATH}" in text
     assert len(lines) <= 40
+
+
+@pytest.fixture
+def waiting(scene: Scene) -> Scene:
+    """An edit that waits for a person, who is asked two things."""
+    verdict = replace(
+        scene.story.verdicts[0],
+        decision=Decision.PROMOTE,
+        reasons=("1 of 1 pass", "a person is asked: which is right?"),
+        kinds=("fixed", "ambiguous"),
+    )
+    evolution = replace(scene.story.evolution, state=EvolutionState.AWAITING_CONSENT, reason="LONG REASON")
+    doubts = [
+        Doubt(RefusalKind.AMBIGUOUS, "-", "Which?", "a=2", (("With this edit", "4"), ("With cand-2", "5"))),
+        Doubt(RefusalKind.LOOSENED, "-", "What did that keep out?"),
+    ]
+    asked = OpenQuestions("1 failing task, by an edit", doubts, "It can wait.")
+    return replace(scene, story=replace(scene.story, evolution=evolution, verdicts=(verdict,)), asked=asked)
+
+
+def test_of_an_edit_that_waits_the_diff_and_the_questions_stand_first_and_once(
+    waiting: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    draw(waiting, proof=False)
+    lines = capsys.readouterr().out.splitlines()
+    labels = [line.split()[0] for line in lines if line[:1].isupper()]
+    assert labels == ["Mends", "Questions", "Waits", "Proof", "Next"]
+    order = [
+        *map(
+            "\n".join(lines).index, ("+left = a - b", "1. Which?", "a=2", "4", "5", "2. What did", "approve")
+        )
+    ]
+    assert order == sorted(order)
+    assert "LONG REASON" not in "\n".join(lines)
+    draw(waiting)
+    text = capsys.readouterr().out
+    assert text.startswith("\n".join(lines[:-1]))
+    assert [text.count(part) for part in ("+left = a - b", "Which?", "which is right?", "Trials ")] == [
+        1,
+        1,
+        0,
+        1,
+    ]
+
+
+def test_before_it_asks_approve_shows_only_what_is_decided_on(
+    waiting: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    draw_waiting(waiting)
+    labels = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:1].isupper()]
+    assert labels == ["Mends", "Questions"]
 
 
 def test_no_line_is_wider_than_the_terminal_or_ends_in_spaces(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -95,7 +95,7 @@ def status(
     print_text(
         f"{'audit':<12}{head}  (note it elsewhere; `agentos audit verify --head {head}` holds the log to it)"
     )
-    _tell_edits(edits)
+    _tell_edits(reader, [*edits])
     if held:
         print_text(f"probe       {_held(held)}", "red" if held["failed"] else "yellow")
     if mirror:
@@ -120,15 +120,18 @@ def status(
     raise typer.Exit(code)
 
 
-def _tell_edits(edits: Mapping[str, str]) -> None:
-    """Waiting edits, and what else than a person's word would do."""
+def _tell_edits(reader: Reader, edits: Sequence[str]) -> None:
+    """Waiting edits: what is asked about, or what else than a person's word would do."""
+    from agentos.daemon.views.json_views import short_reason
+    from agentos.domain import Evolution
+
     if edits:
         print_text(
-            f"consent     {len(edits)} waiting for yours; `agentos evolution list --state awaiting_consent`",
+            f"consent     {len(edits)} waiting for yours; `agentos evolution show ID` asks",
             "yellow",
         )
-    for name, why in list(edits.items())[:_EDITS_MAX]:
-        print_text(f"            {name} {_cut(why, 300)}")
+    for name in edits[:_EDITS_MAX]:
+        print_text(f"            {name} {_cut(short_reason(reader, reader.get(Evolution, name)), 300)}")
 
 
 def _cut(text: str, width: int) -> str:

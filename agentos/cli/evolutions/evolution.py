@@ -87,8 +87,17 @@ def list_(
 
 
 @app.command()
-def show(id: Id, as_json: AsJson = False) -> None:
-    """One evolution on one screen: evidence, cause, edit, predictions, trials, verdict, consent, since."""
+def show(
+    id: Id,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Also the proof of an edit that waits for you: trials, verdict.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """One evolution on one screen: evidence, cause, edit, predictions, trials, verdict, consent, since.
+
+    Of an edit that waits for you: what it mends, the diff, and what only you can answer.
+    """
     reader, story = _story(id)
     if as_json:
         print_json(evolution_whole(story))
@@ -96,7 +105,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
     from agentos.cli.evolutions.screen import draw
     from agentos.daemon.views.evolution_view import scene_of
 
-    draw(scene_of(Home.find(), reader, story))
+    draw(scene_of(Home.find(), reader, story), proof=whole)
 
 
 @app.command()
@@ -108,7 +117,7 @@ def diff(
     """The edit as a coloured diff against the snapshot it was measured on."""
     from rich.console import Console
 
-    from agentos.cli.evolutions.screen import diff_text
+    from agentos.cli.evolutions.waiting_edit import diff_text
     from agentos.daemon.views.evolution_view import base_text, chosen
 
     _, story = _story(id)
@@ -135,7 +144,7 @@ def diff(
 @app.command()
 def approve(id: Id, yes: Yes = False) -> None:
     """Consent to the promotion that waits for you; refused when it went stale."""
-    from agentos.cli.evolutions.screen import draw
+    from agentos.cli.evolutions.screen import draw_waiting
     from agentos.daemon.offline import offline_context
     from agentos.daemon.views.evolution_view import scene_of
     from agentos.evolver.promote.consent import TERMINAL, YES, person
@@ -143,7 +152,7 @@ def approve(id: Id, yes: Yes = False) -> None:
 
     reader, story = _story(id)
     if not yes and story.evolution.state is EvolutionState.AWAITING_CONSENT:
-        draw(scene_of(Home.find(), reader, story))
+        draw_waiting(scene_of(Home.find(), reader, story))
     with offline_context(Home.find()) as parts:
         evolution = parts.evolution(story.evolution.id)
         if evolution.state is EvolutionState.AWAITING_CONSENT:
@@ -206,7 +215,7 @@ def revert(
     """Undo a promotion: new versions with the old content, after showing the diff."""
     from rich.console import Console
 
-    from agentos.cli.evolutions.screen import diff_text
+    from agentos.cli.evolutions.waiting_edit import diff_text
     from agentos.daemon.offline import offline_context
     from agentos.daemon.views.evolution_view import base_text, chosen
     from agentos.evolver.promote.consent import person

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rich.console import Console
 from rich.text import Text
 
 from agentos.cli.evolutions import state_text
+from agentos.cli.evolutions.waiting_edit import (
+    ScreenLine,
+    beside_questions,
+    diff_text,
+    print_lines,
+    waiting_lines,
+)
 from agentos.cli.output import clean
-from agentos.daemon.views.evolution_view import Scene, chosen, verdict_on
+from agentos.daemon.views.evolution_view import Scene, chosen, grounds_beside, verdict_on
 from agentos.domain import (
     Candidate,
     Evolution,
@@ -56,21 +59,9 @@ _NEXT: Mapping[EvolutionState, Sequence[str]] = {
     EvolutionState.CANCELLED: (_RETRY,),
 }
 _STATE_WIDTH = 2 + max(map(len, EvolutionState))
-_LABEL = 11  # columns of the labels; what belongs to a label and is no sentence stands at 2
 _ROWS_MAX = 16
 # Sets whose tasks are counted and not named, and what one of these is called.
 _UNNAMED = {TrialSet.HOLD_OUT: "hidden task", TrialSet.FRESH: "fresh task"}
-_PIPE_WIDTH = 100
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """Text from column ``indent`` on; a label stands before it. ``cut``: one line, never wrapped."""
-
-    text: Text
-    indent: int = _LABEL
-    label: str = ""
-    cut: bool = False
 
 
 def change_text(evolution: Evolution) -> Text:
@@ -84,70 +75,63 @@ def change_text(evolution: Evolution) -> Text:
     return line
 
 
-def diff_text(before: Mapping[str, str], candidate: Candidate) -> Text:
-    """A coloured unified diff of the candidate's files."""
-    text = Text()
-    brought = candidate.migration.files if candidate.migration else {}
-    for path, new in sorted([*candidate.edit.files.items(), *brought.items()]):
-        for line in difflib.unified_diff(
-            before.get(path, "").splitlines(), new.splitlines(), f"a/{path}", f"b/{path}", lineterm=""
-        ):
-            text.append(clean(line) + "\n", style=_diff_style(line))
-    return text
+def draw(scene: Scene, *, proof: bool = True) -> None:
+    """Print the screen; without ``proof``, of an edit that waits, only what a person decides on."""
+    print_lines(_lines(scene, proof=proof))
 
 
-def _diff_style(line: str) -> str:
-    if line.startswith(("---", "+++")):
-        return "bold"
-    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+def draw_waiting(scene: Scene) -> None:
+    """Print what a person is asked, just before they answer."""
+    if scene.asked is not None:
+        print_lines([*_head(scene), *waiting_lines(scene, scene.asked)])
 
 
-def draw(scene: Scene) -> None:
-    """Print the screen."""
-    console = Console(highlight=False)
-    width = console.width if console.is_terminal or "COLUMNS" in os.environ else _PIPE_WIDTH
-    for line in _lines(scene):
-        if line.cut:
-            text = line.text.copy()
-            text.truncate(width - line.indent, overflow="ellipsis")
-            rows = [text]
-        else:
-            rows = list(line.text.wrap(console, width - line.indent))
-        label = Text(line.label.ljust(line.indent), style="bold")
-        for row in rows:
-            whole = label.append_text(row)
-            whole.rstrip()
-            console.print(whole, soft_wrap=True)
-            label = Text(" " * line.indent)
-
-
-def _lines(scene: Scene) -> Iterator[_Line]:
+def _lines(scene: Scene, *, proof: bool) -> Iterator[ScreenLine]:
     story = scene.story
     candidate = chosen(story)
-    yield from _head(scene)
-    yield from _evidence(scene)
     found = story.evolution.diagnosis
+    yield from _head(scene)
+    if scene.asked is None:
+        yield from _proof(scene)
+    elif candidate:
+        yield from waiting_lines(scene, scene.asked)
+        yield from beside_questions(scene, scene.asked)
+        yield from _review(scene, candidate)
+    yield from _consent(scene)
+    yield from _since(scene)
+    path = found.path if found else "RESOURCE"
+    label = "Next"
+    for advice in _advice(story):
+        yield ScreenLine(Text(advice.format(id=story.evolution.id, path=path)), label=label)
+        label = ""
+    if scene.asked is None:
+        return
+    if proof:
+        yield ScreenLine(Text(), 0)
+        yield from _proof(scene)
+    else:
+        yield ScreenLine(Text(f"`agentos evolution show {story.evolution.id} --all` shows all proof"))
+
+
+def _proof(scene: Scene) -> Iterator[ScreenLine]:
+    candidate = chosen(scene.story)
+    yield from _evidence(scene)
+    found = scene.story.evolution.diagnosis
     if found and candidate and candidate.manifest.cause:
-        yield _Line(Text(scene.named(candidate.manifest.cause)), label="Cause")
-        yield _Line(Text(f"{found.layer.value}: {clean(found.why)}", style="dim"), label="Layer")
+        yield ScreenLine(Text(scene.named(candidate.manifest.cause)), label="Cause")
+        yield ScreenLine(Text(f"{found.layer.value}: {clean(found.why)}", style="dim"), label="Layer")
     elif found:
-        yield _Line(Text(clean(found.why)), label="Cause")
+        yield ScreenLine(Text(clean(found.why)), label="Cause")
     if candidate:
         yield from _edit(scene, candidate)
         yield from _predicted(scene, candidate)
         yield from _trials(scene, candidate)
         yield from _ran(scene, candidate)
         yield from _verdict(scene, candidate)
-        yield from _review(scene, candidate)
+        if scene.asked is None:
+            yield from _review(scene, candidate)
         yield from _others(scene, candidate)
     yield from _probe(scene)
-    yield from _consent(scene)
-    yield from _since(scene)
-    path = found.path if found else "RESOURCE"
-    label = "Next"
-    for advice in _advice(story):
-        yield _Line(Text(advice.format(id=story.evolution.id, path=path)), label=label)
-        label = ""
 
 
 def _advice(story: EvolutionRecords) -> Sequence[str]:
@@ -158,22 +142,24 @@ def _advice(story: EvolutionRecords) -> Sequence[str]:
     return _NEXT.get(state, ("`agentos evolution watch` follows it",))
 
 
-def _head(scene: Scene) -> Iterator[_Line]:
+def _head(scene: Scene) -> Iterator[ScreenLine]:
     evolution = scene.story.evolution
     resource = evolution.diagnosis.resource if evolution.diagnosis else ""
-    yield _Line(Text.assemble((evolution.id, "bold"), "  ", state_text(evolution), "  ", clean(resource)), 0)
-    if evolution.reason:
+    yield ScreenLine(
+        Text.assemble((evolution.id, "bold"), "  ", state_text(evolution), "  ", clean(resource)), 0
+    )
+    if evolution.reason and scene.asked is None:
         reason = scene.named(evolution.reason)
-        yield _Line(Text(reason), 0)
-    yield _Line(Text(), 0)
+        yield ScreenLine(Text(reason), 0)
+    yield ScreenLine(Text(), 0)
 
 
-def _evidence(scene: Scene) -> Iterator[_Line]:
+def _evidence(scene: Scene) -> Iterator[ScreenLine]:
     evidence = scene.story.evidence
     if evidence is None:
-        yield _Line(Text("missing", style="red"), label="Evidence")
+        yield ScreenLine(Text("missing", style="red"), label="Evidence")
         return
-    yield _Line(
+    yield ScreenLine(
         Text.assemble(
             f"{_count(len(evidence.task_ids), 'task')} failed alike ({evidence.fingerprint.klass})",
             (f", sealed {_moment(evidence.sealed_at)} as {evidence.sha256[:12]}", "dim"),
@@ -181,14 +167,16 @@ def _evidence(scene: Scene) -> Iterator[_Line]:
         label="Evidence",
     )
     for run_id, task_id in zip(evidence.run_ids, evidence.task_ids, strict=True):
-        yield _Line(Text(clean(scene.names.get(task_id, task_id))), 2, cut=True)
+        yield ScreenLine(Text(clean(scene.names.get(task_id, task_id))), 2, cut=True)
         if why := clean(scene.failures.get(run_id, "")):
-            yield _Line(Text(why, style="dim"), 4, cut=True)
+            yield ScreenLine(Text(why, style="dim"), 4, cut=True)
     evolution = scene.story.evolution
     if hidden := len(evolution.held_back):
-        yield _Line(Text(f"{hidden} of them hidden from every proposer; mended it has to be all the same"), 2)
+        yield ScreenLine(
+            Text(f"{hidden} of them hidden from every proposer; mended it has to be all the same"), 2
+        )
     if evolution.given:
-        yield _Line(Text(gave_way(len(evolution.given))), 2)
+        yield ScreenLine(Text(gave_way(len(evolution.given))), 2)
 
 
 def gave_way(count: int) -> str:
@@ -199,13 +187,13 @@ def gave_way(count: int) -> str:
     )
 
 
-def _edit(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+def _edit(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
     origin = f"  ({candidate.plugin or candidate.proposer}, candidate {candidate.rank} of {len(scene.story.candidates)})"
-    yield _Line(Text.assemble(clean(candidate.edit.summary), (origin, "dim")), label="Edit")
-    for line in diff_text(scene.before, candidate).split():
-        yield _Line(line, 2)
+    yield ScreenLine(Text.assemble(clean(candidate.edit.summary), (origin, "dim")), label="Edit")
+    for line in diff_text(scene.before, candidate).split() if scene.asked is None else ():
+        yield ScreenLine(line, 2)
     if seen := candidate.behaviour:
-        yield _Line(
+        yield ScreenLine(
             Text(
                 f"differs from its base at {seen.shown_differ} of {seen.shown} inputs that were shown, at "
                 f"{seen.beside_differ} of {seen.beside} beside them, and at {seen.around_guards_differ} of "
@@ -214,22 +202,22 @@ def _edit(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
             label="Behaves",
         )
         for sample in seen.samples:
-            yield _Line(Text(clean(sample), style="dim"), 2, cut=True)
+            yield ScreenLine(Text(clean(sample), style="dim"), 2, cut=True)
     if moved := candidate.migration:
         told = f"migrates {moved}, as {moved.harness}/migrate.py made it in a box"
-        yield _Line(Text(told), label="State")
+        yield ScreenLine(Text(told), label="State")
 
 
-def _predicted(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+def _predicted(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
     fixes, risks = candidate.manifest.predicted_fixes, candidate.manifest.tasks_at_risk
     told = [_count(len(fixes), "fix"), f"{_count(len(risks), 'task')} at risk"]
     if verdict := verdict_on(scene.story, candidate):
         told[0] += f" ({len(set(fixes) & set(verdict.fixed))} came true)"
         told[1] += f" ({len(set(risks) & set(verdict.broken))} broke), marked * below"
-    yield _Line(Text(", ".join(told if risks else [told[0], "no task at risk"])), label="Predicted")
+    yield ScreenLine(Text(", ".join(told if risks else [told[0], "no task at risk"])), label="Predicted")
 
 
-def _trials(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+def _trials(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
     """The table before/after. The hold-out is one row: its tasks are named nowhere."""
     judged = judged_trials(candidate, scene.story.trials)
     rows = flips(judged)
@@ -239,11 +227,11 @@ def _trials(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
     shown = [row for row in rows if row.set not in _UNNAMED]
     if len(shown) > _ROWS_MAX:  # what did not change says least
         shown = [row for row in shown if row.before is not row.after] or shown
-    yield _Line(Text.assemble("before and after", (f", {_where(mine)}", "dim")), label="Trials")
+    yield ScreenLine(Text.assemble("before and after", (f", {_where(mine)}", "dim")), label="Trials")
     for row in shown[:_ROWS_MAX]:
         mark = "*" if row.task_id in candidate.manifest.tasks_at_risk else ""
         name = clean(scene.names.get(row.task_id, row.task_id))
-        yield _Line(
+        yield ScreenLine(
             Text.assemble(
                 (f"{row.before.value:<6}", _STANDING_STYLE[row.before]),
                 " → ",
@@ -255,10 +243,10 @@ def _trials(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
         )
     yield from _unnamed(rows, len(shown[:_ROWS_MAX]))
     for cause in dict.fromkeys(cause for trial in judged for cause in trial.drift):
-        yield _Line(Text(f"drift: {clean(cause)}", style="yellow"), 2)
+        yield ScreenLine(Text(f"drift: {clean(cause)}", style="yellow"), 2)
 
 
-def _ran(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+def _ran(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
     """What of the edit ran in the guards and the hold-out, and what did not."""
     judged = judged_trials(candidate, scene.story.trials)
     rows = [row for row in flips(judged) if row.set in (TrialSet.GUARD, TrialSet.HOLD_OUT)]
@@ -266,73 +254,73 @@ def _ran(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
         return
     ran = len(guarding(candidate, judged))
     told = f"{ran} of {len(rows)} guards and hold-out tasks pass and ran what it edits"
-    yield _Line(Text(told), label="Ran")
+    yield ScreenLine(Text(told), label="Ran")
     idle = idle_parts(candidate, judged)
     for part in candidate.edited[:_ROWS_MAX]:
         word, style = ("never", "yellow") if part in idle else ("ran", "green")
-        yield _Line(Text.assemble((f"{word:<6}", style), f"  {clean(part.name)}"), 2, cut=True)
+        yield ScreenLine(Text.assemble((f"{word:<6}", style), f"  {clean(part.name)}"), 2, cut=True)
 
 
-def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[_Line]:
+def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[ScreenLine]:
     if more := sum(row.set not in _UNNAMED for row in rows) - shown:
-        yield _Line(Text(f"and {more} more (--json has all)", style="dim"), 2)
+        yield ScreenLine(Text(f"and {more} more (--json has all)", style="dim"), 2)
     for which, what in _UNNAMED.items():
         own = [row for row in rows if row.set is which]
         before = sum(row.before is TaskTrials.PASSES for row in own)
         after = sum(row.after is TaskTrials.PASSES for row in own)
         if own:
             told = f"{f'{before} → {after} pass':<15}  {which.value:<8}  {_count(len(own), what)}"
-            yield _Line(Text(told), 2)
+            yield ScreenLine(Text(told), 2)
 
 
-def _verdict(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+def _verdict(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
     verdict = verdict_on(scene.story, candidate)
     if verdict is None:
         if candidate.screened:
-            yield _Line(Text(scene.named(f"screened out: {candidate.screened}")), label="Verdict")
+            yield ScreenLine(Text(scene.named(f"screened out: {candidate.screened}")), label="Verdict")
         return
     style = {"promote": "bold green", "reject": "bold red", "hold": "bold yellow"}[verdict.decision.value]
     tree = (f"  (tree {verdict.candidate_tree[:12]})", "dim")
-    yield _Line(Text.assemble((verdict.decision.value, style), tree), label="Verdict")
-    for kind, reason in verdict.grounds:
-        yield _Line(Text.assemble(scene.named(reason), (f"  {clean(kind)}" if kind else "", "dim")), 2)
+    yield ScreenLine(Text.assemble((verdict.decision.value, style), tree), label="Verdict")
+    for kind, reason in grounds_beside(verdict, scene.asked):
+        yield ScreenLine(Text.assemble(scene.named(reason), (f"  {clean(kind)}" if kind else "", "dim")), 2)
 
 
-def _review(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+def _review(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
     style = {ReviewOpinion.PASS: "green", ReviewOpinion.WARN: "bold yellow", ReviewOpinion.FAIL: "bold red"}
     for found in scene.story.reviews:
         if found.candidate_id == candidate.id:
             by = (f"  ({clean(found.model or 'nobody was asked')})", "dim")
-            yield _Line(Text.assemble((found.opinion.value, style[found.opinion]), by), label="Review")
+            yield ScreenLine(Text.assemble((found.opinion.value, style[found.opinion]), by), label="Review")
             for reason in found.reasons:
-                yield _Line(Text(scene.named(reason)), 2)
+                yield ScreenLine(Text(scene.named(reason)), 2)
 
 
-def _probe(scene: Scene) -> Iterator[_Line]:
+def _probe(scene: Scene) -> Iterator[ScreenLine]:
     if not scene.story.probes:
         return
     found = scene.story.probes[-1]
     if not found.passed:
-        yield _Line(Text(f"failed: {clean(found.reason)}", style="bold red"), label="Probe")
+        yield ScreenLine(Text(f"failed: {clean(found.reason)}", style="bold red"), label="Probe")
         return
     answered = f"{_count(len(found.passes), 'box')} answered for it"
     again = f", {_count(len(found.canaries), 'kind')} of past work done again" if found.canaries else ""
-    yield _Line(Text(f"passed in {found.seconds:.1f} s: {answered}{again}"), label="Probe")
+    yield ScreenLine(Text(f"passed in {found.seconds:.1f} s: {answered}{again}"), label="Probe")
     for one in found.passes[-1:]:
         told = f"starts in {one.start_s:.2f} s ({one.base_start_s:.2f} s before)"
         told += f", takes {one.memory_mb:.0f} MB ({one.base_memory_mb:.0f} MB before)"
-        yield _Line(Text(told, style="dim"))
+        yield ScreenLine(Text(told, style="dim"))
 
 
-def _consent(scene: Scene) -> Iterator[_Line]:
+def _consent(scene: Scene) -> Iterator[ScreenLine]:
     if scene.story.consents:
         given = scene.story.consents[-1]
         how = f" ({given.given})" if given.given else ""
         valid = (f"{how}, valid until {_moment(given.expires_at)} ({given.id})", "dim")
-        yield _Line(Text.assemble(given.principal, valid), label="Consent")
+        yield ScreenLine(Text.assemble(given.principal, valid), label="Consent")
 
 
-def _since(scene: Scene) -> Iterator[_Line]:
+def _since(scene: Scene) -> Iterator[ScreenLine]:
     evolution = scene.story.evolution
     if evolution.promoted is None or evolution.ended_at is None:
         return
@@ -341,10 +329,10 @@ def _since(scene: Scene) -> Iterator[_Line]:
         told = f"promoted as commit {commit}, taken back {_moment(evolution.ended_at)}"
     else:
         told = f"promoted {_moment(evolution.ended_at)} as commit {commit}"
-    yield _Line(Text(told), label="Since")
+    yield ScreenLine(Text(told), label="Since")
     if evolution.state is not EvolutionState.ROLLED_BACK:
         passed = sum(run.outcome is not None and run.outcome.result is Result.PASSED for run in scene.live)
-        yield _Line(
+        yield ScreenLine(
             Text(f"{_count(len(scene.live), 'live task')} of new, checked work since, {passed} passed")
         )
     if evolution.state is EvolutionState.PROBATION:
@@ -353,31 +341,31 @@ def _since(scene: Scene) -> Iterator[_Line]:
         varies = any(run.outcome is not None and run.outcome.cost.calls for run in scene.live)
         runs = rules.varying_runs if varies else rules.runs
         left = f"watched until {runs} such tasks have used it, or {_moment(end)}"
-        yield _Line(Text(f"{left}: {min(len(scene.live), runs)} of {runs}"))
+        yield ScreenLine(Text(f"{left}: {min(len(scene.live), runs)} of {runs}"))
     if found := scene.story.attestation:
         true = len(set(found.predicted_fixes) & set(found.observed_fixes))
         told = f"{true} of {_count(len(found.predicted_fixes), 'predicted fix')} came true"
         broke = _count(len(found.observed_regressions), "regression")
         by = "the replay" if found.when == "promotion" else "live use"
-        yield _Line(Text(f"attested {found.verdict} by {by}: {told}, {broke}"))
+        yield ScreenLine(Text(f"attested {found.verdict} by {by}: {told}, {broke}"))
 
 
-def _others(scene: Scene, candidate: Candidate) -> Iterator[_Line]:
+def _others(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
     others = [item for item in scene.story.candidates if item.id != candidate.id]
     if others:
-        yield _Line(
+        yield ScreenLine(
             Text(
                 f"{_count(len(others), 'other candidate')}; `agentos evolution diff {scene.story.evolution.id} --candidate N`"
             ),
             label="Others",
         )
     for item in others[:_ROWS_MAX]:
-        yield _Line(Text(f"{item.rank}. {clean(item.edit.summary)}"), 2)
+        yield ScreenLine(Text(f"{item.rank}. {clean(item.edit.summary)}"), 2)
         verdict = verdict_on(scene.story, item)
         fate = f"screened out: {item.screened}" if item.screened else "not tried"
         if verdict:
             fate = f"{verdict.decision.value}: {'; '.join(verdict.reasons)}"
-        yield _Line(Text(scene.named(fate), style="dim"), 5)
+        yield ScreenLine(Text(scene.named(fate), style="dim"), 5)
 
 
 def _where(trials: Sequence[Trial]) -> str:

@@ -8,7 +8,9 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +19,11 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Kind,
+    RefusalKind,
     ResourceId,
     Run,
+    Snapshot,
+    SupportKind,
     Verdict,
     Version,
     dataclass,
@@ -28,16 +33,28 @@ from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
 from agentos.ledger.reading import EvolutionRecords, Reader
 from agentos.plaintext import clean
-from agentos.registry.git import texts_at
+from agentos.registry.git import files_at, texts_at
 from agentos.resources import parse_id
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import Probation
+    from agentos.evolver.verdict.doubts import Doubt
     from agentos.registry.skill_folders.folder import KnownFolders
     from agentos.registry.store import Registry
 
 
+# Of all that a verdict says for an edit, what a person wants to know first.
+_PROOF = (SupportKind.FIXED, SupportKind.GAINED, SupportKind.GUARDS_KEPT, SupportKind.HOLD_OUT_KEPT)
 _LIVE = 200  # runs since the promotion that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestions:
+    """What a person is asked about an edit that waits. ``waits``: what happens if they do not answer, "" for nothing."""
+
+    mends: str
+    doubts: Sequence[Doubt]  # each with a question; ``sides`` are named as people know them
+    waits: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +67,7 @@ class Scene:
     before: Mapping[str, str]  # registry path -> text on the base
     live: Sequence[Run]  # finished runs since the promotion, newest first
     probation: Probation  # how long a promotion is watched
+    asked: OpenQuestions | None = None  # of an edit that waits for a person
 
     def named(self, text: str) -> str:
         """The text with tasks called by their names; without control characters."""
@@ -95,7 +113,70 @@ def scene_of(home: Home, reader: Reader, story: EvolutionRecords) -> Scene:
         outcome = reader.run(run_id).outcome
         failures[run_id] = outcome.reason if outcome else ""
     before = base_text(home, chosen(story))
-    return Scene(story, names, failures, before, _live(reader, story), _probation(home, story.evolution))
+    return Scene(
+        story,
+        names,
+        failures,
+        before,
+        _live(reader, story),
+        _probation(home, story.evolution),
+        open_questions(home, story),
+    )
+
+
+def open_questions(home: Home, story: EvolutionRecords) -> OpenQuestions | None:
+    """As the policy asks now, which is held to at the promotion; None of an edit that does not wait for a person."""
+    evolution = story.evolution
+    candidate = chosen(story)
+    if evolution.state is not EvolutionState.AWAITING_CONSENT or candidate is None:
+        return None
+    from agentos.daemon.offline import policy_of
+    from agentos.evolver.guards.static.check import screened
+    from agentos.evolver.verdict.doubts import Doubt, fresh_work, questions
+    from agentos.evolver.verdict.pairing import judged_trials
+
+    policy, trials = policy_of(home), judged_trials(candidate, story.trials)
+    found = questions(
+        candidate, trials, policy, lambda: screened(partial(_files, home), candidate, policy.screen)
+    )
+    if not found:  # whoever stored the reason had another policy
+        found = [Doubt(RefusalKind.DOUBT, evolution.reason, evolution.reason)]
+    asked = [replace(doubt, sides=_named_sides(story, doubt)) for doubt in found if doubt.asks]
+    waits = ""
+    if len(asked) < len(found):
+        fresh = fresh_work(candidate, trials, policy)
+        waits = fresh.meanwhile(evolution.resource, alone=not asked)
+    count = len(story.evidence.task_ids) if story.evidence else 0
+    klass = story.evidence.fingerprint.klass if story.evidence else "evidence is missing"
+    tasks = "1 failing task" if count == 1 else f"{count} tasks that failed alike"
+    return OpenQuestions(f"{tasks} ({klass}), by {candidate.edit.summary}", asked, waits)
+
+
+def _files(home: Home, snapshot: Snapshot, resource: str) -> Mapping[str, bytes]:
+    found = files_at(home.registry, snapshot.tree, resource)
+    if found is None:  # as in ``base_text``
+        from agentos.registry.store import Registry
+
+        found = dict(Registry(home.registry).files(snapshot, resource))
+    return found
+
+
+def _named_sides(story: EvolutionRecords, doubt: Doubt) -> tuple[tuple[str, str], ...]:
+    edits = {item.id: f"With {item.edit.summary}" for item in story.candidates} | {"": "With this edit"}
+    return tuple((edits.get(who) or who[:1].upper() + who[1:], answer) for who, answer in doubt.sides)
+
+
+def grounds_beside(verdict: Verdict, asked: OpenQuestions | None) -> list[tuple[str, str]]:
+    """The grounds of a verdict, without those that are asked about already."""
+    hidden = set(RefusalKind) if asked else set()
+    return [(kind, reason) for kind, reason in verdict.grounds if kind not in hidden]
+
+
+def proof_of(story: EvolutionRecords, candidate: Candidate) -> str:
+    """In a line what the trials say for an edit; "" where its verdict tells no kinds."""
+    verdict = verdict_on(story, candidate)
+    grounds = verdict.grounds if verdict else ()
+    return "; ".join(reason for kind, reason in grounds if kind in _PROOF)
 
 
 def _live(reader: Reader, story: EvolutionRecords) -> list[Run]:

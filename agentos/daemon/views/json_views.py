@@ -14,13 +14,16 @@ from agentos.domain import (
     Candidate,
     Delivery,
     Evolution,
+    EvolutionState,
     Feedback,
     MemoryProposal,
+    RefusalKind,
     Run,
     SkippedRun,
     Step,
     Task,
     TaskState,
+    Verdict,
 )
 from agentos.ledger.copies import copies
 from agentos.ledger.reading import EvolutionRecords, Reader, TaskView
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from agentos.evolver.find.signals import Deviation, SignalHit
 
 
+_ASKED = frozenset(RefusalKind) - {RefusalKind.FRESH}  # reasons beside a promotion that only a person settles
 SCHEDULE_RUNS = 10  # copies of a schedule, and times that were skipped
 
 
@@ -108,6 +112,15 @@ def evolution_summary(reader: Reader, evolution: Evolution) -> dict[str, Any]:
 def edit_of(reader: Reader, evolution: Evolution) -> str:
     """What the edit that it came to does, "" where it came to none."""
     return reader.get(Candidate, evolution.candidate_id).edit.summary if evolution.candidate_id else ""
+
+
+def short_reason(reader: Reader, evolution: Evolution) -> str:
+    """Why it stands where it does, in a line; of an edit about which a person is asked what it does, for the questions are long."""
+    found = reader.find(Verdict, candidate_id=evolution.candidate_id) if evolution.candidate_id else ()
+    asked = {kind for kind in found[-1].kinds if kind in _ASKED} if found else set()
+    if evolution.state is not EvolutionState.AWAITING_CONSENT or not asked:
+        return evolution.reason
+    return f"asks about {evolution.resource}, {edit_of(reader, evolution)}"
 
 
 def evolution_whole(story: EvolutionRecords) -> dict[str, Any]:

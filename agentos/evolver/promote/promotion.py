@@ -40,7 +40,7 @@ from agentos.evolver.promote.rebasing import (
     stands_on,
 )
 from agentos.evolver.states import retry
-from agentos.evolver.verdict.doubts import doubts, fresh_work, with_fresh
+from agentos.evolver.verdict.doubts import Doubt, fresh_work, questions, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
 from agentos.rules.document import is_rule_file, weakened
 
@@ -63,7 +63,7 @@ def why_asked(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
     return _asked(_questions(parts, candidate))
 
 
-def _asked(asked_for: Sequence[Refusal]) -> Refusal | None:
+def _asked(asked_for: Sequence[Doubt]) -> Refusal | None:
     if not asked_for:
         return None
     first = asked_for[0].kind
@@ -82,13 +82,9 @@ def why_waiting(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
     return Refusal(RefusalKind.FRESH, fresh.waits_for(", ".join(resources)))
 
 
-def _questions(parts: ConsentContext, candidate: Candidate) -> list[Refusal]:
-    """What a person is asked about. Of a tier that the policy leaves to people nothing else is asked."""
-    if parts.policy.consent.asks(tier_of(candidate.manifest.files)):
-        return [Refusal(RefusalKind.TIER, "the policy asks a person for this tier")]
+def _questions(parts: ConsentContext, candidate: Candidate) -> list[Doubt]:
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
-    told = parts.screened(candidate)
-    return [*([told] if told else []), *doubts(candidate, trials, parts.policy)]
+    return questions(candidate, trials, parts.policy, lambda: parts.screened(candidate))
 
 
 def consent_by_policy(parts: ConsentContext, candidate: Candidate) -> Consent:

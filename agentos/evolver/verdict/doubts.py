@@ -17,7 +17,7 @@ trials and policy, as the verdict is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -32,6 +32,7 @@ from agentos.domain import (
     Result,
     Trial,
     TrialSet,
+    tier_of,
 )
 from agentos.evolver.policy import CHECKED, EDITION, SETTINGS, STOOD, Policy
 from agentos.evolver.verdict.gates import ROUNDING, mended
@@ -56,6 +57,22 @@ class _FreshEnd(Enum):
 
 
 _MENDED = (_FreshEnd.MENDED, _FreshEnd.MENDED_ALIKE)
+_SENSE = "Does the diff make sense?"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A reason to ask a person. ``reason`` is stored, as that of a ``Refusal``; the rest is for who answers.
+
+    ``asks`` is "" where nothing but waiting is asked for; ``about`` is the input or name that it is about; ``sides`` are the
+    answers to choose from, each with what gives it: "" is the edit itself, else ``Ambiguity.rival``.
+    """
+
+    kind: RefusalKind
+    reason: str
+    asks: str = ""
+    about: str = ""
+    sides: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,27 +116,58 @@ class FreshWork:
         failing = "" if len(self.passed) < self.wanted else " that it fails now"
         return f"waits for you, or for {self.missing} more checked {tasks} of {resource}{failing} ({self.so_far})"
 
-    def doubts(self) -> list[Refusal]:
+    def meanwhile(self, resource: str, *, alone: bool) -> str:
+        """To a person who does not want to answer now; ``alone``: nothing else is asked of them."""
+        if alone:
+            return f"It can simply wait: {self.missing} more checked tasks of {resource} promote it too ({self.so_far})."
+        return (
+            f"It can simply wait: new checked tasks of {resource} are tried with it ({self.so_far}). "
+            "They can refuse it; what is asked stays."
+        )
+
+    def doubts(self) -> list[Doubt]:
         """What fresh work says against it, or does not say for it yet."""
         found = []
         if self.unmended and self.mended_alike < self.needed:
             found.append(
-                Refusal(
+                Doubt(
                     RefusalKind.UNMENDED,
                     f"of fresh tasks that fail as the evidence did it mends {self.mended_alike}, where {self.needed} "
                     "would be the share that it mends of those that were shown",
+                    f"Of new tasks that fail alike it mends {self.mended_alike}, not {self.needed}. Is that the cause?",
                 )
             )
         if self.lost:
             told = f"{len(self.lost)} fresh tasks pass on its base and cannot be replayed with it"
-            found.append(Refusal(RefusalKind.LOST, told))
+            asks = (
+                f"{len(self.lost)} new tasks that pass now cannot be replayed with it. Would they still pass?"
+            )
+            found.append(Doubt(RefusalKind.LOST, told, asks))
         if self.missing:
             told = f"it rests on too little work that came after it was found: {self.so_far}"
-            found.append(Refusal(RefusalKind.FRESH, told))
+            found.append(Doubt(RefusalKind.FRESH, told))
         return found
 
 
-def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tuple[Refusal, ...]:
+def questions(
+    candidate: Candidate, trials: Sequence[Trial], policy: Policy, screened: Callable[[], Refusal | None]
+) -> list[Doubt]:
+    """All that a person is asked about. Of a tier that the policy leaves to people nothing else is asked.
+
+    ``screened`` says what the guards of sources want looked at.
+    """
+    if policy.consent.asks(tier := tier_of(candidate.manifest.files)):
+        told = "the policy asks a person for this tier"
+        return [
+            Doubt(RefusalKind.TIER, told, f"Is it right? Your policy leaves {tier.value}-risk edits to you.")
+        ]
+    found = screened()
+    asks = "Its code does what a person is asked about. May it?"
+    seen = [Doubt(found.kind, found.reason, asks, found.reason)] if found else []
+    return [*seen, *doubts(candidate, trials, policy)]
+
+
+def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tuple[Doubt, ...]:
     """What a person is asked about; none where the policy may consent by itself."""
     if policy.edition < CHECKED:
         return ()
@@ -131,7 +179,8 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
             f"it is far-fetched, 1 in {round(1 / candidate.prior):,} of all edits of its file by how faults are mended: "
             "among so many one may pass by luck"
         )
-        found.append(Refusal(RefusalKind.UNLIKELY, told))
+        asks = f"Far-fetched: 1 in {round(1 / candidate.prior):,} repairs of this file would be this edit. {_SENSE}"
+        found.append(Doubt(RefusalKind.UNLIKELY, told, asks))
     if candidate.behaviour is not None:
         idle = any(doubt.kind is RefusalKind.UNGUARDED for doubt in found)
         found += _of_behaviour(candidate.behaviour, policy, idle=idle)
@@ -140,53 +189,74 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
     return (*found, *fresh_work(candidate, trials, policy).doubts())
 
 
-def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> Iterator[Refusal]:
+def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> Iterator[Doubt]:
     if _gains_unchecked(known):
         told = "its only gain is work without checks: it ends now, and nobody says that its answers are right"
-        yield Refusal(RefusalKind.UNCHECKED, told)
+        yield Doubt(RefusalKind.UNCHECKED, told, "What it mends has no checks. Are its answers right?")
     if left := _leaves(candidate, known, policy):
         yield left
     serving = guarding(candidate, known, policy.edition)
     if len(serving) < (needed := max(1, policy.judge.min_tasks)):
-        yield Refusal(RefusalKind.FEW_GUARDS, _too_few(candidate, len(serving), needed))
+        ran_it = "ran what it edits" if candidate.edited else "pass with it"
+        asks = f"Only {len(serving)} of {needed} guards {ran_it}. Could it break other work?"
+        yield Doubt(RefusalKind.FEW_GUARDS, _too_few(candidate, len(serving), needed), asks)
     if idle := idle_parts(candidate, known, policy.edition):
-        yield Refusal(RefusalKind.UNGUARDED, f"what it edits ran in no guard: {_listed(idle)}")
+        told = f"what it edits ran in no guard: {_listed(idle)}"
+        yield Doubt(RefusalKind.UNGUARDED, told, "No guard ran this part of it. Is it right?", _listed(idle))
 
 
-def _of_behaviour(seen: Behaviour, policy: Policy, *, idle: bool) -> Iterator[Refusal]:
+def _of_behaviour(seen: Behaviour, policy: Policy, *, idle: bool) -> Iterator[Doubt]:
     """``idle``: that something of it ran nowhere is said already."""
     if seen.unguarded and not idle:
         told = "no working call runs the lines that it changes, so nothing shows what it breaks there"
-        yield Refusal(RefusalKind.UNGUARDED, told)
+        yield Doubt(
+            RefusalKind.UNGUARDED, told, "No working task runs the lines that it changes. Are they right?"
+        )
     if seen.unmended:
-        yield Refusal(RefusalKind.UNMENDED, f"the failure is still there for {seen.unmended}")
+        told = f"the failure is still there for {seen.unmended}"
+        yield Doubt(
+            RefusalKind.UNMENDED, told, "The failure is still there for this input. May it be?", seen.unmended
+        )
     if seen.breaks:
-        yield Refusal(RefusalKind.BREAKS, f"it ends where its base answers: {seen.breaks}")
+        told = f"it ends where its base answers: {seen.breaks}"
+        yield Doubt(
+            RefusalKind.BREAKS, told, "This input was answered, and is no more. May that be?", seen.breaks
+        )
     if seen.broad:
         told = "it changes most of what the tool answers next to work that passes, which is not the repair of a slip"
-        yield Refusal(RefusalKind.BROAD, told)
+        asks = "It changes most answers next to work that passes. Is so much meant?"
+        yield Doubt(RefusalKind.BROAD, told, asks)
     if seen.loosened:
         told = f"it takes away {seen.loosened}, and puts nothing in its place: what did that keep out?"
-        yield Refusal(RefusalKind.LOOSENED, told)
+        asks = f"It takes away {seen.loosened}. What did that keep out?"
+        yield Doubt(RefusalKind.LOOSENED, told, asks)
     if seen.unread:
         told = f"nothing reads {seen.unread}, with it either: is that what is missing?"
-        yield Refusal(RefusalKind.UNREAD, told)
+        yield Doubt(RefusalKind.UNREAD, told, f"Nothing reads {seen.unread}. Is that what is missing?")
     if 0 < seen.share < policy.replay.share_min:
         told = f"of its search's belief in all edits that pass the known tasks it has {seen.share:.0%}: another one is likelier meant"
-        yield Refusal(RefusalKind.UNLIKELY, told)
+        asks = (
+            f"Another edit is likelier meant: this one has {seen.share:.0%} of the search's belief. {_SENSE}"
+        )
+        yield Doubt(RefusalKind.UNLIKELY, told, asks)
     if seen.ambiguity is not None:
-        yield Refusal(RefusalKind.AMBIGUOUS, _question(seen.ambiguity))
+        yield _choice(seen.ambiguity)
 
 
-def _question(found: Ambiguity) -> str:
-    others = "another edit passes" if found.rivals == 1 else f"{found.rivals} other edits pass"
-    return (
+def _choice(found: Ambiguity) -> Doubt:
+    one = found.rivals == 1
+    others = "another edit passes" if one else f"{found.rivals} other edits pass"
+    told = (
         f"it is ambiguous: {others} the same tasks, and for {found.call} this one answers {found.answer}, "
         f"{found.rival} {found.other}: which is right?"
     )
+    asks = f"Which answer is right? {others[0].upper()}{others[1:]} the same tasks."
+    return Doubt(
+        RefusalKind.AMBIGUOUS, told, asks, found.call, (("", found.answer), (found.rival, found.other))
+    )
 
 
-def worn_out(trials: Iterable[Trial], policy: Policy) -> Refusal | None:
+def worn_out(trials: Iterable[Trial], policy: Policy) -> Doubt | None:
     """Why the hidden tasks tell nothing of it; None where they do or there are none."""
     looks = [trial.look for trial in trials if trial.set is TrialSet.HOLD_OUT and trial.look]
     most = policy.judge.hold_out_looks
@@ -195,7 +265,8 @@ def worn_out(trials: Iterable[Trial], policy: Policy) -> Refusal | None:
     told = (
         f"the hold-out is used up: {most} candidates of this failure were tried on each of its tasks before"
     )
-    return Refusal(RefusalKind.WORN_OUT, told)
+    asks = f"{most} edits were tried on each hidden task before: it may pass by luck. {_SENSE}"
+    return Doubt(RefusalKind.WORN_OUT, told, asks)
 
 
 def _too_few(candidate: Candidate, there: int, needed: int) -> str:
@@ -267,7 +338,7 @@ def _gains_unchecked(trials: Sequence[Trial]) -> bool:
     return bool(gained) and not gained & known
 
 
-def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Refusal | None:
+def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Doubt | None:
     """That some of the evidence fails with it as before; None where none does. What varies is judged by pairs."""
     own = [trial for trial in trials if trial.set is TrialSet.EVIDENCE and trial.candidate_id == candidate.id]
     aside = apart(trials) if own else frozenset[str]()
@@ -275,7 +346,8 @@ def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Re
     if sum(ends) >= policy.judge.unattended_share * len(ends):
         return None
     told = f"it mends {sum(ends)} of the {len(ends)} failing tasks that it was found for: is that the cause?"
-    return Refusal(RefusalKind.PARTIAL, told)
+    asks = f"It mends {sum(ends)} of the {len(ends)} failing tasks. Is that the cause?"
+    return Doubt(RefusalKind.PARTIAL, told, asks)
 
 
 def _share(passed: Sequence[bool]) -> float:

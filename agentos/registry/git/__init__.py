@@ -49,6 +49,17 @@ def environment() -> dict[str, str]:
     return clean
 
 
+def files_at(repository: Path, tree: str, folder: str) -> dict[str, bytes] | None:
+    """All files below a folder of a tree; None where git cannot tell."""
+    command = ["git", f"--git-dir={repository}", "ls-tree", "-r", "-z", "--name-only", tree, f"{folder}/"]
+    try:
+        done = subprocess.run(command, capture_output=True, env=environment(), timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    paths = [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
+    return None if done.returncode else texts_at(repository, tree, paths)
+
+
 def texts_at(repository: Path, tree: str, paths: Sequence[str]) -> dict[str, bytes] | None:
     """Content of these files of a tree, b"" for what it has not; None where git cannot tell."""
     names = [tree, *(f"{tree}:{path}" for path in paths)]

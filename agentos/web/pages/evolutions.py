@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 
 from agentos.daemon.offline import policy_of
-from agentos.daemon.views.evolution_view import Scene, chosen, scene_of, verdict_on
+from agentos.daemon.views.evolution_view import Scene, chosen, grounds_beside, proof_of, scene_of, verdict_on
 from agentos.domain import (
     Arm,
     Candidate,
@@ -130,6 +130,8 @@ class EvolutionPage:
     scene: Scene
     candidate: Candidate | None
     verdict: Verdict | None
+    grounds: Sequence[tuple[str, str]]  # of it, without what a person is asked
+    proof: str
     stages: Sequence[StageTime]
     failing: Sequence[FailingRun]
     files: Sequence[EditedFile]
@@ -152,11 +154,14 @@ def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> Evolut
     candidate = next((item for item in story.candidates if item.rank == rank), None) or chosen(story)
     judged = judged_trials(candidate, story.trials) if candidate else []
     evolution = story.evolution
+    verdict = verdict_on(story, candidate) if candidate else None
     watched = evolution.state is EvolutionState.PROBATION and evolution.ended_at
     return EvolutionPage(
         scene=scene,
         candidate=candidate,
-        verdict=verdict_on(story, candidate) if candidate else None,
+        verdict=verdict,
+        grounds=grounds_beside(verdict, scene.asked) if verdict else (),
+        proof=proof_of(story, candidate) if candidate else "",
         stages=_stages(reader, scene),
         failing=_failing(reader, scene),
         files=edited_files(scene.before, candidate),

@@ -16,7 +16,7 @@ from typing import Any
 from agentos.daemon.job.tool_schemas import known_cards
 from agentos.daemon.setup import add_tasks
 from agentos.daemon.upkeep.status import HELD, DaemonStatus, daemon_status
-from agentos.daemon.views.json_views import copies_with_runs, ended
+from agentos.daemon.views.json_views import copies_with_runs, ended, short_reason
 from agentos.domain import (
     RUNNING_STATES,
     Candidate,
@@ -225,6 +225,7 @@ class WaitingEdit:
 
     evolution: Evolution
     candidate: Candidate | None
+    reason: str
     approved: bool = False
 
 
@@ -309,4 +310,5 @@ def _edit(reader: Reader, evolution: Evolution, now: datetime) -> WaitingEdit:
             candidate = None
     waits = evolution.state is EvolutionState.AWAITING_CONSENT
     consents = reader.find(Consent, candidate_id=evolution.candidate_id) if waits else ()
-    return WaitingEdit(evolution, candidate, approved=any(item.expires_at > now for item in consents))
+    reason = short_reason(reader, evolution)
+    return WaitingEdit(evolution, candidate, reason, approved=any(item.expires_at > now for item in consents))

@@ -18,14 +18,15 @@ from agentos.domain import (
     Layer,
     Manifest,
     Outcome,
+    Refusal,
     Result,
     Snapshot,
     Trial,
     TrialSet,
 )
 from agentos.domain import RefusalKind as K
-from agentos.evolver.policy import CHECKED, Judge, Policy
-from agentos.evolver.verdict.doubts import checked, doubts, guarding, idle_parts, ran, worn_out
+from agentos.evolver.policy import CHECKED, ConsentPolicy, Judge, Policy
+from agentos.evolver.verdict.doubts import checked, doubts, guarding, idle_parts, questions, ran, worn_out
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
 MANIFEST = Manifest("evd-1", "cause", "edit", ("skill/x/tools/t.py",), ("e1",), (), Layer.SKILL, "why")
@@ -294,6 +295,33 @@ def test_its_question_says_what_another_edit_answers() -> None:
     assert "2 other edits" in told(
         GOOD, behaviour=replace(BEHAVIOUR, ambiguity=Ambiguity(2, "run(2)", "4", "5", "cand-1-2"))
     )
+
+
+def test_a_choice_between_answers_is_asked_by_its_fields() -> None:
+    seen = replace(
+        BEHAVIOUR, ambiguity=Ambiguity(1, "run(2)", "4", "5", "cand-1-2"), loosened="the condition x"
+    )
+    found = {doubt.kind: doubt for doubt in doubts(replace(CANDIDATE, behaviour=seen), GOOD, POLICY)}
+    choice = found[K.AMBIGUOUS]
+    assert (choice.about, choice.sides) == ("run(2)", (("", "4"), ("cand-1-2", "5")))
+    assert "run(2)" not in choice.asks
+    assert "the condition x" in found[K.LOOSENED].asks
+    assert not found[K.LOOSENED].sides
+
+
+def test_nothing_is_asked_where_work_is_only_awaited() -> None:
+    code = replace(CANDIDATE, edit=Edit({"skill/x/tools/t.py": ""}, "edit", "op"))
+    (doubt,) = doubts(code, GOOD, replace(POLICY, judge=replace(POLICY.judge, fresh_tasks=20)))
+    assert (doubt.kind, doubt.asks) == (K.FRESH, "")
+
+
+def test_of_a_tier_that_is_left_to_people_nothing_else_is_asked() -> None:
+    screened = Refusal(K.SCREEN, "it reads the clock")
+    (doubt,) = questions(CANDIDATE, GOOD, POLICY, lambda: screened)
+    assert (doubt.kind, doubt.about) == (K.SCREEN, screened.reason)
+    asks = replace(POLICY, consent=ConsentPolicy(low="ask", medium="ask", high="ask"))
+    (doubt,) = questions(CANDIDATE, GOOD, asks, lambda: screened)
+    assert doubt.kind is K.TIER
 
 
 def test_lines_that_no_call_runs_are_told_once() -> None:

@@ -8,14 +8,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentos.domain import Kind, Refusal, RefusalKind, Tier, tier_of
+from agentos.domain import Candidate, Kind, Refusal, RefusalKind, Snapshot, Tier, tier_of
 from agentos.errors import Unavailable
 from agentos.evolver.guards.static import Construct, RuleHit, added
 from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
@@ -79,6 +79,20 @@ def asked(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> Ref
         return None
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return Refusal(RefusalKind.SCREEN, f"a person is asked for such an edit: {found[0]}{more}")
+
+
+def screened(
+    files: Callable[[Snapshot, str], Mapping[str, bytes]], candidate: Candidate, screen: Screen
+) -> Refusal | None:
+    """As ``asked``, of a candidate; ``files`` are those of a resource in a snapshot."""
+    resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
+    before = {
+        path: content.decode("utf-8", "replace")
+        for resource in sorted(resources)
+        for path, content in files(candidate.base, resource).items()
+        if path.endswith(".py")
+    }
+    return asked(before, candidate.edit.files, screen)
 
 
 def _seen(readings: Iterable[ParsedSource], beside: set[str], screen: Screen) -> Iterator[Construct]:
