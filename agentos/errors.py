@@ -69,6 +69,10 @@ class ModelAway(Unavailable):
     """No model answers: its server is away, or a budget that all share is used up."""
 
 
+class BudgetUsedUp(ModelAway):
+    """What all runs of a day may use is used up: no model is away, and it is there again at midnight UTC."""
+
+
 class ModelMissing(ModelAway):
     """None is set up, or the evolution's own budget is used up: that does not change by waiting."""
 

@@ -39,7 +39,7 @@ from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode, ResourceId
-from agentos.errors import AgentOSError, HostAway, ModelAway, ModelMissing, Unavailable
+from agentos.errors import AgentOSError, BudgetUsedUp, HostAway, ModelAway, ModelMissing, Unavailable
 from agentos.evolver import cycle
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import WaitPolicy
@@ -201,7 +201,7 @@ class Service:
         log.warning("evolution waits", evolution=evolution_id, why=str(error))
         if evolution_id:
             self.waiting.add(evolution_id)
-            what = EvolutionWait.MODEL if isinstance(error, ModelAway) else EvolutionWait.MACHINERY
+            what = _awaited(error)
             until = utc_now() + timedelta(seconds=left_s)
             with suppress(Unavailable):  # it may wait for room on the very disk that this is noted on
                 known = self.parts.evolution(evolution_id)
@@ -232,10 +232,10 @@ class Service:
         if isinstance(error, ModelMissing):
             return f"{error}; when that is settled, type `agentos evolution retry {evolution_id}`"
         waited = f"after {self.parts.policy.wait.models_s:g} s ([wait] models_s in policy.toml)"
-        return (
-            f"{error}; given up {waited}. When `agentos model test` says that it answers, type "
-            f"`agentos evolution retry {evolution_id}`"
-        )
+        back = "`agentos model test` says that it answers"
+        if isinstance(error, BudgetUsedUp):
+            back = "it is raised, or after midnight UTC"
+        return f"{error}; given up {waited}. When {back}, type `agentos evolution retry {evolution_id}`"
 
     def cancel_evolution(self, evolution_id: str, why: str) -> None:
         """End an evolution whose workflow is over but which has not come to an end state."""
@@ -299,6 +299,13 @@ class _Held:
             if of_the_machine(error):
                 raise Unavailable(cause(error)) from error
             raise
+
+
+def _awaited(error: Unavailable) -> EvolutionWait:
+    """What the error says is not there."""
+    if isinstance(error, BudgetUsedUp):
+        return EvolutionWait.BUDGET
+    return EvolutionWait.MODEL if isinstance(error, ModelAway) else EvolutionWait.MACHINERY
 
 
 def utc_now() -> datetime:

@@ -167,3 +167,22 @@ def test_status_tells_who_waits_for_what_and_what_to_type(agentos: Agentos, home
         assert command in told
     (found,) = json.loads(agentos("status", "--json").stdout)["waits"]
     assert (found["evolution"], found["for"]) == ("evo-waits", "model")
+
+
+def test_status_says_what_to_type_where_the_budget_of_the_day_is_used_up(
+    agentos: Agentos, home: Home
+) -> None:
+    """No model is to blame, so none is offered for a test or for removal."""
+    base = Registry(home.registry).stable()
+    ledger = Ledger(home.ledger)
+    ledger.put(
+        Evolution("evo-waits", "evd", "f", EvolutionState.REPLAYING, base, "used up " * 100,
+                  waiting=EvolutionWait.BUDGET, waits_until=datetime.now(UTC))
+    )  # fmt: skip
+    ledger.close()
+    (found,) = json.loads(agentos("status", "--json").stdout)["waits"]
+    assert (found["for"], found["type"]) == ("budget", ["agentos evolution retry evo-waits"])
+    told = agentos("status").stdout
+    assert "day_… of [budget] in agentos.toml" in told
+    assert "midnight UTC" in told
+    assert "agentos model" not in told

@@ -10,8 +10,8 @@ import pytest
 
 from agentos.daemon import service
 from agentos.daemon.run.tasks import StopSignal
-from agentos.domain import KernelFault, Outcome, Result, box_fault, kernel_fault
-from agentos.errors import ModelAway, ModelMissing, Unavailable
+from agentos.domain import EvolutionWait, KernelFault, Outcome, Result, box_fault, kernel_fault
+from agentos.errors import BudgetUsedUp, ModelAway, ModelMissing, Unavailable
 from agentos.evolver.policy import WaitPolicy
 from agentos.evolver.states import without_model
 from agentos.testing import Undurable
@@ -81,7 +81,7 @@ def test_a_model_that_is_not_set_up_is_not_waited_for() -> None:
     [
         (KernelFault.NO_MODEL, ModelMissing),
         (KernelFault.EVOLUTION_BUDGET, ModelMissing),
-        (KernelFault.DAY_BUDGET, ModelAway),
+        (KernelFault.DAY_BUDGET, BudgetUsedUp),
         (KernelFault.BUDGET, None),
     ],
 )
@@ -91,6 +91,18 @@ def test_only_what_comes_back_by_itself_is_waited_for(kind: KernelFault, expecte
     assert type(found) is (expected or type(None))
     tools = box_fault(kind.value, "said", resource="tool/a")
     assert without_model(replace(outcome, fault=tools), "it") is None
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (BudgetUsedUp("of the day"), EvolutionWait.BUDGET),
+        (ModelAway("nobody listens"), EvolutionWait.MODEL),
+        (Unavailable("the engine is away"), EvolutionWait.MACHINERY),
+    ],
+)
+def test_what_is_waited_for_is_told_by_kind(error: Unavailable, expected: EvolutionWait) -> None:
+    assert service._awaited(error) is expected
 
 
 def held(steps: Any, patience: WaitPolicy) -> service._Held:

@@ -15,6 +15,7 @@ from agentos.home import Home
 
 if TYPE_CHECKING:
     from agentos.daemon.upkeep.status import DaemonStatus
+    from agentos.domain import Evolution
     from agentos.ledger.reading import Reader
 
 app = noun("")
@@ -199,7 +200,7 @@ def tell_status(home: Home, status: DaemonStatus) -> None:
 
 def _waits(reader: Reader) -> list[dict[str, Any]]:
     """The evolutions that stand still: for what, until when, who waits behind them, and what to type."""
-    from agentos.domain import RUNNING_STATES, Evolution, EvolutionState, EvolutionWait
+    from agentos.domain import RUNNING_STATES, Evolution, EvolutionState
 
     found = [item for state in sorted(RUNNING_STATES) for item in reader.find(Evolution, state=state)]
     waiting = [item for item in found if item.waiting]
@@ -207,17 +208,31 @@ def _waits(reader: Reader) -> list[dict[str, Any]]:
     told = []
     for item in waiting:
         until = f" until {item.waits_until.astimezone():%H:%M:%S}, then it ends" if item.waits_until else ""
-        says = f"{item.id} waits for the {item.waiting.value}{until}: {_cut(item.reason, 300)}"
+        why, type_ = _way_out(item)
+        says = f"{item.id} waits for the {item.waiting.value}{until}: {why}"
         if behind:
             says += f" ({behind} not begun yet)"
-        model = item.waiting is EvolutionWait.MODEL
-        type_ = (
-            ["agentos model test", "agentos model default NAME", "agentos model remove NAME"]
-            if model
-            else ["agentos doctor"]
-        )
         told.append({"evolution": item.id, "for": item.waiting.value, "says": says, "type": type_})
     return told
+
+
+def _way_out(item: Evolution) -> tuple[str, list[str]]:
+    """Why an evolution waits, and what to type."""
+    from datetime import UTC, datetime, timedelta
+
+    from agentos.domain import EvolutionWait
+
+    if item.waiting is EvolutionWait.BUDGET:  # nothing is wrong with the model
+        tomorrow = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        why = (
+            "what all runs of a day may use is used up. Raise day_… of [budget] in agentos.toml, which is in force "
+            f"at once; or, if it has ended, after midnight UTC ({tomorrow.astimezone():%H:%M} here) type"
+        )
+        return why, [f"agentos evolution retry {item.id}"]
+    why = _cut(item.reason, 300)
+    if item.waiting is EvolutionWait.MODEL:
+        return why, ["agentos model test", "agentos model default NAME", "agentos model remove NAME"]
+    return why, ["agentos doctor"]
 
 
 def _tell(waits: list[dict[str, Any]]) -> None:
