@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import stat
 import subprocess
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -16,6 +18,7 @@ import pytest
 
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.domain import Evolution, EvolutionState, EvolutionWait
+from agentos.gateway.setup import SOCKET, GatewayEnding, note_ending
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -186,3 +189,9 @@ def test_status_says_what_to_type_where_the_budget_of_the_day_is_used_up(
     assert "day_… of [budget] in agentos.toml" in told
     assert "midnight UTC" in told
     assert "agentos model" not in told
+
+
+def test_status_says_that_new_model_calls_wait_for_old_ones(agentos: Agentos, home: Home) -> None:
+    note_ending(home.run, SOCKET, GatewayEnding(os.getpid(), 3, time.time() + 60))
+    assert json.loads(agentos("status", "--json").stdout)["models_end"]["calls"] == 3
+    assert "3 model call(s)" in agentos("status").stdout

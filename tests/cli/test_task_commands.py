@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +20,7 @@ from agentos.cli.tasks.task import _tell_steps, tell_left
 from agentos.daemon.intake.filing import doubts
 from agentos.daemon.upkeep.status import DaemonStatus, WaitingTask
 from agentos.domain import Outcome, Result, Run, Share, Snapshot, Step
+from agentos.gateway.setup import SOCKET, GatewayEnding, note_ending
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -220,6 +224,19 @@ def test_whoever_asks_hears_once_why_an_attempt_was_lost(
     said = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0].strip() for line in said] == ["lost", "lost"]
     assert "no model could be asked" in said[0]
+
+
+def test_whoever_waits_hears_that_the_last_daemon_s_model_calls_come_first(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new gateway waits for the old one: a run that asks meanwhile has no call of its own to tell of."""
+    home.calls.touch()
+    note_ending(home.run, SOCKET, GatewayEnding(os.getpid(), 3, time.time() + 60))
+    waits = ModelWaits(home)
+    waits._told = -1e9
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert waits.tell("run-1")
+    assert "3 model call(s)" in capsys.readouterr().err
 
 
 @pytest.mark.sandbox

@@ -48,6 +48,7 @@ def status(
     """What the daemon is doing, whether it works, and how much there is of everything."""
     from agentos.daemon.upkeep.status import daemon_status
     from agentos.domain import Evolution, EvolutionState
+    from agentos.gateway.setup import read_ending
     from agentos.ledger.listing import counts
     from agentos.ledger.postgres.address import address_of
     from agentos.ledger.reading import Reader
@@ -61,7 +62,7 @@ def status(
     questions = reader.open_questions()
     held, mirror = reader.get_kv("swap.held"), reader.get_kv("registry.mirror")
     head = reader.head().short
-    waits = _waits(reader)
+    waits, ending = _waits(reader), read_ending(home.run)
     edits = {it.id: it.reason for it in reader.find(Evolution, state=EvolutionState.AWAITING_CONSENT)}
     not_told, undelivered_results = undelivered(reader), undelivered_lately(reader)
     if as_json:
@@ -72,6 +73,7 @@ def status(
             "mirror": mirror,
             "head": head,
             "waits": waits,
+            "models_end": ending,
             "edits": edits,
             "undelivered": undelivered_results,
             "not_told": not_told,
@@ -108,6 +110,8 @@ def status(
         print_text(
             f"mirror      {mirror['url']} {behind}, since {mirror['at']}", "yellow" if mirror["why"] else ""
         )
+    if ending:
+        print_text(f"models      {ending.says}", "yellow")
     _tell(waits)
     tell_undelivered(not_told)
     for delivery in undelivered_results:
