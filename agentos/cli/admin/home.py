@@ -16,6 +16,7 @@ from agentos.home import Home
 if TYPE_CHECKING:
     from agentos.daemon.upkeep.status import DaemonStatus
     from agentos.domain import Evolution
+    from agentos.gateway.setup import GatewayEnding
     from agentos.ledger.reading import Reader
 
 app = noun("")
@@ -110,9 +111,7 @@ def status(
         print_text(
             f"mirror      {mirror['url']} {behind}, since {mirror['at']}", "yellow" if mirror["why"] else ""
         )
-    if ending:
-        print_text(f"models      {ending.says}", "yellow")
-    _tell(waits)
+    _tell(waits, ending)
     tell_undelivered(not_told)
     for delivery in undelivered_results:
         tell_delivery(delivery)
@@ -239,7 +238,9 @@ def _way_out(item: Evolution) -> tuple[str, list[str]]:
     return why, ["agentos doctor"]
 
 
-def _tell(waits: list[dict[str, Any]]) -> None:
+def _tell(waits: list[dict[str, Any]], ending: GatewayEnding | None) -> None:
+    if ending:
+        print_text(f"models      {ending.says}", "yellow")
     for wait in waits:
         print_text(f"waits       {wait['says']}", "yellow")
         for line in wait["type"]:
