@@ -19,7 +19,7 @@ from agentos.cli.tasks.model_waits import ModelWaits, held_up_by
 from agentos.cli.tasks.task import _tell_steps, tell_left
 from agentos.daemon.intake.filing import doubts
 from agentos.daemon.upkeep.status import DaemonStatus, WaitingTask
-from agentos.domain import Outcome, Result, Run, Share, Snapshot, Step
+from agentos.domain import KernelFault, Outcome, Result, Run, Share, Snapshot, Step, kernel_fault
 from agentos.gateway.setup import SOCKET, GatewayEnding, note_ending
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -201,6 +201,42 @@ def test_another_attempt_is_told_with_what_became_of_the_one_before(
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in said] == ["0", "attempt", "0"]
     assert said[1] == "attempt 2, after infra: the box was lost"
+
+
+def test_attempts_that_the_same_thing_ended_stand_in_one_line(
+    home: Home, file: Path, agentos: Agentos
+) -> None:
+    """A refused key leaves an attempt for each try, as long as nobody gives another."""
+    (task_id,) = json.loads(agentos("task", "add", str(file), "--json").stdout)
+    ledger, away = Ledger(home.ledger), kernel_fault(KernelFault.AWAY, "no key")
+    for attempt in range(1, 6):
+        run = Run(
+            f"run-{attempt}", task_id, "key", Share.OPEN, attempt, Snapshot("c" * 40, "t" * 40), "", "", NOW
+        )
+        ledger.begin_run(run)
+        fault = away if attempt > 1 else None  # whatever ended the first may have been its own doing
+        ledger.finish_run(run.id, Outcome(Result.INFRA, 0.0, "no key", fault))
+    ledger.close()
+    lines = [line for line in agentos("run", "list").stdout.splitlines() if "run-" in line]
+    assert [line.split()[0] for line in lines] == ["run-5", "run-1"]
+    assert len(json.loads(agentos("run", "list", "--json").stdout)) == 5
+
+
+def test_a_run_that_a_person_graded_anew_is_marked(home: Home, file: Path, agentos: Agentos) -> None:
+    (task_id,) = json.loads(agentos("task", "add", str(file), "--json").stdout)
+    ledger = Ledger(home.ledger)
+    wrong = Outcome(Result.FAILED, 0.0, "wrong")
+    run = Run("run-1", task_id, "key", Share.OPEN, 1, Snapshot("c" * 40, "t" * 40), "", "", NOW)
+    ledger.begin_run(run)
+    ledger.finish_run(run.id, wrong)
+    anew = replace(ledger.task(task_id), id="task-anew")
+    ledger.add_past(
+        anew, replace(run, id="run-2", task_id=anew.id, outcome=wrong, finished_at=NOW, regrades=run.id), []
+    )
+    ledger.close()
+    newest, first = (line for line in agentos("run", "list").stdout.splitlines() if line.startswith("run-"))
+    assert "of run-1" in newest
+    assert "of run-1" not in first
 
 
 def test_a_task_without_a_run_is_held_up_by_itself_by_the_daemon_or_by_others() -> None:
