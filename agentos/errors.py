@@ -69,6 +69,10 @@ class ModelAway(Unavailable):
     """No model answers: its server is away, or a budget that all share is used up."""
 
 
+class KeyRefused(ModelAway):
+    """The provider takes no such key: to ask again changes nothing until a person gives another."""
+
+
 class BudgetUsedUp(ModelAway):
     """What all runs of a day may use is used up: no model is away, and it is there again at midnight UTC."""
 
