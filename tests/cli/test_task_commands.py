@@ -25,6 +25,7 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.taskfile import read_drafts
+from agentos.worker.jobs.workspace_code import OWN_SCRIPT
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -73,6 +74,9 @@ def test_what_is_added_though_it_cannot_end_well_is_told_at_once(
     told = doubts(home, drafts)
     refused = [doubt for doubt in told if "runs_workspace" in doubt]
     assert [doubt.split()[1] for doubt in refused] == ["1", "2", "3", "4"]
+    assert all(OWN_SCRIPT in doubt for doubt in refused), (
+        "who did not mean a file of the run is told what to type"
+    )
     names = [doubt for doubt in told if doubt not in refused]
     assert len(names) == 4
     for word in ("default", "'nobody'", "word_count", "agentos model add"):
