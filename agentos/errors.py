@@ -104,6 +104,15 @@ class HostLost(HostAway):
     """The host of a box that was at work is gone, or was given up."""
 
 
+def shown(value: object, most: int = 60) -> str:
+    """A value as it stands in a sentence: what is too long is cut, and keeps its closing quote or bracket."""
+    text = repr(value)
+    if len(text) <= most:
+        return text
+    end = text[-1] if text[-1] in "'\"])}" else ""
+    return f"{text[: most - len(end) - 1]}…{end}"
+
+
 def meant(name: str, known: Iterable[str], otherwise: str) -> str:
     """What to say after a name that stands for nothing: the names near to it, else ``otherwise``, what to type."""
     near = near_names(name, known)
