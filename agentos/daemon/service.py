@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import structlog
 
-from agentos.daemon.breaker import MACHINE, Breaker, cause, of_the_machine
+from agentos.daemon.breaker import MACHINE, Breaker, awaited, cause, given_up, of_the_machine
 from agentos.daemon.control.workers import WorkerHost, workers_of
 from agentos.daemon.engine import Steps
 from agentos.daemon.evolve.benches import BoxBenches, load_tools, migrate_memories
@@ -41,7 +41,6 @@ from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode, ResourceId
 from agentos.errors import (
     AgentOSError,
-    BudgetUsedUp,
     HostAway,
     KeyRefused,
     ModelAway,
@@ -220,7 +219,7 @@ class Service:
         log.warning("evolution waits", evolution=evolution_id, why=str(error))
         if evolution_id:
             self.waiting.add(evolution_id)
-            what = _awaited(error)
+            what = awaited(error)
             until = utc_now() + timedelta(seconds=left_s)
             with suppress(Unavailable):  # it may wait for room on the very disk that this is noted on
                 known = self.parts.evolution(evolution_id)
@@ -243,18 +242,9 @@ class Service:
         except AgentOSError as error:
             log.error("evolution failed", evolution=evolution_id, why=str(error))
             if evolution_id:
-                self.cancel_evolution(evolution_id, self._given_up(evolution_id, error))
-
-    def _given_up(self, evolution_id: str, error: AgentOSError) -> str:
-        if not isinstance(error, ModelAway):
-            return str(error)
-        if isinstance(error, ModelMissing):
-            return f"{error}; when that is settled, type `agentos evolution retry {evolution_id}`"
-        waited = f"after {self.parts.policy.wait.models_s:g} s ([wait] models_s in policy.toml)"
-        back = "`agentos model test` says that it answers"
-        if isinstance(error, BudgetUsedUp):
-            back = "it is raised, or after midnight UTC"
-        return f"{error}; given up {waited}. When {back}, type `agentos evolution retry {evolution_id}`"
+                self.cancel_evolution(
+                    evolution_id, given_up(evolution_id, error, self.parts.policy.wait.models_s)
+                )
 
     def cancel_evolution(self, evolution_id: str, why: str) -> None:
         """End an evolution whose workflow is over but which has not come to an end state."""
@@ -318,13 +308,6 @@ class _Held:
             if of_the_machine(error):
                 raise Unavailable(cause(error)) from error
             raise
-
-
-def _awaited(error: Unavailable) -> EvolutionWait:
-    """What the error says is not there."""
-    if isinstance(error, BudgetUsedUp):
-        return EvolutionWait.BUDGET
-    return EvolutionWait.MODEL if isinstance(error, ModelAway) else EvolutionWait.MACHINERY
 
 
 def utc_now() -> datetime:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon import service
+from agentos.daemon.breaker import awaited
 from agentos.daemon.run.tasks import StopSignal, TaskRunner
 from agentos.domain import EvolutionWait, KernelFault, Outcome, Result, box_fault, kernel_fault
 from agentos.errors import BudgetUsedUp, KeyRefused, ModelAway, ModelMissing, Unavailable
@@ -105,7 +106,7 @@ def test_only_what_comes_back_by_itself_is_waited_for(kind: KernelFault, expecte
     ],
 )
 def test_what_is_waited_for_is_told_by_kind(error: Unavailable, expected: EvolutionWait) -> None:
-    assert service._awaited(error) is expected
+    assert awaited(error) is expected
 
 
 def held(steps: Any, patience: WaitPolicy) -> service._Held:
