@@ -20,6 +20,7 @@ from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.domain import Evolution, EvolutionState, EvolutionWait
 from agentos.gateway.setup import SOCKET, GatewayEnding, note_ending
 from agentos.home import Home
+from agentos.ledger.schedules import skip
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 
@@ -195,3 +196,20 @@ def test_status_says_that_new_model_calls_wait_for_old_ones(agentos: Agentos, ho
     note_ending(home.run, SOCKET, GatewayEnding(os.getpid(), 3, time.time() + 60))
     assert json.loads(agentos("status", "--json").stdout)["models_end"]["calls"] == 3
     assert "3 model call(s)" in agentos("status").stdout
+
+
+def test_status_names_what_a_schedule_passed_over_lately(agentos: Agentos, home: Home) -> None:
+    named = {}
+    for name in ("inbox", "paused"):
+        text = json.dumps({"name": name, "call": {"tool": "word_count", "args": {}}, "schedule": "0 0 1 1 *"})
+        (named[name],) = json.loads(agentos("task", "add", "-", "--json", stdin=text).stdout)
+    agentos("schedule", "pause", "paused")
+    ledger = Ledger(home.ledger)
+    for schedule in named.values():
+        skip(ledger, schedule, "long ago", datetime.now(UTC) - timedelta(days=2))
+    assert not json.loads(agentos("status", "--json").stdout)["skipped"]
+    for schedule in named.values():
+        skip(ledger, schedule, "'a.bin' was not taken: too large", datetime.now(UTC))
+    ledger.close()
+    assert [*json.loads(agentos("status", "--json").stdout)["skipped"]] == ["inbox"]
+    assert f"agentos schedule show {named['inbox']}" in agentos("status").stdout

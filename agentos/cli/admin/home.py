@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +15,7 @@ from agentos.home import Home
 
 if TYPE_CHECKING:
     from agentos.daemon.upkeep.status import DaemonStatus
-    from agentos.domain import Evolution
+    from agentos.domain import Evolution, SkippedRun
     from agentos.gateway.setup import GatewayEnding
     from agentos.ledger.reading import Reader
 
@@ -47,6 +47,8 @@ def status(
     ] = False,
 ) -> None:
     """What the daemon is doing, whether it works, and how much there is of everything."""
+    from agentos.cli.evolutions.failure import idle_failures
+    from agentos.cli.tasks.schedule import skipped_lately
     from agentos.daemon.upkeep.status import daemon_status
     from agentos.domain import Evolution, EvolutionState
     from agentos.gateway.setup import read_ending
@@ -66,6 +68,7 @@ def status(
     waits, ending = _waits(reader), read_ending(home.run)
     edits = {it.id: it.reason for it in reader.find(Evolution, state=EvolutionState.AWAITING_CONSENT)}
     not_told, undelivered_results = undelivered(reader), undelivered_lately(reader)
+    skipped, idle = skipped_lately(reader), idle_failures(home, reader)
     if as_json:
         facts = {
             "refused_skills": refused,
@@ -76,6 +79,8 @@ def status(
             "waits": waits,
             "models_end": ending,
             "edits": edits,
+            "skipped": skipped,
+            "idle_failures": idle,
             "undelivered": undelivered_results,
             "not_told": not_told,
         }
@@ -117,11 +122,25 @@ def status(
         tell_delivery(delivery)
     for question in questions:
         print_text(f"asks        {_cut(question.text, 200)}  (`agentos run answer`)", "yellow")
+    _tell_passed_over(skipped, idle, refused)
+    raise typer.Exit(code)
+
+
+def _tell_passed_over(
+    skipped: Mapping[str, SkippedRun], idle: Mapping[str, int], refused: Mapping[str, Sequence[str]]
+) -> None:
+    """What was there and was not taken up: files and times of schedules, failures, skills."""
+    from agentos.cli.evolutions.failure import idle_text
+    from agentos.cli.tasks.schedule import tell_skipped
+
+    for name, passed_over in skipped.items():
+        tell_skipped(name, passed_over)
+    if idle:
+        print_text(f"failures    {idle_text(idle)}")
     for folder, faults in refused.items():
         print_text(f"refused     {folder}", "red")
         for fault in faults:
             print_text(f"            {fault}")
-    raise typer.Exit(code)
 
 
 def _tell_edits(reader: Reader, edits: Sequence[str]) -> None:
