@@ -69,6 +69,14 @@ class ModelAway(Unavailable):
     """No model answers: its server is away, or a budget that all share is used up."""
 
 
+class KeyRefused(ModelAway):
+    """The provider takes no such key: to ask again changes nothing until a person gives another."""
+
+
+class BudgetUsedUp(ModelAway):
+    """What all runs of a day may use is used up: no model is away, and it is there again at midnight UTC."""
+
+
 class ModelMissing(ModelAway):
     """None is set up, or the evolution's own budget is used up: that does not change by waiting."""
 
@@ -94,6 +102,15 @@ class HostAway(Unavailable):
 
 class HostLost(HostAway):
     """The host of a box that was at work is gone, or was given up."""
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value as it stands in a sentence: what is too long is cut, and keeps its closing quote or bracket."""
+    text = repr(value)
+    if len(text) <= most:
+        return text
+    end = text[-1] if text[-1] in "'\"])}" else ""
+    return f"{text[: most - len(end) - 1]}…{end}"
 
 
 def meant(name: str, known: Iterable[str], otherwise: str) -> str:

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agentos.domain import Destination, InputSource, Trigger, Watch
+from agentos.errors import shown
 from agentos.sources import fits_workspace, is_glob, regex, source_of
 
 PLACEHOLDERS = ("date", "time", "task", "run", "file", "stem", "ext", "input")
@@ -99,7 +100,7 @@ def zone_fault(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ValueError, OSError, KeyError):  # also a name that is a folder of the database
-        return f"'timezone' is {name!r:.60}, but it should be a name such as 'Europe/Berlin'"
+        return f"'timezone' is {shown(name)}, but it should be a name such as 'Europe/Berlin'"
     return ""
 
 

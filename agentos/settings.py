@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from agentos.domain import Budget
-from agentos.errors import Invalid
+from agentos.errors import Invalid, shown
 from agentos.plaintext import line_of
 from agentos.plugins import registry
 
@@ -325,8 +325,7 @@ def _sentence(fault: Any, text: str) -> str:
         table = _table_of(fault["loc"])
         return f"{line}'{key}' is no setting (there are: {', '.join(table.model_fields)})"
     where = f"the variable {variable}" if variable in os.environ else f"{line}'{key}'"
-    found = repr(fault["input"])
-    return f"{where} is {found[:80]}, but it should be {_expected(fault)}"
+    return f"{where} is {shown(fault['input'], 80)}, but it should be {_expected(fault)}"
 
 
 def _expected(fault: Any) -> str:

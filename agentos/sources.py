@@ -116,13 +116,13 @@ def _read(
 ) -> int:
     count = used = 0
     before = sum(file.size for file in reading.files.values())
-    for place, entry in _found(source, reading.left_out):
-        facts = entry.facts
-        if since is not None and max(facts.st_mtime, facts.st_ctime) < since - _SLACK_S:
-            continue
+    found = sum(1 for _ in _found_since(source, [], since))  # before any is stored, which takes longer
+    if found > source.max_files:
+        raise _fault(source, _too_many(found, source))
+    for place, entry in _found_since(source, reading.left_out, since):
         count += 1
-        if count > source.max_files:
-            raise _fault(source, f"more than {source.max_files:,} files are found; raise its max_files")
+        if count > source.max_files:  # they became more meanwhile
+            raise _fault(source, _too_many(count, source))
         if not fits_workspace(place):
             reading.left_out.append(f"{place!a} has a name that cannot stand in a workspace")
             continue
@@ -135,6 +135,10 @@ def _read(
         used += len(content)
         reading.files[place] = InputFile(place, keep(content), len(content))
     return count
+
+
+def _too_many(found: int, source: InputSource) -> str:
+    return f"{found:,} files are found where {source.max_files:,} may be; raise its max_files"
 
 
 def _fault(source: InputSource, why: str) -> Invalid:
@@ -154,6 +158,15 @@ def _content(entry: SourceFile, source: InputSource, room: int) -> bytes:
                 "raise limits.workspace_mb or its max_bytes, or exclude it",
             )
         return file.read(facts.st_size)
+
+
+def _found_since(
+    source: InputSource, left_out: list[str], since: float | None
+) -> Iterator[tuple[str, SourceFile]]:
+    """Those that changed since then, all without a time."""
+    for place, entry in _found(source, left_out):
+        if since is None or max(entry.facts.st_mtime, entry.facts.st_ctime) >= since - _SLACK_S:
+            yield place, entry
 
 
 def _found(source: InputSource, left_out: list[str]) -> Iterator[tuple[str, SourceFile]]:

@@ -8,6 +8,7 @@ import re
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,18 @@ def test_inputs_that_exclude_each_other_are_told(tmp_path: Path, read: Read) -> 
 def test_patterns(pattern: str, yes: list[str], no: list[str]) -> None:
     matches = re.compile(regex(pattern)).fullmatch
     assert [name for name in [*yes, *no] if matches(name)] == yes
+
+
+def test_nothing_is_stored_of_a_folder_with_too_many_files(tmp_path: Path) -> None:
+    make(tmp_path, *(f"in/{number}.txt" for number in range(5)))
+    stored: list[bytes] = []
+
+    def keep(content: bytes) -> str:
+        stored.append(content)
+        return kept(content)
+
+    source = replace(source_of("in", tmp_path, None), max_files=4)
+    with pytest.raises(Invalid) as refused:
+        read_sources([source], keep, max_bytes=1 << 20, since={})
+    assert stored == []
+    assert refused.value.faults[0].split(": ", 1)[1].startswith("5 files")

@@ -20,7 +20,8 @@ from datetime import UTC, datetime
 import sqlalchemy.exc
 import structlog
 
-from agentos.errors import AgentOSError, Unavailable
+from agentos.domain import EvolutionWait
+from agentos.errors import AgentOSError, BudgetUsedUp, ModelAway, ModelMissing, Unavailable
 
 # What is raised where the machine itself fails under us; nothing of a task is among it.
 MACHINE = (OSError, MemoryError, sqlite3.Error, sqlalchemy.exc.SQLAlchemyError)
@@ -159,6 +160,26 @@ def of_the_machine(error: BaseException) -> bool:
 def damaged(error: BaseException) -> bool:
     """Whether SQLite found a page that is no page: more of the same helps nobody."""
     return any((getattr(one, "sqlite_errorcode", None) or 0) & 0xFF in _DAMAGE for one in _below(error))
+
+
+def awaited(error: Unavailable) -> EvolutionWait:
+    """What the error says is not there."""
+    if isinstance(error, BudgetUsedUp):
+        return EvolutionWait.BUDGET
+    return EvolutionWait.MODEL if isinstance(error, ModelAway) else EvolutionWait.MACHINERY
+
+
+def given_up(evolution_id: str, error: AgentOSError, models_s: float) -> str:
+    """Why an evolution ended without a result, and what to type; ``models_s`` is how long it waits for a model."""
+    if not isinstance(error, ModelAway):
+        return str(error)
+    if isinstance(error, ModelMissing):
+        return f"{error}; when that is settled, type `agentos evolution retry {evolution_id}`"
+    back = "`agentos model test` says that it answers"
+    if isinstance(error, BudgetUsedUp):
+        back = "it is raised, or after midnight UTC"
+    waited = f"after {models_s:g} s ([wait] models_s in policy.toml)"
+    return f"{error}; given up {waited}. When {back}, type `agentos evolution retry {evolution_id}`"
 
 
 def cause(error: BaseException) -> str:

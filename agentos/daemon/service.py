@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import structlog
 
-from agentos.daemon.breaker import MACHINE, Breaker, cause, of_the_machine
+from agentos.daemon.breaker import MACHINE, Breaker, awaited, cause, given_up, of_the_machine
 from agentos.daemon.control.workers import WorkerHost, workers_of
 from agentos.daemon.engine import Steps
 from agentos.daemon.evolve.benches import BoxBenches, load_tools, migrate_memories
@@ -39,7 +39,14 @@ from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode, ResourceId
-from agentos.errors import AgentOSError, HostAway, ModelAway, ModelMissing, Unavailable
+from agentos.errors import (
+    AgentOSError,
+    HostAway,
+    KeyRefused,
+    ModelAway,
+    ModelMissing,
+    Unavailable,
+)
 from agentos.evolver import cycle
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import WaitPolicy
@@ -61,7 +68,7 @@ from agentos.sandboxes.choice import Choice, PlacesHere
 from agentos.settings import Settings
 from agentos.trajectories.sending import Sender
 
-_LOOK_S = 0.2  # between two looks for a host
+_LOOK_S = 0.2  # between two looks for a host, or for another key
 _ROOM_DESCRIPTORS = 16  # below which no run is begun
 
 T = TypeVar("T")
@@ -71,6 +78,7 @@ RUN, EVOLVE, PROMOTE, WATCH = "run_task", "evolve", "finish_promotion", "watch"
 FRESH, SETTLE = "try_fresh", "settle_overtaken"
 _PAUSES_S = (0.2, 1.0, 5.0)  # before the next attempt at a task that the machinery lost
 _MODEL_PATIENCE_S = 300.0  # between tries of a task whose model is away for long: each leaves a run
+_KEY_PATIENCE_S = 3600.0  # the same where its key is refused, unless what is set up of models changes
 _PATIENCE_S = (1.0, 5.0, 15.0, 30.0)  # between tries of work whose machinery is away; the last one on and on
 
 log = structlog.get_logger("agentos.service")
@@ -95,6 +103,7 @@ class Service:
     waiting: set[str] = field(
         default_factory=set
     )  # evolutions and tasks that stand still until the machinery is back
+    model_setup: Callable[[], object] = object  # the same one until agentos.toml or a file of keys changes
     fresh_due: set[str] = field(default_factory=set)  # evolutions that wait, and for which new work came
 
     def bodies(self) -> Mapping[str, Callable[[Steps, str], None]]:
@@ -122,6 +131,7 @@ class Service:
         own = 0
         for pause_s in chain(_PATIENCE_S, repeat(_MODEL_PATIENCE_S)):
             self._stand_still(task_id, self._hold)
+            known, wait = self.model_setup(), partial(self.stopping.wait, pause_s)
             try:
                 return self.tasks.attempt(task_id, utc_now())
             except (Unavailable, *MACHINE) as error:
@@ -134,13 +144,21 @@ class Service:
                     if own == MAX_ATTEMPTS:
                         self.tasks.give_up(task_id, f"no run of it could be begun: {cause(error)}")
                         return True
-            self._stand_still(task_id, lambda s=pause_s: self.stopping.wait(s))  # type: ignore[misc]
+                if isinstance(error, KeyRefused) and pause_s == _MODEL_PATIENCE_S:
+                    wait = partial(self._hold_for_key, known)
+            self._stand_still(task_id, wait)
         raise AssertionError("the pauses have no end")
 
     def _hold(self) -> None:
         """Returns when tasks may be tried: the machinery works, and there is a host for their boxes."""
         self.tasks.breaker.hold(self.stopping.wait)
         while self.workers.is_empty():
+            self.stopping.wait(_LOOK_S)
+
+    def _hold_for_key(self, known: object) -> None:
+        """Returns when something else is set up of models than what is known, or it is worth another try."""
+        until = time.monotonic() + _KEY_PATIENCE_S
+        while self.model_setup() is known and time.monotonic() < until:
             self.stopping.wait(_LOOK_S)
 
     def _stand_still(self, subject: str, wait: Callable[[], None]) -> None:
@@ -201,7 +219,7 @@ class Service:
         log.warning("evolution waits", evolution=evolution_id, why=str(error))
         if evolution_id:
             self.waiting.add(evolution_id)
-            what = EvolutionWait.MODEL if isinstance(error, ModelAway) else EvolutionWait.MACHINERY
+            what = awaited(error)
             until = utc_now() + timedelta(seconds=left_s)
             with suppress(Unavailable):  # it may wait for room on the very disk that this is noted on
                 known = self.parts.evolution(evolution_id)
@@ -224,18 +242,9 @@ class Service:
         except AgentOSError as error:
             log.error("evolution failed", evolution=evolution_id, why=str(error))
             if evolution_id:
-                self.cancel_evolution(evolution_id, self._given_up(evolution_id, error))
-
-    def _given_up(self, evolution_id: str, error: AgentOSError) -> str:
-        if not isinstance(error, ModelAway):
-            return str(error)
-        if isinstance(error, ModelMissing):
-            return f"{error}; when that is settled, type `agentos evolution retry {evolution_id}`"
-        waited = f"after {self.parts.policy.wait.models_s:g} s ([wait] models_s in policy.toml)"
-        return (
-            f"{error}; given up {waited}. When `agentos model test` says that it answers, type "
-            f"`agentos evolution retry {evolution_id}`"
-        )
+                self.cancel_evolution(
+                    evolution_id, given_up(evolution_id, error, self.parts.policy.wait.models_s)
+                )
 
     def cancel_evolution(self, evolution_id: str, why: str) -> None:
         """End an evolution whose workflow is over but which has not come to an end state."""
@@ -429,6 +438,7 @@ def service(
                 swap=swap,
                 heads=heads,
                 workers=workers,
+                model_setup=current.setup,
             )
         finally:
             served.close()

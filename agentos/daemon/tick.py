@@ -448,5 +448,9 @@ class Tick:
     def _guarded(self, name: str, work: Callable[[], None]) -> None:
         try:
             work()
-        except Exception:  # a chore that fails is told and comes again; nothing waits for it
-            log.exception("chore failed", chore=name)
+        except Exception as error:  # a chore that fails is told and comes again; nothing waits for it
+            if self._heartbeat.chore(name, type(error).__name__, cause(error)):
+                log.exception("chore failed", chore=name)
+        else:
+            if self._heartbeat.chore(name):
+                log.info("chore works again", chore=name)

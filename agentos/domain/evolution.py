@@ -86,6 +86,7 @@ class EvolutionWait(StrEnum):
 
     NOTHING = ""
     MODEL = "model"
+    BUDGET = "budget"  # of all runs of a day
     MACHINERY = "machinery"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import RESOURCE_NAME, Layer, Mode, Tier
-from agentos.errors import Invalid
+from agentos.errors import Invalid, shown
 from agentos.evolver.guards.static import RULES
 from agentos.evolver.policy import (
     ConsentPolicy,
@@ -204,7 +204,7 @@ def _faults(entry: Any) -> Iterator[str]:
         if key not in entry:
             yield f"'{key}' is missing, {wanted}"
         elif not _IS[key](value):
-            yield f"'{key}' is {value!r:.80}, but it should be {wanted}"
+            yield f"'{key}' is {shown(value, 80)}, but it should be {wanted}"
     for key in entry.keys() - _WANTED.keys():
         yield f"'{key}' is no key of a class (there are: {', '.join(_WANTED)})"
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.domain import AT_WORK, SHARED, Evolution, EvolutionState, KernelFault, Outcome, kind_of, new_id
-from agentos.errors import Conflict, ModelAway, ModelMissing
+from agentos.errors import BudgetUsedUp, Conflict, ModelAway, ModelMissing
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -139,4 +139,4 @@ def without_model(outcome: Outcome, what: str) -> ModelAway | None:
     if not (why := no_model(outcome)):
         return None
     returns = kind_of(outcome.fault) is KernelFault.DAY_BUDGET
-    return (ModelAway if returns else ModelMissing)(f"{what}: {why}")
+    return (BudgetUsedUp if returns else ModelMissing)(f"{what}: {why}")

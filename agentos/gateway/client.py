@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentos.domain import Json, Reply
 from agentos.errors import ModelFailed, missing_extra
-from agentos.gateway.setup import CALL_HEADER, READY, TIMEOUT_HEADER, Setup
+from agentos.gateway.setup import CALL_HEADER, READY, SOCKET, TIMEOUT_HEADER, Setup
 from agentos.home import Home
 from agentos.models.stop import model_stop
 from agentos.ports import Grant
@@ -181,7 +181,7 @@ class GatewayModels:
     """Implements ``ports.Models``. Costs nothing until the first call."""
 
     def __init__(
-        self, home: Home, setup: Settings | Callable[[], Setup], *, socket_name: str = "gateway.sock"
+        self, home: Home, setup: Settings | Callable[[], Setup], *, socket_name: str = SOCKET
     ) -> None:
         """A second process that wants models on the same home needs a ``socket_name`` of its own.
 

@@ -13,7 +13,9 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import IO, NoReturn
@@ -25,7 +27,7 @@ from agentos.gateway.answering import CallService
 from agentos.gateway.asking import Providers
 from agentos.gateway.calls import CallRecord
 from agentos.gateway.http import GatewayRoutes
-from agentos.gateway.setup import READY, Setup
+from agentos.gateway.setup import READY, GatewayEnding, Setup, note_ending
 from agentos.home import Home
 from agentos.models.redaction import Redactor, known_secrets
 from agentos.models.secrets import read_keys, values
@@ -66,13 +68,16 @@ def serve(root: Path, name: str, stdin: IO[bytes]) -> NoReturn:
         redactor = Redactor([*known_secrets(os.environ, keys, named), *values(home)])
         _set_up_log(home.logs / "gateway.log", setup, redactor)
         lock = _locked(home.run / f"{name}.lock", stdin)
+        note_ending(home.run, name, None)  # of one that was killed while it ended
         listening = _listen(home.run, name)
         record = CallRecord(home.calls)
     except (AgentOSError, OSError, ValueError, TypeError) as error:
         print(error, file=sys.stderr, flush=True)
         os._exit(1)
-    asyncio.run(_serve(setup, Providers(setup.providers, keys), redactor, record, (listening, stdin)))
+    says = partial(note_ending, home.run, name)
+    asyncio.run(_serve(setup, Providers(setup.providers, keys), redactor, record, (listening, stdin, says)))
     record.close()
+    says(None)
     os.close(lock)
     logging.shutdown()
     os._exit(0)  # threads of libraries must not hold up the end
@@ -117,9 +122,9 @@ async def _serve(
     providers: Providers,
     redactor: Redactor,
     record: CallRecord,
-    ends: tuple[socket.socket, IO[bytes]],
+    ends: tuple[socket.socket, IO[bytes], Callable[[GatewayEnding], None]],
 ) -> None:
-    listening, stdin = ends
+    listening, stdin, ends_soon = ends
     loop = asyncio.get_running_loop()
     ending = asyncio.Event()
     answering = CallService(record, providers, redactor, setup.limits, setup.model_calls)
@@ -147,6 +152,8 @@ async def _serve(
     face.stopping = True
     log.info("ending, %d calls under way", answering.in_flight)
     deadline = time.monotonic() + DRAIN_S
+    if answering.in_flight:
+        ends_soon(GatewayEnding(os.getpid(), answering.in_flight, time.time() + DRAIN_S))
     while answering.in_flight and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
     await asyncio.sleep(0.02)  # the last answers go out

@@ -6,8 +6,12 @@ Settings and the secret go over standard input: never by arguments or environmen
 from __future__ import annotations
 
 import json
+import os
 import secrets
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos.domain import Budget
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from agentos.settings import Settings
 
 
+SOCKET = "gateway.sock"  # of the daemon's; a second process on one home has another
 READY = b"ready\n"  # on standard output
 CALL_HEADER = "x-agentos-call"  # what is known of a call beside its body, as JSON
 TIMEOUT_HEADER = "x-agentos-timeout"  # seconds
@@ -73,3 +78,43 @@ class Setup:
         providers = {name: ProviderTarget(**where) for name, where in table.pop("providers").items()}
         limits = {name: Budget(**budget) for name, budget in table.pop("limits").items()}
         return cls(providers=providers, limits=GatewayLimits(**limits), **table)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayEnding:
+    """A gateway that takes no more calls, and keeps its lock until those under way are on record, or ``until``."""
+
+    pid: int
+    calls: int
+    until: float  # in seconds since 1970
+
+    @property
+    def says(self) -> str:
+        """For a person."""
+        until = datetime.fromtimestamp(self.until, UTC).astimezone()
+        return (
+            f"{self.calls} model call(s) of before are brought to their record, until {until:%H:%M:%S} at the latest, "
+            "since they may be paid already; new calls wait for that"
+        )
+
+
+def note_ending(run: Path, name: str, ending: GatewayEnding | None) -> None:
+    """Say that it ends, or that it has, in the home's ``run`` folder. A disk that is full keeps nobody from ending."""
+    path = run / f"{name}.ending"
+    with suppress(OSError):
+        if ending is None:
+            path.unlink(missing_ok=True)
+            return
+        aside = path.with_suffix(f".{ending.pid}")
+        aside.write_text(json.dumps(asdict(ending)))
+        aside.replace(path)
+
+
+def read_ending(run: Path, name: str = SOCKET) -> GatewayEnding | None:
+    """The gateway that new ones wait for, if there is one."""
+    try:
+        ending = GatewayEnding(**json.loads((run / f"{name}.ending").read_text()))
+        os.kill(ending.pid, 0)  # what was killed has left its word behind
+    except (OSError, ValueError, TypeError):
+        return None
+    return ending if ending.until > datetime.now(UTC).timestamp() else None

@@ -19,7 +19,7 @@ from functools import cache
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from agentos.errors import UserError
+from agentos.errors import UserError, shown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -167,7 +167,7 @@ def _owner(point: EntryPoint) -> tuple[str, str]:
 
 def _name_fault(name: str, taken: Collection[str]) -> str:
     if not NAME.fullmatch(name) or len(name) > _NAME_MAX:
-        return f"{name!r:.60} is no name: at most {_NAME_MAX} small letters, digits, '-' and '_'"
+        return f"{shown(name)} is no name: at most {_NAME_MAX} small letters, digits, '-' and '_'"
     return f"the name {name} is taken" if name in taken else ""
 
 

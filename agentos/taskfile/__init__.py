@@ -31,7 +31,7 @@ from agentos.domain import (
     Task,
     Trigger,
 )
-from agentos.errors import Invalid, NotFound
+from agentos.errors import Invalid, NotFound, shown
 from agentos.plugins.checks import faults as check_faults
 from agentos.schedule_document import (
     DestinationPart,
@@ -206,7 +206,7 @@ def checks_of(data: bytes, what: str) -> tuple[Check, ...]:
             found.append(_check(number, item, faults, lines))
         else:
             faults.append(
-                f"check {number} is {item!r:.60}; expected a mapping from its kind to its parameters"
+                f"check {number} is {shown(item)}; expected a mapping from its kind to its parameters"
             )
     if faults or not found:
         raise Invalid(what, faults or ["it holds no check"])
@@ -235,7 +235,7 @@ def _too_large(size: int) -> str:
 
 def _draft(item: Json, folder: Path, lines: Lines) -> Draft:
     if not isinstance(item, dict):
-        raise Invalid("task", [f"a task is a mapping of keys to values, but this is {item!r:.80}"])
+        raise Invalid("task", [f"a task is a mapping of keys to values, but this is {shown(item, 80)}"])
     try:
         json.dumps(item, allow_nan=False, ensure_ascii=False).encode("utf-8")
         part = _TaskPart.model_validate(item)
@@ -308,11 +308,11 @@ def _sentence(fault: Any) -> str:
         keys = ", ".join(field.alias or name for name, field in table.model_fields.items())
         if unknown:
             return f"'{key}' is no known key (there are: {keys})"
-        return f"'{key}' is {fault['input']!r:.60}, but it should be a mapping (its keys: {keys})"
+        return f"'{key}' is {shown(fault['input'])}, but it should be a mapping (its keys: {keys})"
     if fault["type"] == "missing":
         return f"'{key}' is missing"
     what = f"it should {told(fault)}" if fault["type"] == "value_error" else told(fault)
-    return f"'{key}' is {fault['input']!r:.60}, but {what}"
+    return f"'{key}' is {shown(fault['input'])}, but {what}"
 
 
 _TABLES: Mapping[str, type[BaseModel]] = {
@@ -339,7 +339,7 @@ def _made_check(check: dict[str, Json], faults: list[str]) -> Check:
     if not isinstance(spec, dict) and kind in _SHORT:
         spec = {_SHORT[kind]: spec}
     if not isinstance(spec, dict):
-        faults.append(f": '{kind}' needs a mapping of its parameters, not {spec!r:.60}")
+        faults.append(f": '{kind}' needs a mapping of its parameters, not {shown(spec)}")
         return Check(kind, {})
     faults += [f": {fault}" for fault in check_faults(kind, spec)]
     return Check(kind, spec)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from agentos.domain import (
     Arm,
+    Candidate,
     Evidence,
     Evolution,
     InputFile,
@@ -28,6 +29,7 @@ from agentos.domain import (
     TaskState,
     Trial,
     TrialLook,
+    TrialSet,
     Verdict,
 )
 from agentos.errors import Conflict, NotFound
@@ -183,15 +185,35 @@ class MemoryLedger:
     # --- Records, Cursor, Audit ---------------------------------------------------------------
 
     def put(self, *records: object) -> None:
-        """Insert, or replace the record with the same id; all of them or none. Append-only types refuse to change."""
+        """Insert, or replace the record with the same id; all of them or none.
+
+        Append-only types refuse to change, and an evolution that has ended to be opened again or added to.
+        """
         for record in records:
-            old = self._records.get(type(record), {}).get(_id_of(record), record)
-            if isinstance(record, _APPEND_ONLY) and old != record:
+            old = self._records.get(type(record), {}).get(_id_of(record))
+            if isinstance(record, _APPEND_ONLY) and old not in (None, record):
                 raise Conflict(
                     f"the {type(record).__name__} {_id_of(record)} stands already and is never changed"
                 )
+            if old != record and (over := self._ended(record)) is not None:
+                raise Conflict(f"the evolution {over.id} has ended meanwhile: it is {over.state.value}.")
+        self.put_back(*records)
+
+    def put_back(self, *records: object) -> None:
+        """Whatever is there: for a test that goes back to how things stood before."""
         for record in records:
             self._records.setdefault(type(record), {})[_id_of(record)] = record
+
+    def _ended(self, record: object) -> Evolution | None:
+        """The evolution that has ended and that the record would open again, or add to what its end was said of."""
+        if isinstance(record, Evolution):
+            evolution_id = "" if record.ended_at is not None else record.id
+        elif isinstance(record, Candidate) or (isinstance(record, Trial) and record.set is TrialSet.FRESH):
+            evolution_id = record.evolution_id
+        else:
+            return None
+        stored = self._records.get(Evolution, {}).get(evolution_id)
+        return stored if isinstance(stored, Evolution) and stored.ended_at is not None else None
 
     def get(self, kind: type[R], id: str) -> R:
         """The record; raises NotFound."""

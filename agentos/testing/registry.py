@@ -171,10 +171,11 @@ class FakeRegistry:
 
     # --- inside -------------------------------------------------------------------------------
 
-    def edit(self, files: Mapping[str, str], reason: str = "edit") -> Snapshot:
-        """A person's commit on ``main``: what makes a verdict stale."""
-        changed = {path: text.encode() for path, text in files.items()}
+    def edit(self, files: Mapping[str, str | None], reason: str = "edit") -> Snapshot:
+        """A person's commit on ``main``, in which None deletes a file: what makes a verdict stale."""
+        changed = {path: text.encode() for path, text in files.items() if text is not None}
         merged = {**self._known(self._main).files, **changed}
+        merged = {path: data for path, data in merged.items() if files.get(path, "") is not None}
         self._main = self._commit(self._main, merged, "", "edit", reason)
         return self._main
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from agentos.domain import Check, Json, Result
-from agentos.errors import Invalid
+from agentos.errors import Invalid, shown
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
@@ -155,7 +155,7 @@ def _fault(message: Json) -> str:
     if not isinstance(message, dict):
         return "is no object"
     if message.get("role") not in ROLES:
-        return f"has the role {message.get('role')!r:.40}; the roles are {', '.join(ROLES)}"
+        return f"has the role {shown(message.get('role'), 40)}; the roles are {', '.join(ROLES)}"
     content = message.get("content")
     if not (content is None or isinstance(content, str) or _are_parts(content)):
         return "has a content that is neither a text nor a list of parts"
@@ -188,10 +188,10 @@ def _fault_of_order(message: Json, waiting: list[str]) -> str:
     if message["role"] == "tool":
         call_id = message.get("tool_call_id")
         if call_id not in waiting:
-            return f"answers the tool call {call_id!r:.60}, which was not made just before"
+            return f"answers the tool call {shown(call_id)}, which was not made just before"
         waiting.remove(call_id)
     elif waiting:
-        return f"comes before the tool call {waiting[0]!r:.60} is answered"
+        return f"comes before the tool call {shown(waiting[0])} is answered"
     waiting += [call["id"] for call in message.get("tool_calls") or []]
     return ""
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from agentos.cli.evolutions.failure import Standing, standings
+from agentos.domain import Evidence, Evolution, EvolutionEnding, EvolutionState, Fingerprint, Sighting
+from agentos.evolver.find.triage import mute
 from agentos.home import Home
+from agentos.ledger.listing import failure_groups
+from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
 
 Agentos = Callable[..., CompletedProcess[str]]
 
@@ -40,3 +48,46 @@ def test_models_are_stopped_until_they_are_let_go_on(agentos: Agentos) -> None:
 
 def test_an_empty_list_says_no_more_than_it_knows(agentos: Agentos) -> None:
     assert "looked at once no task waits" in agentos("failure", "list").stdout
+
+
+def test_failures_that_open_nothing_are_counted_by_why(home: Home, agentos: Agentos) -> None:
+    ledger, registry, at = Ledger(home.ledger), Registry(home.registry), datetime.now(UTC)
+    path = "skill/gone/SKILL.md"
+    registry.commit({path: b"---\nname: gone\ndescription: To be retired.\n---\nx\n"}, "add", "edit")
+    registry.commit({path: None}, "retire", "edit")
+    declined = Evolution("evo-no", "evd", "declined", EvolutionState.REJECTED, registry.stable(), ended_at=at,
+                         ending=EvolutionEnding.DECLINED)  # fmt: skip
+    at_work = Evolution("evo-on", "evd", "at-work", EvolutionState.REPLAYING, registry.stable())
+    sightings = [
+        Sighting(f"run-{name}-{number}", "task", "key", Fingerprint(name, resource, klass, name), at)
+        for name, resource, klass, count in (
+            ("few", "skill/words", "tool_error", 1),
+            ("many", "skill/words", "tool_error", 2),  # looked at soon
+            ("gone", "skill/gone", "tool_error", 3),
+            ("muted", "skill/words", "tool_error", 3),
+            ("declined", "skill/words", "tool_error", 3),
+            ("at-work", "skill/words", "tool_error", 1),
+            ("elsewhere", "", "imported", 3),
+        )
+        for number in range(count)
+    ]
+    evidence = Evidence("evd", sightings[-4].fingerprint, (), (), at, "")
+    ledger.put(evidence, declined, at_work, *sightings)
+    mute(ledger, "muted", "person:ann(1)", "")
+    reader = Reader(home.ledger)
+    assert standings(home, reader, failure_groups(reader, 20)) == {
+        "few": Standing.FEW,
+        "gone": Standing.RETIRED,
+        "muted": Standing.MUTED,
+        "declined": Standing.DECLINED,
+        "elsewhere": Standing.ELSEWHERE,
+    }
+    ledger.close()
+    assert json.loads(agentos("status", "--json").stdout)["idle_failures"] == dict.fromkeys(
+        (Standing.FEW, Standing.RETIRED, Standing.MUTED, Standing.DECLINED, Standing.ELSEWHERE), 1
+    )
+    assert "5 open no evolution" in agentos("status").stdout
+    assert len(json.loads(agentos("evolve", "--no-wait", "--json").stdout)["opened"]) == 1, (
+        "what was not counted"
+    )
+    assert "5 open no evolution" in agentos("evolve", "--no-wait").stdout

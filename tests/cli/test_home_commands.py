@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import stat
 import subprocess
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -16,7 +18,9 @@ import pytest
 
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.domain import Evolution, EvolutionState, EvolutionWait
+from agentos.gateway.setup import SOCKET, GatewayEnding, note_ending
 from agentos.home import Home
+from agentos.ledger.schedules import skip
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 
@@ -167,3 +171,45 @@ def test_status_tells_who_waits_for_what_and_what_to_type(agentos: Agentos, home
         assert command in told
     (found,) = json.loads(agentos("status", "--json").stdout)["waits"]
     assert (found["evolution"], found["for"]) == ("evo-waits", "model")
+
+
+def test_status_says_what_to_type_where_the_budget_of_the_day_is_used_up(
+    agentos: Agentos, home: Home
+) -> None:
+    """No model is to blame, so none is offered for a test or for removal."""
+    base = Registry(home.registry).stable()
+    ledger = Ledger(home.ledger)
+    ledger.put(
+        Evolution("evo-waits", "evd", "f", EvolutionState.REPLAYING, base, "used up " * 100,
+                  waiting=EvolutionWait.BUDGET, waits_until=datetime.now(UTC))
+    )  # fmt: skip
+    ledger.close()
+    (found,) = json.loads(agentos("status", "--json").stdout)["waits"]
+    assert (found["for"], found["type"]) == ("budget", ["agentos evolution retry evo-waits"])
+    told = agentos("status").stdout
+    assert "day_… of [budget] in agentos.toml" in told
+    assert "midnight UTC" in told
+    assert "agentos model" not in told
+
+
+def test_status_says_that_new_model_calls_wait_for_old_ones(agentos: Agentos, home: Home) -> None:
+    note_ending(home.run, SOCKET, GatewayEnding(os.getpid(), 3, time.time() + 60))
+    assert json.loads(agentos("status", "--json").stdout)["models_end"]["calls"] == 3
+    assert "3 model call(s)" in agentos("status").stdout
+
+
+def test_status_names_what_a_schedule_passed_over_lately(agentos: Agentos, home: Home) -> None:
+    named = {}
+    for name in ("inbox", "paused"):
+        text = json.dumps({"name": name, "call": {"tool": "word_count", "args": {}}, "schedule": "0 0 1 1 *"})
+        (named[name],) = json.loads(agentos("task", "add", "-", "--json", stdin=text).stdout)
+    agentos("schedule", "pause", "paused")
+    ledger = Ledger(home.ledger)
+    for schedule in named.values():
+        skip(ledger, schedule, "long ago", datetime.now(UTC) - timedelta(days=2))
+    assert not json.loads(agentos("status", "--json").stdout)["skipped"]
+    for schedule in named.values():
+        skip(ledger, schedule, "'a.bin' was not taken: too large", datetime.now(UTC))
+    ledger.close()
+    assert [*json.loads(agentos("status", "--json").stdout)["skipped"]] == ["inbox"]
+    assert f"agentos schedule show {named['inbox']}" in agentos("status").stdout

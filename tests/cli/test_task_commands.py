@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,11 +19,13 @@ from agentos.cli.tasks.model_waits import ModelWaits, held_up_by
 from agentos.cli.tasks.task import _tell_steps, tell_left
 from agentos.daemon.intake.filing import doubts
 from agentos.daemon.upkeep.status import DaemonStatus, WaitingTask
-from agentos.domain import Outcome, Result, Run, Share, Snapshot, Step
+from agentos.domain import KernelFault, Outcome, Result, Run, Share, Snapshot, Step, kernel_fault
+from agentos.gateway.setup import SOCKET, GatewayEnding, note_ending
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.taskfile import read_drafts
+from agentos.worker.jobs.workspace_code import OWN_SCRIPT
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -69,6 +74,9 @@ def test_what_is_added_though_it_cannot_end_well_is_told_at_once(
     told = doubts(home, drafts)
     refused = [doubt for doubt in told if "runs_workspace" in doubt]
     assert [doubt.split()[1] for doubt in refused] == ["1", "2", "3", "4"]
+    assert all(OWN_SCRIPT in doubt for doubt in refused), (
+        "who did not mean a file of the run is told what to type"
+    )
     names = [doubt for doubt in told if doubt not in refused]
     assert len(names) == 4
     for word in ("default", "'nobody'", "word_count", "agentos model add"):
@@ -199,6 +207,42 @@ def test_another_attempt_is_told_with_what_became_of_the_one_before(
     assert said[1] == "attempt 2, after infra: the box was lost"
 
 
+def test_attempts_that_the_same_thing_ended_stand_in_one_line(
+    home: Home, file: Path, agentos: Agentos
+) -> None:
+    """A refused key leaves an attempt for each try, as long as nobody gives another."""
+    (task_id,) = json.loads(agentos("task", "add", str(file), "--json").stdout)
+    ledger, away = Ledger(home.ledger), kernel_fault(KernelFault.AWAY, "no key")
+    for attempt in range(1, 6):
+        run = Run(
+            f"run-{attempt}", task_id, "key", Share.OPEN, attempt, Snapshot("c" * 40, "t" * 40), "", "", NOW
+        )
+        ledger.begin_run(run)
+        fault = away if attempt > 1 else None  # whatever ended the first may have been its own doing
+        ledger.finish_run(run.id, Outcome(Result.INFRA, 0.0, "no key", fault))
+    ledger.close()
+    lines = [line for line in agentos("run", "list").stdout.splitlines() if "run-" in line]
+    assert [line.split()[0] for line in lines] == ["run-5", "run-1"]
+    assert len(json.loads(agentos("run", "list", "--json").stdout)) == 5
+
+
+def test_a_run_that_a_person_graded_anew_is_marked(home: Home, file: Path, agentos: Agentos) -> None:
+    (task_id,) = json.loads(agentos("task", "add", str(file), "--json").stdout)
+    ledger = Ledger(home.ledger)
+    wrong = Outcome(Result.FAILED, 0.0, "wrong")
+    run = Run("run-1", task_id, "key", Share.OPEN, 1, Snapshot("c" * 40, "t" * 40), "", "", NOW)
+    ledger.begin_run(run)
+    ledger.finish_run(run.id, wrong)
+    anew = replace(ledger.task(task_id), id="task-anew")
+    ledger.add_past(
+        anew, replace(run, id="run-2", task_id=anew.id, outcome=wrong, finished_at=NOW, regrades=run.id), []
+    )
+    ledger.close()
+    newest, first = (line for line in agentos("run", "list").stdout.splitlines() if line.startswith("run-"))
+    assert "of run-1" in newest
+    assert "of run-1" not in first
+
+
 def test_a_task_without_a_run_is_held_up_by_itself_by_the_daemon_or_by_others() -> None:
     waits = WaitingTask("task-1", NOW, "no model")
     works = DaemonStatus("works", 0, "", None, None, 0, None, 0, (waits,))
@@ -220,6 +264,19 @@ def test_whoever_asks_hears_once_why_an_attempt_was_lost(
     said = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0].strip() for line in said] == ["lost", "lost"]
     assert "no model could be asked" in said[0]
+
+
+def test_whoever_waits_hears_that_the_last_daemon_s_model_calls_come_first(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new gateway waits for the old one: a run that asks meanwhile has no call of its own to tell of."""
+    home.calls.touch()
+    note_ending(home.run, SOCKET, GatewayEnding(os.getpid(), 3, time.time() + 60))
+    waits = ModelWaits(home)
+    waits._told = -1e9
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert waits.tell("run-1")
+    assert "3 model call(s)" in capsys.readouterr().err
 
 
 @pytest.mark.sandbox

@@ -59,6 +59,23 @@ def test_one_that_turns_works_and_one_that_pauses_does_not(home: Home, beats: He
     assert "the disk is full" in status.why
 
 
+def test_one_whose_chores_fail_does_not_work_until_they_do(home: Home, beats: HeartbeatFile) -> None:
+    beats.turned()
+    assert not beats.chore("skills")
+    assert beats.chore("skills", "PermissionError", "no access to /registry/tmp_1")
+    assert not beats.chore("skills", "PermissionError", "no access to /registry/tmp_2"), "told once"
+    beats.write("", "", ())
+    status = daemon_status(home)
+    assert (status.state, status.code) == ("failing", DEGRADED)
+    assert "skills" in status.why
+    assert "tmp_2" in status.why
+    assert beats.chore("skills", "GitError", "bad object"), "something else"
+    assert beats.chore("skills")
+    beats._next = 0.0
+    beats.write("", "", ())
+    assert daemon_status(home).code == WORKS
+
+
 def test_one_that_says_nothing_for_long_hangs(home: Home, beats: HeartbeatFile) -> None:
     beats.turned()
     beats.write("", "", ())

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from agentos.daemon.breaker import Breaker
 from agentos.daemon.run.tasks import MAX_ATTEMPTS
@@ -225,3 +226,15 @@ def test_beside_a_run_that_waits_long_for_a_model_one_may_work_that_asks_none(
         engine.working = []
         tick._start_tasks(refill=True)
         assert engine.asked[1:] == [(RUN, queued[0].id)]
+
+
+def test_a_chore_that_fails_alike_is_logged_once_until_it_worked(parts: Service) -> None:
+    tick = tick_with(parts)
+
+    def refused() -> None:
+        raise PermissionError("the registry is read-only")
+
+    with capture_logs() as said:
+        for work in (refused, refused, lambda: None, lambda: None, refused):
+            tick._guarded("skills", work)
+    assert [entry["event"] for entry in said] == ["chore failed", "chore works again", "chore failed"]

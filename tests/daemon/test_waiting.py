@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from agentos.daemon import service
-from agentos.daemon.run.tasks import StopSignal
-from agentos.domain import KernelFault, Outcome, Result, box_fault, kernel_fault
-from agentos.errors import ModelAway, ModelMissing, Unavailable
+from agentos.daemon.breaker import awaited
+from agentos.daemon.run.tasks import StopSignal, TaskRunner
+from agentos.domain import EvolutionWait, KernelFault, Outcome, Result, box_fault, kernel_fault
+from agentos.errors import BudgetUsedUp, KeyRefused, ModelAway, ModelMissing, Unavailable
 from agentos.evolver.policy import WaitPolicy
 from agentos.evolver.states import without_model
+from agentos.home import Home
+from agentos.settings import load_settings
 from agentos.testing import Undurable
 
 
@@ -81,7 +85,7 @@ def test_a_model_that_is_not_set_up_is_not_waited_for() -> None:
     [
         (KernelFault.NO_MODEL, ModelMissing),
         (KernelFault.EVOLUTION_BUDGET, ModelMissing),
-        (KernelFault.DAY_BUDGET, ModelAway),
+        (KernelFault.DAY_BUDGET, BudgetUsedUp),
         (KernelFault.BUDGET, None),
     ],
 )
@@ -93,6 +97,45 @@ def test_only_what_comes_back_by_itself_is_waited_for(kind: KernelFault, expecte
     assert without_model(replace(outcome, fault=tools), "it") is None
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (BudgetUsedUp("of the day"), EvolutionWait.BUDGET),
+        (ModelAway("nobody listens"), EvolutionWait.MODEL),
+        (Unavailable("the engine is away"), EvolutionWait.MACHINERY),
+    ],
+)
+def test_what_is_waited_for_is_told_by_kind(error: Unavailable, expected: EvolutionWait) -> None:
+    assert awaited(error) is expected
+
+
 def held(steps: Any, patience: WaitPolicy) -> service._Held:
     ignore: Callable[[Unavailable, float], None] = lambda error, left_s: None  # noqa: E731
     return service._Held(steps, StopSignal(), ignore, patience=patience)
+
+
+def test_a_refused_key_is_tried_again_when_another_was_given(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each try leaves a run, and to ask again with the same key changes nothing."""
+    monkeypatch.setattr(service, "_PATIENCE_S", (0.0,))
+    monkeypatch.setattr(service, "_LOOK_S", 0.0)
+    looks: list[int] = []
+
+    def setup() -> object:
+        looks.append(1)
+        return "new" if len(looks) > 50 else "old"
+
+    tried: list[str] = []
+
+    class Runner(TaskRunner):
+        def attempt(self, task_id: str, now: datetime) -> bool:
+            tried.append(task_id)
+            if len(looks) > 50:
+                return True
+            raise KeyRefused("no such key")
+
+    with service.service(home, load_settings(home.settings)) as parts:
+        tasks = Runner(parts.ledger, parts.registry, Any, parts.stopping)  # type: ignore[arg-type]
+        replace(parts, tasks=tasks, model_setup=setup).run_task("task-1")
+    assert len(tried) == 3, "one more at once, for a refusal may be a mistake; then only with another key"

@@ -22,6 +22,7 @@ from agentos.domain import Json, Mode
 from agentos.errors import ModelFailed
 from agentos.gateway.calls import CallReading
 from agentos.gateway.client import GatewayModels
+from agentos.gateway.setup import read_ending
 from agentos.testing import ModelServer
 from agentos.testing.modelserver.replies import ServerReply, say
 from tests.gateway.conftest import Bench, asking, make_home, said, settings_for, within
@@ -165,7 +166,12 @@ def test_when_the_daemon_dies_calls_under_way_come_to_their_record_and_the_gatew
             pid = int(daemon.stdout.readline())
             until(lambda: server.paid == 2)
             daemon.kill()
+        until(lambda: read_ending(home.run) is not None or gone(pid))
+        assert getattr(read_ending(home.run), "calls", 0) == 1, (
+            "whoever waits for it can see that it is not over"
+        )
         until(lambda: gone(pid))
+        assert not list(home.run.glob("*.ending"))
         record = CallReading(home.calls)
         rows = record.calls("run-1")
         assert [(row.state, json.loads(record.body(row.response))["choices"][0]["message"]["content"])

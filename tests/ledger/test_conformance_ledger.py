@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from agentos.domain import (
+    Candidate,
     Diagnosis,
+    Edit,
     Evidence,
     Evolution,
     EvolutionState,
@@ -18,6 +20,7 @@ from agentos.domain import (
     Fingerprint,
     InputFile,
     Layer,
+    Manifest,
     Outcome,
     Result,
     Run,
@@ -308,3 +311,22 @@ def test_blobs_are_kept_by_their_digest(blobs: Blobs) -> None:
     for unknown in ("0" * 64, "../../etc/passwd", ""):
         with pytest.raises(NotFound):
             blobs.get(unknown)
+
+
+def test_an_evolution_that_ended_is_neither_opened_again_nor_added_to(book: Ledger | MemoryLedger) -> None:
+    base = Snapshot("c" * 40, "t" * 40)
+    waiting = Evolution("evo-1", "evd-1", PRINT.id, EvolutionState.AWAITING_CONSENT, base)
+    manifest = Manifest("evd-1", "", "", (), (), (), Layer.SKILL, "")
+    candidate = Candidate("cand-1", "evo-1", "p", 1, manifest, Edit({}, "", ""), base, base)
+    book.put(Evidence("evd-1", PRINT, (), (), NOW, ""), waiting, candidate)
+    ended = replace(waiting, state=EvolutionState.REJECTED, ended_at=NOW)
+    book.note("evolution.rejected", ended.id, {}, (ended,))
+    for late in (waiting, replace(candidate, rank=2)):
+        with pytest.raises(Conflict):
+            book.put(late)
+        with pytest.raises(Conflict):
+            book.advance("fresh", 1, [late])
+    book.put(ended, candidate)  # the same again changes nothing
+    assert book.get(Evolution, "evo-1") == ended
+    assert book.find(Candidate) == [candidate]
+    assert book.read("fresh") == 0, "all or nothing"

@@ -108,6 +108,18 @@ def test_every_page_fits_and_breaks_no_rule_of_accessibility(
     assert window.errors == []
 
 
+def test_on_a_telephone_all_pages_are_in_sight(chromium: Any, served: Served) -> None:
+    window = Window(chromium, served, java_script_enabled=False, viewport={"width": 360, "height": 740})
+    for address in ("/", "/failures", "/health"):
+        window.page.goto(served.address + address)
+        links = window.page.get_by_role("navigation", name="Pages").get_by_role("link").all()
+        for link in links:
+            box = link.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 360, (address, link.inner_text())
+        assert len(links) >= 7
+
+
 @pytest.mark.parametrize("scripts", [True, False])
 def test_an_edit_is_approved_after_its_effect_was_shown(chromium: Any, served: Served, scripts: bool) -> None:
     window = Window(chromium, served, java_script_enabled=scripts, viewport={"width": 390, "height": 844})

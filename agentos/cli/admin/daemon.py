@@ -45,10 +45,12 @@ def stop(
 ) -> None:
     """Let it finish the tasks under way, then end."""
     from agentos.daemon.control.daemon_lock import stop_daemon
+    from agentos.gateway.setup import read_ending
 
     home = Home.find()
     if stop_daemon(home, at_once=now):
-        print_text("The daemon has stopped.")
+        ending = read_ending(home.run)
+        print_text(f"The daemon has stopped; {ending.says}." if ending else "The daemon has stopped.")
     else:
         print_text(f"No daemon runs on {home.root}.", "dim")
 

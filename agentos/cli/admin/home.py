@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +15,8 @@ from agentos.home import Home
 
 if TYPE_CHECKING:
     from agentos.daemon.upkeep.status import DaemonStatus
+    from agentos.domain import Evolution, SkippedRun
+    from agentos.gateway.setup import GatewayEnding
     from agentos.ledger.reading import Reader
 
 app = noun("")
@@ -45,8 +47,11 @@ def status(
     ] = False,
 ) -> None:
     """What the daemon is doing, whether it works, and how much there is of everything."""
+    from agentos.cli.evolutions.failure import idle_failures
+    from agentos.cli.tasks.schedule import skipped_lately
     from agentos.daemon.upkeep.status import daemon_status
     from agentos.domain import Evolution, EvolutionState
+    from agentos.gateway.setup import read_ending
     from agentos.ledger.listing import counts
     from agentos.ledger.postgres.address import address_of
     from agentos.ledger.reading import Reader
@@ -60,9 +65,10 @@ def status(
     questions = reader.open_questions()
     held, mirror = reader.get_kv("swap.held"), reader.get_kv("registry.mirror")
     head = reader.head().short
-    waits = _waits(reader)
+    waits, ending = _waits(reader), read_ending(home.run)
     edits = {it.id: it.reason for it in reader.find(Evolution, state=EvolutionState.AWAITING_CONSENT)}
     not_told, undelivered_results = undelivered(reader), undelivered_lately(reader)
+    skipped, idle = skipped_lately(reader), idle_failures(home, reader)
     if as_json:
         facts = {
             "refused_skills": refused,
@@ -71,7 +77,10 @@ def status(
             "mirror": mirror,
             "head": head,
             "waits": waits,
+            "models_end": ending,
             "edits": edits,
+            "skipped": skipped,
+            "idle_failures": idle,
             "undelivered": undelivered_results,
             "not_told": not_told,
         }
@@ -107,17 +116,31 @@ def status(
         print_text(
             f"mirror      {mirror['url']} {behind}, since {mirror['at']}", "yellow" if mirror["why"] else ""
         )
-    _tell(waits)
+    _tell(waits, ending)
     tell_undelivered(not_told)
     for delivery in undelivered_results:
         tell_delivery(delivery)
     for question in questions:
         print_text(f"asks        {_cut(question.text, 200)}  (`agentos run answer`)", "yellow")
+    _tell_passed_over(skipped, idle, refused)
+    raise typer.Exit(code)
+
+
+def _tell_passed_over(
+    skipped: Mapping[str, SkippedRun], idle: Mapping[str, int], refused: Mapping[str, Sequence[str]]
+) -> None:
+    """What was there and was not taken up: files and times of schedules, failures, skills."""
+    from agentos.cli.evolutions.failure import idle_text
+    from agentos.cli.tasks.schedule import tell_skipped
+
+    for name, passed_over in skipped.items():
+        tell_skipped(name, passed_over)
+    if idle:
+        print_text(f"failures    {idle_text(idle)}")
     for folder, faults in refused.items():
         print_text(f"refused     {folder}", "red")
         for fault in faults:
             print_text(f"            {fault}")
-    raise typer.Exit(code)
 
 
 def _tell_edits(reader: Reader, edits: Sequence[str]) -> None:
@@ -199,7 +222,7 @@ def tell_status(home: Home, status: DaemonStatus) -> None:
 
 def _waits(reader: Reader) -> list[dict[str, Any]]:
     """The evolutions that stand still: for what, until when, who waits behind them, and what to type."""
-    from agentos.domain import RUNNING_STATES, Evolution, EvolutionState, EvolutionWait
+    from agentos.domain import RUNNING_STATES, Evolution, EvolutionState
 
     found = [item for state in sorted(RUNNING_STATES) for item in reader.find(Evolution, state=state)]
     waiting = [item for item in found if item.waiting]
@@ -207,20 +230,36 @@ def _waits(reader: Reader) -> list[dict[str, Any]]:
     told = []
     for item in waiting:
         until = f" until {item.waits_until.astimezone():%H:%M:%S}, then it ends" if item.waits_until else ""
-        says = f"{item.id} waits for the {item.waiting.value}{until}: {_cut(item.reason, 300)}"
+        why, type_ = _way_out(item)
+        says = f"{item.id} waits for the {item.waiting.value}{until}: {why}"
         if behind:
             says += f" ({behind} not begun yet)"
-        model = item.waiting is EvolutionWait.MODEL
-        type_ = (
-            ["agentos model test", "agentos model default NAME", "agentos model remove NAME"]
-            if model
-            else ["agentos doctor"]
-        )
         told.append({"evolution": item.id, "for": item.waiting.value, "says": says, "type": type_})
     return told
 
 
-def _tell(waits: list[dict[str, Any]]) -> None:
+def _way_out(item: Evolution) -> tuple[str, list[str]]:
+    """Why an evolution waits, and what to type."""
+    from datetime import UTC, datetime, timedelta
+
+    from agentos.domain import EvolutionWait
+
+    if item.waiting is EvolutionWait.BUDGET:  # nothing is wrong with the model
+        tomorrow = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        why = (
+            "what all runs of a day may use is used up. Raise day_… of [budget] in agentos.toml, which is in force "
+            f"at once; or, if it has ended, after midnight UTC ({tomorrow.astimezone():%H:%M} here) type"
+        )
+        return why, [f"agentos evolution retry {item.id}"]
+    why = _cut(item.reason, 300)
+    if item.waiting is EvolutionWait.MODEL:
+        return why, ["agentos model test", "agentos model default NAME", "agentos model remove NAME"]
+    return why, ["agentos doctor"]
+
+
+def _tell(waits: list[dict[str, Any]], ending: GatewayEnding | None) -> None:
+    if ending:
+        print_text(f"models      {ending.says}", "yellow")
     for wait in waits:
         print_text(f"waits       {wait['says']}", "yellow")
         for line in wait["type"]:

@@ -71,13 +71,21 @@ def evolve(
     for name in followed if wait else opened:
         print_text(f"`agentos evolution show {name}` explains it.", "dim")
     if not opened and not ended:
-        print_text(
-            "Nothing new: no failure recurs that has not been tried. `agentos evolution list` shows the past."
-        )
-        for item in _under_way(home):
-            print_text(
-                f"Under way: {item.id}, {item.state.value}; `agentos evolution watch` follows it.", "dim"
-            )
+        _tell_nothing(home)
+
+
+def _tell_nothing(home: Home) -> None:
+    """Why nothing was opened, and what is under way all the same."""
+    from agentos.cli.evolutions.failure import idle_failures, idle_text
+    from agentos.ledger.reading import Reader
+
+    print_text(
+        "Nothing new: no failure recurs that has not been tried. `agentos evolution list` shows the past."
+    )
+    if idle := idle_failures(home, Reader(home.ledger)):
+        print_text(f"Failures: {idle_text(idle)}", "dim")
+    for item in _under_way(home):
+        print_text(f"Under way: {item.id}, {item.state.value}; `agentos evolution watch` follows it.", "dim")
 
 
 def _under_way(home: Home) -> list[Evolution]:

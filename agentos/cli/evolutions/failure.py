@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from agentos.cli.group import noun
 from agentos.cli.output import print_json, print_table, print_text, time_text
-from agentos.domain import MUTED_CURSOR
-from agentos.errors import NotFound, UserError
+from agentos.domain import AT_WORK, MUTED_CURSOR, WITHOUT_SUCCESS, Evolution, EvolutionState
+from agentos.errors import NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.listing import FailureGroup, failure_groups, odd_cursors
 from agentos.ledger.reading import Reader
@@ -22,6 +25,19 @@ Reason = Annotated[str, typer.Option("--reason", "-m", help="Why, for the record
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 _MOST = 1_000  # of which one is found by the start of its id
+_LOOKED_AT = 50  # newest failures of which it is told why they open nothing
+
+
+class Standing(StrEnum):
+    """Why a failure opens no evolution as it is."""
+
+    FEW = "waiting for one more of the same kind"
+    MUTED = "muted"
+    RETIRED = "of what was retired"
+    DECLINED = "closed by a person"
+    TRIED = "tried in vain, until another task fails so"
+    GIVEN_UP = "given up"
+    ELSEWHERE = "no fault of a resource"
 
 
 @app.command("list")
@@ -29,13 +45,15 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, help="So many, the one that was seen last first.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Failures by fingerprint: how often, first and last seen, and whether one is muted."""
-    reader = Reader(Home.find().ledger)
+    """Failures by fingerprint: how often, first and last seen, and why one opens no evolution."""
+    home = Home.find()
+    reader = Reader(home.ledger)
     muted = odd_cursors(reader, MUTED_CURSOR)
     found = failure_groups(reader, limit)
     if as_json:
         print_json([_plain(group, muted=group.fingerprint.id in muted) for group in found])
         return
+    known = standings(home, reader, found)
     print_table(
         ("failure", "seen", "first", "last", "resource", "what", ""),
         [
@@ -46,7 +64,7 @@ def list_(
                 time_text(group.last_at),
                 group.fingerprint.resource,
                 f"{group.fingerprint.klass}: {group.fingerprint.signature}",
-                "muted" if group.fingerprint.id in muted else "",
+                known.get(group.fingerprint.id, ""),
             )
             for group in found
         ],
@@ -69,6 +87,74 @@ def unmute(id: Id, reason: Reason = "", as_json: AsJson = False) -> None:
     from agentos.evolver.find import triage
 
     _turn(id, reason, triage.unmute, as_json=as_json, muted=False)
+
+
+def idle_failures(home: Home, reader: Reader) -> Mapping[str, int]:
+    """How many of the newest failures open no evolution, by why."""
+    counted = Counter(standings(home, reader, failure_groups(reader, _LOOKED_AT)).values())
+    return {standing.value: count for standing, count in counted.most_common()}
+
+
+def idle_text(counted: Mapping[str, int]) -> str:
+    """The same on one line."""
+    each = ", ".join(f"{count} {standing}" for standing, count in counted.items())
+    return f"{sum(counted.values())} open no evolution: {each}  (`agentos failure list`)"
+
+
+def standings(home: Home, reader: Reader, groups: Sequence[FailureGroup]) -> Mapping[str, Standing]:
+    """By the id of each failure that opens no evolution as it is: why. Without those that have one at work or behind them."""
+    from agentos.daemon.offline import policy_of
+    from agentos.evolver.content import load_taxonomy
+    from agentos.evolver.policy import Policy
+    from agentos.shipped import folder
+
+    try:
+        rules = policy_of(home).mine
+    except UserError:  # a policy that cannot be read is told elsewhere
+        rules = Policy().mine
+    mendable = {klass.name for klass in load_taxonomy(folder("evolver") / "taxonomy.toml") if klass.evolvable}
+    muted, retired = odd_cursors(reader, MUTED_CURSOR), _retired(home, groups)
+    found: dict[str, Standing] = {}
+    for group in groups:
+        name = group.fingerprint.id
+        (last,) = reader.newest(Evolution, 1, fingerprint_id=name) or (None,)
+        if last is not None and last.state in AT_WORK:
+            continue
+        if name in muted:
+            found[name] = Standing.MUTED
+        elif group.fingerprint.klass not in mendable:
+            found[name] = Standing.ELSEWHERE
+        elif group.fingerprint.resource in retired:
+            found[name] = Standing.RETIRED
+        elif last is None and group.count < rules.recurrence:
+            found[name] = Standing.FEW
+        elif last is not None and (why := _stopped(last)) is not None:
+            found[name] = why
+    return found
+
+
+def _stopped(last: Evolution) -> Standing | None:
+    if last.state is EvolutionState.CIRCUIT_BROKEN:
+        return Standing.GIVEN_UP
+    if last.is_closed:
+        return Standing.DECLINED
+    return Standing.TRIED if last.state in WITHOUT_SUCCESS else None
+
+
+def _retired(home: Home, groups: Sequence[FailureGroup]) -> frozenset[str]:
+    """The resources of these failures that had versions here, and are not there any more."""
+    from agentos.registry.store import Registry
+    from agentos.resources import parse_id
+
+    gone = set()
+    with suppress(UserError, Unavailable):  # a registry that cannot be read is told elsewhere
+        registry = Registry(home.registry)
+        there = {str(resource) for resource in registry.names(registry.stable())}
+        for name in {group.fingerprint.resource for group in groups} - there:
+            with suppress(UserError):
+                if registry.latest(parse_id(name)) is not None:
+                    gone.add(name)
+    return frozenset(gone)
 
 
 def _turn(id: str, reason: str, turn: Callable[..., None], *, as_json: bool, muted: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +18,7 @@ from agentos.cli.tasks.deliveries import tell_delivery
 from agentos.cli.tasks.questions import questions_of, tell
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import handed_below, run_whole, without_share
-from agentos.domain import Delivery, Feedback, Json, MemoryProposal, Question, Result, Run, Step
+from agentos.domain import Delivery, Feedback, Json, KernelFault, MemoryProposal, Question, Result, Run, Step
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -64,15 +65,36 @@ def list_(
                 run.outcome.result.value if run.outcome else "under way",
                 f"{run.outcome.score:.2f}" if run.outcome else "",
                 f"{run.outcome.cost.wall_s:.2f}" if run.outcome else "",
-                run.outcome.reason if run.outcome else "",
+                _why(run, lost),
             )
-            for run in runs
+            for run, lost in _together(runs)
         ],
         empty="No run is like that; `agentos run list` shows all."
         if task or result
         else "No runs yet; `agentos task run FILE` makes one.",
         below=True,
     )
+
+
+def _together(runs: Sequence[Run]) -> Iterable[tuple[Run, list[Run]]]:
+    """Each run, and older ones that stand in its line: attempts at its task that what is away ended alike."""
+    found: dict[object, tuple[Run, list[Run]]] = {}
+    for run in runs:
+        fault = run.outcome.fault if run.outcome else None
+        away = fault is not None and fault.kind is KernelFault.AWAY
+        key = (run.task_id, run.outcome.reason) if away and run.outcome else run.id
+        if key in found:
+            found[key][1].append(run)
+        else:
+            found[key] = run, []
+    return found.values()
+
+
+def _why(run: Run, lost: Sequence[Run]) -> str:
+    why = run.outcome.reason if run.outcome else ""
+    if run.regrades:
+        return f"what a person said of {run.regrades}: {why}"
+    return f"{len(lost) + 1} times since {time_text(lost[-1].started_at)}: {why}" if lost else why
 
 
 @app.command()

@@ -58,8 +58,12 @@ class ModelWaits:
         if time.monotonic() - self._told < _TELL_S or not self._home.calls.exists():
             return False
         from agentos.gateway.calls import CallReading
+        from agentos.gateway.setup import read_ending
 
         self._told = time.monotonic()
+        if (ending := read_ending(self._home.run)) is not None:
+            tell_progress(f"    {ending.says}")
+            return True
         reading = CallReading(self._home.calls)
         try:
             found = reading.under_way(work_id)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +29,8 @@ from agentos.ledger.reading import Reader, TaskView
 
 if TYPE_CHECKING:
     from agentos.ledger.store import Ledger
+
+_LATELY = timedelta(days=1)
 
 app = noun("Work that comes again: by the clock, or for each file that arrives.")
 
@@ -247,6 +249,26 @@ def _ledger() -> Iterator[Ledger]:
         yield ledger
     finally:
         ledger.close()
+
+
+def skipped_lately(reader: Reader) -> Mapping[str, SkippedRun]:
+    """By the name of each schedule that is not paused: what it passed over last, within a day."""
+    found = {}
+    for view in reader.tasks(TaskState.SCHEDULED):
+        newest = _skipped(reader, view.task.id, 1)
+        if newest and newest[0].last_at > datetime.now(UTC) - _LATELY:
+            found[view.task.name] = newest[0]
+    return found
+
+
+def tell_skipped(name: str, skipped: SkippedRun) -> None:
+    """Show it, and what to type."""
+    times = f"{skipped.times} times, last " if skipped.times > 1 else ""
+    show = f"`agentos schedule show {skipped.schedule_id}`"
+    print_text(
+        f"skipped     {name}: {short_text(skipped.reason, 200)}  ({times}{_at(skipped.last_at)}; {show})",
+        "yellow",
+    )
 
 
 def _skipped(reader: Reader, schedule_id: str, limit: int) -> Sequence[SkippedRun]:

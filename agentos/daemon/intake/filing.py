@@ -58,12 +58,15 @@ def doubts(home: Home, drafts: Sequence[Draft]) -> list[str]:
     found.update(dict.fromkeys(_unknown_secrets(home, drafts)))
     found.update(dict.fromkeys(_unanswerable(home, drafts)))
     found.update(dict.fromkeys(_misplaced(drafts)))
+    from agentos.worker.jobs.workspace_code import OWN_SCRIPT
+
     for draft in drafts:
         for number, check in enumerate(draft.checks, start=1):
             if ran := _would_run(draft, check):
                 found[
-                    f"check {number} of '{draft.name}' would run {ran}, which the run wrote, and is refused then: "
-                    "say `runs_workspace: true`, and in `stdout_equals` what it has to print."
+                    f"check {number} of '{draft.name}' would run {ran}, and all that lies there is the run's: it is "
+                    "refused then. Say `runs_workspace: true`, and in `stdout_equals` what it has to print; "
+                    f"{OWN_SCRIPT}."
                 ] = None
     return [*found]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
 from agentos.domain import Budget, Cost, Json, KernelFault, Limits, ModelSpec, Reply, Result, kernel_fault
-from agentos.errors import ModelAway, ModelFailed
+from agentos.errors import KeyRefused, ModelAway, ModelFailed
 from agentos.ports import Grant, Models
 
 # How a failed call ends the run; kinds that stand in neither table are told to the agent.
@@ -23,7 +23,7 @@ _ENDS = {
     KernelFault.NO_MODEL: Result.FAILED,
 }
 _NAME_MAX = 200  # of what was asked by a name, as it is recorded
-_AWAY = frozenset({"unreachable", "overloaded", "timeout", "auth"})
+_AWAY = frozenset({"unreachable", "overloaded", "timeout"})
 _LONG_S = 5.0  # a wait in which others may work
 
 
@@ -159,6 +159,9 @@ def _consequence(error: ModelFailed) -> Exception:
         return RunEnds(_ENDS[kind], kernel_fault(kind, str(error)))
     if error.kind == "slow":
         return RunEnds(Result.TIMEOUT, kernel_fault(KernelFault.TIMEOUT, str(error)))
+    if error.kind == "auth":
+        again = "it is asked again when agentos.toml or keys.toml changes, else each hour"
+        return KeyRefused(f"no model could be asked (auth): {error}; {again}")
     if error.kind in _AWAY:
         return ModelAway(f"no model could be asked ({error.kind}): {error}")
     return Denied(error.kind, str(error))

@@ -23,6 +23,7 @@ from agentos.home import Home
 
 _SIZE = 8192  # bytes, whatever it says
 _LONGEST = 600  # characters of a reason
+_CHORE_LONGEST = 300
 _EVERY_S = 1.0
 SILENT_S = 60.0  # without a word, until a daemon is said to hang
 
@@ -43,6 +44,7 @@ class Heartbeat:
     descriptors_max: int = 0
     waiting: tuple[str, ...] = ()
     settings: str = ""  # digest of the files that were read at the start
+    chores: str = ""  # which ones fail, since when and why
 
     @property
     def silent_s(self) -> float:
@@ -60,6 +62,18 @@ class HeartbeatFile:
         self._next = 0.0
         self._turned: float | None = None
         self._error = self._error_at = ""
+        self._chores: dict[str, tuple[str, str, str]] = {}  # that fail: kind of error, since when, why
+
+    def chore(self, name: str, kind: str = "", why: str = "") -> bool:
+        """A chore is over, or failed with an error of this kind; whether that is news. On the chore's thread.
+
+        A sentence may name a file that is another one each time, so it is the kind that tells.
+        """
+        if not kind:
+            return self._chores.pop(name, None) is not None
+        known = self._chores.get(name)
+        self._chores[name] = (kind, known[1] if known else _now(), why)
+        return known is None or known[0] != kind
 
     def turned(self, error: str = "") -> None:
         """A turn is over."""
@@ -86,6 +100,10 @@ class HeartbeatFile:
             descriptors_max=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
             waiting=tuple(waiting)[:20],
             settings=self._settings,
+            chores="; ".join(
+                f"{name} since {since}: {why[:_CHORE_LONGEST]}"
+                for name, (_, since, why) in sorted(self._chores.copy().items())
+            )[:_LONGEST],
         )
         try:
             if self._file < 0 or not os.fstat(self._file).st_nlink:

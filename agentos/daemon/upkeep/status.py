@@ -126,14 +126,20 @@ def _state(
         return "silent", f"it hangs since {beat.at}; see {log}, then `agentos daemon stop --now`"
     if beat.paused:
         return "paused", f"it starts no task since {beat.paused_since}, and tries again: {beat.paused}"
-    if beat.error_at > beat.turn_at:
-        return "failing", f"its turns fail since {beat.turn_at or 'its start'}: {beat.error}"
+    if failing := _failing(beat):
+        return "failing", failing
     if free < ROOM_BYTES or (files is not None and files < ROOM_FILES):
         return (
             "low",
             f"the disk of {home.root} is nearly full ({free >> 20} MB, {files} files left): make room",
         )
     return "works", ""
+
+
+def _failing(beat: Heartbeat) -> str:
+    if beat.error_at > beat.turn_at:
+        return f"its turns fail since {beat.turn_at or 'its start'}: {beat.error}"
+    return f"a chore fails, and is tried again ({beat.chores}); see `agentos doctor`" if beat.chores else ""
 
 
 def _tasks(home: Home, beat: Heartbeat | None) -> tuple[int, tuple[WaitingTask, ...]]:

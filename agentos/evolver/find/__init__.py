@@ -8,7 +8,7 @@ from agentos.evolver.states import Clock, EvolutionStates, ReadContext, TaskRead
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import FailureClass, Policy
-    from agentos.ports import Audit, Cursor, Journal, Records, Snapshots
+    from agentos.ports import Audit, Cursor, Evolvable, Journal, Records, Snapshots
 
 
 class InspectContext(Protocol):
@@ -37,6 +37,7 @@ class TriageContext(Clock, EvolutionStates, TaskReader, Protocol):
 
     audit: Audit
     cursor: Cursor
+    evolvable: Evolvable
     policy: Policy
     records: Records
     snapshots: Snapshots

@@ -24,12 +24,13 @@ from agentos.domain import (
     digest,
     new_id,
 )
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.find import TriageContext
 from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.policy import MinePolicy
 from agentos.evolver.states import new_evolution
 from agentos.ports import Cursor
+from agentos.resources import parse_id
 
 CURSOR = "triage"
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
@@ -62,7 +63,7 @@ def triage(parts: TriageContext) -> list[Evolution]:
     quiet = {it for it in {item.fingerprint.id for item in sightings} if is_muted(parts.cursor, it)}
     seen = [item for item in sightings if item not in hidden and item.fingerprint.id not in quiet]
     for ripe in [*_ripe(seen, parts.policy.mine, parts.now()), *_starved(parts, seen, hidden)]:
-        if _file(ripe.fingerprint) in busy:
+        if _file(ripe.fingerprint) in busy or is_retired(parts, ripe.fingerprint):
             continue
         past = _past(parts, ripe.fingerprint)
         if _mended(ripe, past, parts.now()):
@@ -87,6 +88,20 @@ def settled(parts: TriageContext, *, busy: bool, first_seen: datetime | None, qu
     if first_seen is not None and parts.now() - first_seen > timedelta(seconds=rules.max_wait_s):
         return True
     return not busy and quiet_s >= rules.settle_s
+
+
+def is_retired(parts: TriageContext, fingerprint: Fingerprint) -> bool:
+    """Whether what failed was taken out of the registry since: nothing is left that an edit could mend.
+
+    What never was there is not: an imported run may name it, and a task that was reported. It may still be made.
+    """
+    try:
+        resource = parse_id(fingerprint.resource)
+    except UserError:
+        return False
+    if resource in parts.snapshots.names(parts.snapshots.stable()):
+        return False
+    return bool(parts.evolvable.versions(resource))
 
 
 def _file(fingerprint: Fingerprint) -> str:

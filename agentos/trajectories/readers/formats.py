@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentos.domain import Check, Json, Result
-from agentos.errors import Invalid, UserError
+from agentos.errors import Invalid, UserError, shown
 from agentos.plugins.checks import faults
 from agentos.trajectories.conversations import (
     ROLES,
@@ -227,7 +227,7 @@ def _ended(value: Json, key: str) -> ConversationEnd:
             Result.PASSED if passed else Result.FAILED, score, "" if passed else f"reward {score:g}"
         )
     raise Invalid(
-        "record", [f"'{key}' must be a number, true, false or one of {', '.join(_ENDS)}, not {value!r:.60}"]
+        "record", [f"'{key}' must be a number, true, false or one of {', '.join(_ENDS)}, not {shown(value)}"]
     )
 
 

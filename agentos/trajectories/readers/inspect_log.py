@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentos.domain import Json, Result
-from agentos.errors import Invalid
+from agentos.errors import Invalid, shown
 from agentos.trajectories.conversations import (
     UNKNOWN,
     ChatConversation,
@@ -53,7 +53,7 @@ def _sample(sample: Mapping[str, Json], about: Mapping[str, Json]) -> ChatConver
                     raise Invalid("record", [f"message {number} has a tool call that is no object"])
                 log.call(str(call.get("id")), str(call.get("function")), call.get("arguments"), number)
         else:
-            raise Invalid("record", [f"message {number} has the role {role!r:.40}"])
+            raise Invalid("record", [f"message {number} has the role {shown(role, 40)}"])
     messages = log.messages()
     given = sample.get("input")
     return ChatConversation(

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from agentos.domain import Json
-from agentos.errors import Invalid
+from agentos.errors import Invalid, shown
 from agentos.trajectories.conversations import (
     UNKNOWN,
     ChatConversation,
@@ -153,7 +153,7 @@ def _has_blocks(message: Json) -> bool:
 def _anthropic(log: MessageLog, message: Mapping[str, Json], turn: Json) -> None:
     role, content = message.get("role"), message.get("content")
     if role not in ("user", "assistant", "system"):
-        raise Invalid("record", [f"a message has the role {role!r:.40}"])
+        raise Invalid("record", [f"a message has the role {shown(role, 40)}"])
     for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
         kind = block.get("type") if isinstance(block, dict) else None
         if kind == "text":

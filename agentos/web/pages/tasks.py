@@ -286,7 +286,7 @@ def look(site: WebContext) -> Inbox:
         ],
         refused=dict(reader.get_kv("skills.refused", {})),
         failing=[line for line in schedule_lines(reader) if line.fails],
-        models_away=[item for item in at_work if item.waiting is EvolutionWait.MODEL],
+        models_away=[item for item in at_work if item.waiting in (EvolutionWait.MODEL, EvolutionWait.BUDGET)],
         served=reader.get_kv(HELD),
         daemon=daemon_status(site.home),
         under_way=[item for item in at_work if not item.waiting],

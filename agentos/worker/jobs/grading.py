@@ -125,7 +125,10 @@ def _run(spec: checks.Command, allowance: ChildLimits, place: WorkerPlace) -> st
     if spec.runs_workspace:
         words = workspace_code.with_workspace_last(words, place.workspace)
     elif file := workspace_code.runs_file_of(words, place.workspace):
-        return f"it would run {file}, which the run under judgement wrote: say `runs_workspace: true`"
+        return (
+            f"it would run {file}, and all that lies there is the run's under judgement: say `runs_workspace: true`; "
+            f"{workspace_code.OWN_SCRIPT}"
+        )
     nonce = os.urandom(_NONCE)
     ended = children.run(_start(words, nonce), allowance, alone=place.alone)
     return _said(ended, nonce) if ended.how == "result" else _command(spec, ended, allowance.wall_s)

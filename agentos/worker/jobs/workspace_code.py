@@ -73,6 +73,8 @@ _MODULES = _words(
 _FUNCTIONS = _words(
     "system popen execv execve execvp execl execlp spawnv spawnl posix_spawn addsitedir sys.path"
 )
+# What to do instead, for whoever did not mean a file of the run at all: a check takes no file along.
+OWN_SCRIPT = "a script of your own has to stand in the check itself, as `python: {code: …}`"
 _LEAST = 8  # characters of a text that can do harm when it is executed
 _DEEPEST = 4  # shells in shells that are looked through
 _CODE_MAX = 1 << 20

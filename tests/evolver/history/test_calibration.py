@@ -139,11 +139,11 @@ def test_the_next_proposal_is_told_how_its_own_edits_fared_and_no_task() -> None
     for number in (0, 1, 2, 3, 5, 9):
         ledger.put(over(number))
     for number in range(4):
-        ledger.put(candidate(number, fixes=("task-secret", f"task-{number}")))
+        ledger.put_back(candidate(number, fixes=("task-secret", f"task-{number}")))
         ledger.put(verdict(number, broken=("task-hidden",)))
-    ledger.put(candidate(9, proposer="repair", model=""))
+    ledger.put_back(candidate(9, proposer="repair", model=""))
     ledger.put(verdict(9))
-    ledger.put(candidate(5))
+    ledger.put_back(candidate(5))
     ledger.put(verdict(5, Decision.PROMOTE, fixed=("a", "b")))
     ledger.put(attestation(5, "harmful"))
     words = said(ledger)
@@ -171,7 +171,7 @@ def test_it_looks_at_the_newest_only() -> None:
     ledger = MemoryLedger()
     for number in range(RECENT + 50):
         ledger.put(over(number))
-        ledger.put(candidate(number, screened="no"))
+        ledger.put_back(candidate(number, screened="no"))
     assert f"Your last {RECENT} edits" in said(ledger)
 
 

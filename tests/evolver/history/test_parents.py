@@ -106,7 +106,7 @@ def test_an_edit_too_long_to_show_is_no_parent(world: World) -> None:
     after = tried(world, TEMPTING)
     (candidate,) = world.ledger.find(Candidate)
     files = {PATH: TEMPTING + f"# {'x' * DIFF_MAX}\n"}
-    world.ledger.put(replace(candidate, edit=replace(candidate.edit, files=files)))
+    world.ledger.put_back(replace(candidate, edit=replace(candidate.edit, files=files)))
     assert parents_for(world.parts, after, HERE) == ()
 
 

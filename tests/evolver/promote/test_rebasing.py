@@ -235,9 +235,9 @@ def test_a_newer_base_with_something_slipped_in_is_found(world: World) -> None:
     slipped = world.registry.add_candidate(
         "cand-slipped", candidate.rebase.base, {**candidate.edit.files, OTHER: "slipped in"}
     )
-    world.ledger.put(replace(candidate, rebase=replace(candidate.rebase, snapshot=slipped)))
+    world.ledger.put_back(replace(candidate, rebase=replace(candidate.rebase, snapshot=slipped)))
     found = faults(world, ended)
     assert any("something else than its edit" in fault for fault in found)
     assert any("not the one that was judged" in fault for fault in found)
-    world.ledger.put(replace(candidate, rebase=replace(candidate.rebase, bundles_sha256="0" * 64)))
+    world.ledger.put_back(replace(candidate, rebase=replace(candidate.rebase, bundles_sha256="0" * 64)))
     assert any("other trials" in fault for fault in faults(world, ended))

@@ -101,7 +101,7 @@ class Case:
         return self.parts.evolution(self.evolution.id)
 
     def set(self, **over: Any) -> Evolution:
-        self.parts.records.put(replace(self.now(), **over))
+        self.world.ledger.put_back(replace(self.now(), **over))
         return self.now()
 
     def source(self) -> str:

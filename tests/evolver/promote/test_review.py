@@ -116,7 +116,7 @@ def test_what_it_fails_nobody_can_approve_or_promote(world: World) -> None:
     assert raised.value.kind == RefusalKind.NOT_WAITING
     # as if its state had been set back by hand, and a person consented
     waiting = replace(ended, state=EvolutionState.AWAITING_CONSENT, ended_at=None)
-    world.ledger.put(waiting)
+    world.ledger.put_back(waiting)
     approve(reviewed.parts, waiting, "person:ada")
     with pytest.raises(PromotionRefused) as raised:
         promote(reviewed.parts, waiting)
