@@ -278,11 +278,20 @@ def _name_regex(part: str) -> str:
         elif end > 0:
             inside = part[place:end].replace("\\", r"\\").replace("[", r"\[")
             negated = inside.startswith(("!", "^"))
-            found += f"[^/{inside[1:]}]" if negated else f"[{inside}]"
+            found += _letters(f"[^/{inside[1:]}]" if negated else f"[{inside}]")
             place = end + 1
         else:
             found += re.escape(letter)
     return found
+
+
+def _letters(letters: str) -> str:
+    """A class of letters; a range that is the wrong way round holds none, and is no error, as in a shell."""
+    try:
+        re.compile(letters)
+    except re.error:
+        return "[^/]" if letters.startswith("[^") else "(?!)"
+    return letters
 
 
 def _collisions(reading: SourceReading) -> list[str]:

@@ -170,6 +170,8 @@ def test_inputs_that_exclude_each_other_are_told(tmp_path: Path, read: Read) -> 
         ("[a-c].log", ["b.log"], ["d.log", "[a-c].log"]),
         ("a+(b)", ["a+(b)"], ["aab"]),
         ("[x", ["[x"], ["x"]),
+        ("[z-a].log", [], ["a.log", "z.log", "[z-a].log"]),  # holds no letter, as in a shell
+        ("[!z-a]", ["b"], ["bb"]),
     ],
 )
 def test_patterns(pattern: str, yes: list[str], no: list[str]) -> None:

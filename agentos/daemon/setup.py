@@ -20,7 +20,7 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.settings import claim_uid, first_settings, load_settings
 from agentos.shipped import seed_files
-from agentos.sources import is_glob, read_sources
+from agentos.sources import is_glob, read_bounded, read_sources
 from agentos.taskfile import Draft
 
 _SKILLS_README = """\
@@ -109,7 +109,7 @@ def add_tasks(home: Home, drafts: Sequence[Draft]) -> list[Task]:
 def _unreadable(draft: Draft) -> Iterator[str]:
     for path in draft.files.values():
         try:
-            path.open("rb").close()
+            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))  # a pipe by now would hold us up
         except OSError as error:
             yield f"{path} cannot be read: {error.strerror}"
 
@@ -126,8 +126,8 @@ def _too_large(draft: Draft) -> list[str]:
 
 def _inputs(ledger: Ledger, draft: Draft) -> Sequence[InputFile]:
     """What the draft reads now; live inputs are read when it runs."""
-    single = [_taken(ledger, name, path) for name, path in draft.files.items()]
     room = draft.limits.workspace_mb << 20
+    single = [_taken(ledger, name, path, room) for name, path in draft.files.items()]
     found = read_sources(draft.trees, ledger.blobs.put, max_bytes=room, since={}, given=single)
     none = [
         source.path
@@ -139,9 +139,12 @@ def _inputs(ledger: Ledger, draft: Draft) -> Sequence[InputFile]:
     return found.inputs
 
 
-def _taken(ledger: Ledger, name: str, path: Path) -> InputFile:
+def _taken(ledger: Ledger, name: str, path: Path, room: int) -> InputFile:
+    """Whoever may write the folder may have put something else there since it was looked at."""
     try:
-        content = path.read_bytes()
+        content = read_bounded(path, room, "an input")
     except OSError as error:
         raise Invalid("inputs", [f"{path} cannot be read: {error.strerror}"]) from None
+    except UserError as error:
+        raise Invalid("inputs", [str(error)]) from None
     return InputFile(name, ledger.blobs.put(content), len(content))

@@ -6,6 +6,7 @@ Another site may make the browser send requests here (cross-site forms, pictures
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Mapping, MutableMapping
 from typing import Any
@@ -24,6 +25,7 @@ from agentos.web.context import WebContext
 from agentos.web.sessions import WebSession
 
 FORM_MAX = 128 << 10  # bytes of a form; an answer has 20,000 characters
+FORM_S = 30.0  # in which it comes: the way in takes one from anybody
 _FIELDS_MAX = 50
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
@@ -128,10 +130,14 @@ async def read_form(request: Request) -> Mapping[str, str]:
 async def read_fields(request: Request) -> Mapping[str, str]:
     """The fields of a form, whoever sent it. Raises UserError for what is none."""
     content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > FORM_MAX:
-            raise UserError(f"A form has at most {FORM_MAX:,} bytes.")
+    try:
+        async with asyncio.timeout(FORM_S):
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > FORM_MAX:
+                    raise UserError(f"A form has at most {FORM_MAX:,} bytes.")
+    except TimeoutError:
+        raise UserError(f"A form comes within {FORM_S:g} s.") from None
     if request.headers.get("content-type", "").split(";")[0] != "application/x-www-form-urlencoded":
         raise UserError("A form was expected.")
     try:

@@ -7,13 +7,14 @@ import logging
 import os
 import secrets
 import socket
+import time
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from threading import Thread
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import uvicorn
 
@@ -29,6 +30,8 @@ from agentos.web.context import Reach, WebContext
 from agentos.web.sessions import LoginLinks, Sessions
 
 _LOG_BYTES, _LOGS_KEPT = 1 << 20, 2
+HEAD_S = 20.0  # in which a connection has to ask for something, whole but for its body
+LOOK_TICKS = 10  # of the server, between looks at its connections
 
 
 def serve(
@@ -69,6 +72,34 @@ def _who_comes(reach: Reach) -> str:
     return "Others come with a token: `agentos token add NAME --role look` (approve, administer)."
 
 
+class _PageServer(uvicorn.Server):
+    """Hangs up on who connects and does not ask: the last of the places that there are would be taken without a token."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._idle: dict[
+            Any, tuple[Any, float]
+        ] = {}  # by connection: its last request, and since when it is seen
+
+    async def on_tick(self, counter: int) -> bool:
+        """What uvicorn calls ten times a second."""
+        if counter % LOOK_TICKS == 0:
+            self._hang_up(time.monotonic())
+        return await super().on_tick(counter)
+
+    def _hang_up(self, now: float) -> None:
+        idle: dict[Any, tuple[Any, float]] = {}
+        connections: list[Any] = [*self.server_state.connections]
+        for one in connections:
+            if one.cycle is not None and not one.cycle.response_complete:
+                continue
+            last, since = self._idle.get(one, (None, now))
+            idle[one] = last, since = one.cycle, since if last is one.cycle else now
+            if now - since > HEAD_S:
+                one.transport.abort()  # to close would wait for who does not read either
+        self._idle = idle
+
+
 def server_of(home: Home, reader: Reader, reach: Reach, key: bytes) -> uvicorn.Server:
     """The server for a socket that listens. ``key`` makes its links."""
     site = WebContext(
@@ -81,7 +112,7 @@ def server_of(home: Home, reader: Reader, reach: Reach, key: bytes) -> uvicorn.S
         reach=reach,
     )
     app = make_app(site, lambda: server.should_exit)
-    server = uvicorn.Server(
+    server = _PageServer(
         uvicorn.Config(
             app, loop="asyncio", lifespan="off", log_config=None, access_log=False, ws="none",
             server_header=False, timeout_graceful_shutdown=5, limit_concurrency=256,

@@ -159,6 +159,16 @@ def test_replaces_only_what_this_schedule_delivered_and_nobody_changed(
     assert (out / "latest.md").read_text() == "two, and my note\n"
 
 
+def test_what_another_user_put_there_is_not_read_whole(finish: Finish, deliver: Deliver, out: Path) -> None:
+    latest = Destination(str(out), "latest.md", replace=True)
+    deliver(finish(latest, answer="one", schedule="task-nightly"))
+    (out / "latest.md").unlink()
+    with (out / "latest.md").open("wb") as file:
+        file.truncate(1 << 42)  # a sparse file: it takes no room on the disk, and no memory has room for it
+    (one,) = deliver(finish(latest, answer="two", schedule="task-nightly"))
+    assert (one.state, Path(one.path).name) == (DeliveryState.DONE, "latest-2.md")
+
+
 @pytest.mark.parametrize("path", ["../up.csv", "/abs.csv", "sub/../../up.csv", ".bashrc", "sub/.ssh/x.csv"])
 def test_a_name_that_a_run_chose_stays_below_the_folder(
     ledger: Ledger, finish: Finish, deliver: Deliver, tmp_path: Path, path: str

@@ -36,6 +36,16 @@ def test_one_input_that_cannot_be_read_adds_nothing(home: Home, tmp_path: Path) 
     assert Reader(home.ledger).tasks() == []
 
 
+def test_an_input_that_is_a_device_by_now_is_not_read(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("fine")
+    drafts = drafts_of(b"{goal: one, inputs: [a.txt]}", "the task", tmp_path)
+    (tmp_path / "a.txt").unlink()
+    (tmp_path / "a.txt").symlink_to("/dev/null")  # /dev/zero would never end
+    with pytest.raises(Invalid):
+        add_tasks(home, drafts)
+    assert Reader(home.ledger).tasks() == []
+
+
 @pytest.mark.slow
 def test_a_kill_in_the_middle_adds_all_or_none(home: Home, tmp_path: Path) -> None:
     (tmp_path / "many.json").write_text(json.dumps([{"goal": f"task {n}"} for n in range(MANY)]))

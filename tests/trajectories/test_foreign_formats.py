@@ -20,7 +20,7 @@ from agentos.trajectories.chat import FinishedRun, chat_record
 from agentos.trajectories.conversations import ChatConversation
 from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.readers.formats import READERS, converted, converter, detect, read
-from agentos.trajectories.readers.records import read_records
+from agentos.trajectories.readers.records import RECORD_MAX, read_records
 from agentos.trajectories.spans import otlp
 
 USER = {"role": "user", "content": "mend it"}
@@ -210,6 +210,37 @@ def test_a_broken_zip_file_is_refused(tmp_path: Path, damage: str) -> None:
     path.write_bytes({"no zip": b"hello", "cut": data[:200]}.get(damage, data))
     (record,) = read_records(path)
     assert record.fault
+
+
+@pytest.mark.parametrize("damage", ["a version to come", "broken xz"])
+def test_a_zip_file_that_python_cannot_read_is_refused(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("samples/1_epoch_1.json", json.dumps(sample(1, "C")))
+    data = bytearray(path.read_bytes())
+    if damage == "a version to come":
+        data[data.index(b"PK\x01\x02") + 6] = 255
+    else:
+        at = 30 + len("samples/1_epoch_1.json") + 9  # behind the properties of the stream
+        data[at : at + 40] = b"\xff" * 40
+    path.write_bytes(data)
+    (record,) = read_records(path)
+    assert record.fault
+
+
+@pytest.mark.parametrize("kind", ["attachments", "completions"])
+def test_a_small_record_does_not_become_a_huge_one(kind: str) -> None:
+    text, times = "x" * (1 << 16), RECORD_MAX >> 15
+    parts = [{"type": "text", "text": "attachment://a"}] * times
+    said = [{"role": "user", "content": parts}, {"role": "assistant", "content": "y"}]
+    broken = {**sample(1, "C"), "attachments": {"a": text}, "messages": said}
+    group = {
+        "prompt": [{"role": "user", "content": text}],
+        "completions": [[{"role": "assistant", "content": "y"}]] * times,
+        "rewards": [0] * times,
+    }
+    with pytest.raises(Invalid):
+        read({"eval": {}, "samples": [broken]} if kind == "attachments" else group)
 
 
 # --- spans ---------------------------------------------------------------------------------------

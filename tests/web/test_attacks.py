@@ -7,12 +7,14 @@ import re
 import socket
 import threading
 import time
+from contextlib import suppress
 
 import httpx
 import pytest
 
 from agentos.domain import Consent
 from agentos.ledger.reading import Reader
+from agentos.web import guard, server
 from agentos.web.guard import FORM_MAX
 from agentos.web.sessions import INTENT_S, LINK_S, LoginLinks, Sessions
 from tests.web.conftest import FILES, OVERRIDE, SCRIPT, Served
@@ -224,6 +226,27 @@ def test_many_stalled_connections_do_not_keep_others_out(browser: httpx.Client, 
     assert browser.get("/").status_code == 200
     for one in stalled:
         one.close()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "GET / HTTP/1.1\r\nHost: ",
+        "GET /enter HTTP/1.1\r\nHost: {host}\r\n\r\nGET / HTTP/1.1\r\n",
+        "POST /enter HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Length: 9\r\n\r\nto",
+    ],
+)
+def test_who_does_not_finish_a_request_keeps_no_place(
+    served: Served, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    monkeypatch.setattr(server, "HEAD_S", 0.2)
+    monkeypatch.setattr(server, "LOOK_TICKS", 1)
+    monkeypatch.setattr(guard, "FORM_S", 0.2)
+    with socket.create_connection(("127.0.0.1", served.port), timeout=4) as raw:
+        raw.sendall(asked.replace("{host}", f"127.0.0.1:{served.port}").encode())
+        with suppress(ConnectionResetError):
+            while raw.recv(65_536):
+                pass
 
 
 def test_followers_do_not_keep_others_out(browser: httpx.Client, served: Served) -> None:

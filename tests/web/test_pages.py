@@ -34,6 +34,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.plaintext import json_text
 from agentos.registry.store import Registry
+from agentos.web.pages.tables import as_csv
 from tests.web.conftest import Served, a_run, a_task
 
 
@@ -202,6 +203,12 @@ def test_each_table_is_csv_and_json(browser: httpx.Client, name: str) -> None:
     table = list(csv.DictReader(io.StringIO(browser.get(f"/tables/{name}.csv").text)))
     assert [row.keys() for row in table] == [row.keys() for row in rows]
     assert browser.get("/tables/secrets.csv").status_code == 404
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "-1", "\n=1+1", "\uff1d1+1", "\uff201"])
+def test_a_spreadsheet_computes_no_cell_of_a_table(cell: str) -> None:
+    (row,) = csv.DictReader(io.StringIO(as_csv([{"name": cell}]), newline=""))
+    assert row == {"name": f"'{cell}"}
 
 
 def test_lists_go_on_where_they_were_cut(browser: httpx.Client) -> None:

@@ -140,6 +140,16 @@ return Output(n=int(state == [1, '', 'clean', False]))
         assert bench.tried(source).passed == [True, True]
 
 
+def test_cases_that_cannot_lie_there_at_once_are_laid_out_one_by_one(bench: Bench, tool: Tool) -> None:
+    good = tool("probe", "return Output(n=len(os.listdir('..')) if os.path.exists('data.txt') else 0)")
+    there = {"data.txt": b"x"}
+    bench.start(good, [case(1, 1, there), case(2, 1, {"a" * 300: b"x"}), case(3, 1, there)])
+    assert bench.tried(good).passed == [True, False, True]
+    bad = good.replace("    return", "    if input.n == 1:\n        os._exit(0)\n    return", 1)
+    assert bench.tried(bad).passed == [False, False, True]
+    assert bench.tried(good).passed == [True, False, True]
+
+
 @pytest.mark.slow
 def test_endless_loops_cost_their_limit_and_nothing_healthy(bench: Bench, tool: Tool) -> None:
     good = tool("probe", "return Output(n=input.n)")

@@ -187,7 +187,7 @@ class Deliverer:
         folder = Path(delivery.destination.folder) / name.parent
         aside = f".{delivery.id}.part"
         try:
-            if delivery.path and _digest_at(place, Path(delivery.path).name) == delivery.sha256:
+            if delivery.path and _is_still(place, Path(delivery.path).name, delivery):
                 return delivery  # a daemon that died had come so far, perhaps not to removing what is aside
             _write_aside(place, aside, content)
             for number in range(1, _NUMBERS_MAX):
@@ -215,7 +215,7 @@ class Deliverer:
             for old in found
             if (old.schedule_id or old.task_id) == (delivery.schedule_id or delivery.task_id)
         ]
-        return bool(ours) and _digest_at(place, name) == ours[0].sha256
+        return bool(ours) and _is_still(place, name, ours[0])
 
     # --- commands -----------------------------------------------------------------------------
 
@@ -322,13 +322,13 @@ def _move(place: int, aside: str, name: str, *, over: bool) -> bool:
     return True
 
 
-def _digest_at(place: int, name: str) -> str:
-    """Of the plain file of that name, "" if there is none."""
+def _is_still(place: int, name: str, delivery: Delivery) -> bool:
+    """Whether a plain file of that name holds what was delivered; others may write there, so no more than that is read."""
     try:
         with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place), "rb") as file:
-            return digest(file.read())
+            return digest(file.read(delivery.size + 1)) == delivery.sha256
     except OSError:
-        return ""
+        return False
 
 
 def _run(

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from agentos.trajectories.conversations import (
     first_request,
 )
 from agentos.trajectories.readers import inspect_log, sessions, spans_read, swe_agent
+from agentos.trajectories.readers.records import RECORD_MAX
 
 Convert = Callable[[Json], Json]
 LOGS = ("claude-code", "codex", "messages", "otel")  # formats of which a file is one run
@@ -171,6 +173,8 @@ def _grpo(record: Mapping[str, Json]) -> list[ChatConversation]:
     if len(completions) != len(rewards):
         raise Invalid("record", [f"it has {len(completions)} completions and {len(rewards)} rewards"])
     rest = _without(record, {"prompt", "completions", "rewards"})
+    if len(json.dumps([prompt, rest])) * len(completions) > RECORD_MAX:  # each is kept with its own copy
+        raise Invalid("record", [f"its prompt for each completion comes to more than {RECORD_MAX >> 20} MB"])
     found = []
     for number, (completion, reward) in enumerate(zip(completions, rewards, strict=True)):
         if not isinstance(completion, list):

@@ -20,10 +20,12 @@ from agentos.trajectories.conversations import (
     first_request,
     text_of,
 )
+from agentos.trajectories.readers.records import RECORD_MAX
 
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _RESULTS = {"time": Result.TIMEOUT, "working": Result.TIMEOUT}
 _ASIDE = "attachment://"
+_ABOUT_MAX = 1_000  # characters of what the header says: each sample repeats it
 _KEPT = ("id", "epoch", "target", "scores", "metadata", "uuid")
 
 
@@ -32,13 +34,15 @@ def inspect_log(record: Mapping[str, Json]) -> list[ChatConversation]:
     samples, header = record["samples"], record["eval"]
     if not isinstance(samples, list) or not all(isinstance(sample, dict) for sample in samples):
         raise Invalid("record", ["'samples' must be a list of objects"])
-    about = {key: header[key] for key in ("task", "model", "run_id") if key in header} if header else {}
+    said = {key: header[key] for key in ("task", "model", "run_id") if key in header} if header else {}
+    about = {key: value for key, value in said.items() if len(str(value)) <= _ABOUT_MAX}
     return [_sample(sample, about) for sample in samples]
 
 
 def _sample(sample: Mapping[str, Json], about: Mapping[str, Json]) -> ChatConversation:
     if isinstance(kept := sample.get("attachments"), dict) and kept:
-        sample = {**sample, **{key: _whole(sample.get(key), kept) for key in ("input", "messages")}}
+        aside = _Attachments(kept)
+        sample = {**sample, **{key: aside.put_back(sample.get(key)) for key in ("input", "messages")}}
     log = MessageLog()
     for number, message in enumerate(sample.get("messages") or []):
         role = message.get("role") if isinstance(message, dict) else None
@@ -64,15 +68,28 @@ def _sample(sample: Mapping[str, Json], about: Mapping[str, Json]) -> ChatConver
     )
 
 
-def _whole(value: Json, attachments: Mapping[str, Json]) -> Json:
-    """Texts that the log keeps aside, put back where they are named."""
-    if isinstance(value, dict):
-        return {key: _whole(item, attachments) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_whole(item, attachments) for item in value]
-    if isinstance(value, str) and value.startswith(_ASIDE):
-        return attachments.get(value.removeprefix(_ASIDE), value)
-    return value
+class _Attachments:
+    """Texts that the log keeps aside. Each may be named as often as one likes, so all that is put back is counted."""
+
+    def __init__(self, kept: Mapping[str, Json]) -> None:
+        self._kept = kept
+        self._room = RECORD_MAX
+
+    def put_back(self, value: Json) -> Json:
+        """The value with each text where it is named. Raises Invalid where that grows beyond a record."""
+        if isinstance(value, dict):
+            return {key: self.put_back(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.put_back(item) for item in value]
+        if not isinstance(value, str) or not value.startswith(_ASIDE):
+            return value
+        found = self._kept.get(value.removeprefix(_ASIDE))
+        if not isinstance(found, str):
+            return value
+        self._room -= len(found)
+        if self._room < 0:
+            raise Invalid("record", [f"its attachments come to more than {RECORD_MAX >> 20} MB"])
+        return found
 
 
 def _ended(sample: Mapping[str, Json]) -> ConversationEnd:

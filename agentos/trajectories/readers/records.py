@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import lzma
 import os
 import re
 import stat
@@ -198,7 +199,7 @@ def _zipped(file: io.BufferedReader, name: str) -> Iterator[Record]:
             yield record if record.fault else Record(name, number, whole)
         if not names:
             yield Record(name, 1, fault="it is a zip file without samples of inspect_ai")
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
         yield Record(name, 1, fault=f"it is no zip file that can be read ({error})")
 
 
@@ -211,7 +212,7 @@ def _member(archive: zipfile.ZipFile, item: str, name: str, number: int) -> Reco
         return Record(
             name, number, fault=f"{item} is compressed in a way that this Python does not know; {hint}"
         )
-    except (zipfile.BadZipFile, RuntimeError, EOFError, zlib.error) as error:
+    except (zipfile.BadZipFile, RuntimeError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         return Record(name, number, fault=f"{item} is damaged ({error})")
 
 

@@ -34,7 +34,8 @@ from agentos.web.pages.charts import sparkline
 from agentos.web.pages.resources import resource_lines
 
 ROWS_MAX = 1_000  # the newest, of a table that is taken out
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which a spreadsheet takes a cell for a formula
+# With which a spreadsheet takes a cell for a formula; some also by the wide forms of eastern fonts.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 Row = dict[str, Any]
 

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -64,6 +64,7 @@ class _Case:
     inputs: dict[str, bytes]
     checks: tuple[checks.Spec, ...]
     folder: Path
+    stays: bool = True  # its files lie there from the beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,20 @@ def _cases(job: SearchJob, blobs: Sequence[bytes], workspace: Path) -> list[_Cas
         inputs = {name: next(contents) for name in given["inputs"]}
         parsed = tuple(checks.parse(check["kind"], check["spec"]) for check in given["checks"])
         found.append(_Case(given["args"], inputs, parsed, workspace / f"case-{number}"))
-        _lay_out(found[-1])
+    try:
+        for case in found:
+            _lay_out(case)
+    except (
+        OSError
+    ):  # there is no room for all at once, or a name of one is too long: that one will have failed
+        return [replace(case, stays=False) for case in found]
     return found
 
 
 def _lay_out(case: _Case) -> None:
+    if not case.stays:  # a child that was killed left what it had laid out
+        for left in case.folder.parent.glob("case-*"):
+            shutil.rmtree(left, ignore_errors=True)
     case.folder.mkdir()
     files.write(case.folder, list(case.inputs), list(case.inputs.values()))
 
@@ -283,13 +293,15 @@ class _Trials:
         self, code: Sequence[Piece] | Exception, case: _Case, wall_s: float, *, trace: bool
     ) -> tuple[dict[str, Any], tuple[bytes]]:
         """The verdict on one case, as a frame."""
-        os.chdir(case.folder)
         lines: set[int] = set()
         stained = False
         score, output, raised, began = 0.0, b"", 0, _cpu_s()
         if self._beside:
             (self._root / self._beside).write_bytes(self._files[self._beside])
         try:
+            if not case.stays:
+                _lay_out(case)
+            os.chdir(case.folder)
             _set_timers(self._timeout_s, wall_s)
             try:
                 if programs.is_program(self._path):
@@ -372,10 +384,11 @@ class _Trials:
             file = str(getattr(sys.modules[name], "__file__", None))
             if file.startswith(f"{self._root}/") and f"/{WHEELS}/" not in file:
                 del sys.modules[name]
-        if self._writes:
+        if self._writes or not case.stays:
             os.chdir(case.folder.parent)
             shutil.rmtree(case.folder, ignore_errors=True)
-            _lay_out(case)
+            if case.stays:
+                _lay_out(case)
 
 
 def _cpu_s() -> float:
