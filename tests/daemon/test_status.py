@@ -63,6 +63,9 @@ def test_one_whose_chores_fail_does_not_work_until_they_do(home: Home, beats: He
     beats.turned()
     assert not beats.chore("skills")
     assert beats.chore("skills", "PermissionError", "no access to /registry/tmp_1")
+    beats.write("", "", ())
+    assert daemon_status(home).code == WORKS, "once may be by chance"
+    beats._next = 0.0
     assert not beats.chore("skills", "PermissionError", "no access to /registry/tmp_2"), "told once"
     beats.write("", "", ())
     status = daemon_status(home)
@@ -72,6 +75,17 @@ def test_one_whose_chores_fail_does_not_work_until_they_do(home: Home, beats: He
     assert beats.chore("skills", "GitError", "bad object"), "something else"
     assert beats.chore("skills")
     beats._next = 0.0
+    beats.write("", "", ())
+    assert daemon_status(home).code == WORKS
+
+
+def test_a_chore_that_comes_no_more_is_no_fault_for_ever(
+    home: Home, beats: HeartbeatFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats.turned()
+    for _ in range(2):
+        beats.chore("schedule task-1", "OSError", "no room")
+    monkeypatch.setattr("agentos.daemon.upkeep.heartbeat._LATELY_S", 0.0)
     beats.write("", "", ())
     assert daemon_status(home).code == WORKS
 

@@ -24,6 +24,7 @@ from agentos.home import Home
 _SIZE = 8192  # bytes, whatever it says
 _LONGEST = 600  # characters of a reason
 _CHORE_LONGEST = 300
+_LATELY_S = 900.0  # within which a chore that fails was tried: the rarest comes every ten minutes
 _EVERY_S = 1.0
 SILENT_S = 60.0  # without a word, until a daemon is said to hang
 
@@ -52,6 +53,15 @@ class Heartbeat:
         return (datetime.now(UTC) - datetime.fromisoformat(self.at)).total_seconds()
 
 
+@dataclass(frozen=True, slots=True)
+class _FailingChore:
+    kind: str  # of its error
+    since: str
+    why: str
+    times: int
+    last: float  # on the monotonic clock
+
+
 class HeartbeatFile:
     """Written by the daemon alone; not thread-safe."""
 
@@ -62,7 +72,7 @@ class HeartbeatFile:
         self._next = 0.0
         self._turned: float | None = None
         self._error = self._error_at = ""
-        self._chores: dict[str, tuple[str, str, str]] = {}  # that fail: kind of error, since when, why
+        self._chores: dict[str, _FailingChore] = {}
 
     def chore(self, name: str, kind: str = "", why: str = "") -> bool:
         """A chore is over, or failed with an error of this kind; whether that is news. On the chore's thread.
@@ -72,8 +82,16 @@ class HeartbeatFile:
         if not kind:
             return self._chores.pop(name, None) is not None
         known = self._chores.get(name)
-        self._chores[name] = (kind, known[1] if known else _now(), why)
-        return known is None or known[0] != kind
+        since, times = (known.since, known.times) if known else (_now(), 0)
+        self._chores[name] = _FailingChore(kind, since, why[:_CHORE_LONGEST], times + 1, time.monotonic())
+        return known is None or known.kind != kind
+
+    def _failing(self) -> str:
+        """Those that failed again when they came again; one that comes no more is no fault for ever."""
+        lately = time.monotonic() - _LATELY_S
+        known = sorted(self._chores.copy().items())
+        failing = [(name, it) for name, it in known if it.times > 1 and it.last > lately]
+        return "; ".join(f"{name} since {it.since}: {it.why}" for name, it in failing)[:_LONGEST]
 
     def turned(self, error: str = "") -> None:
         """A turn is over."""
@@ -100,10 +118,7 @@ class HeartbeatFile:
             descriptors_max=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
             waiting=tuple(waiting)[:20],
             settings=self._settings,
-            chores="; ".join(
-                f"{name} since {since}: {why[:_CHORE_LONGEST]}"
-                for name, (_, since, why) in sorted(self._chores.copy().items())
-            )[:_LONGEST],
+            chores=self._failing(),
         )
         try:
             if self._file < 0 or not os.fstat(self._file).st_nlink:
