@@ -172,6 +172,11 @@ def test_no_address_leads_out_of_what_a_run_left(browser: httpx.Client, served: 
     connection.close()
 
 
+def test_a_number_that_is_no_int_is_no_page(browser: httpx.Client) -> None:
+    for page in ("files/{}", "steps/{}/action"):
+        assert browser.get(f"/runs/run-hostile/{page.format('9' * 5000)}").status_code == 404
+
+
 def test_a_file_with_a_bad_name_cannot_write_headers(browser: httpx.Client) -> None:
     for number, path in enumerate(FILES):
         headers = browser.get(f"/runs/run-hostile/files/{number}").headers

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -38,6 +39,15 @@ PREFIX = "/api/v1"
 _KINDS = {404: "not_found", 405: "method_not_allowed"}
 
 
+class _Place(IntegerConvertor):
+    """The place of one of a few: a number of thousands of digits is no int in Python."""
+
+    regex = "[0-9]{1,9}"
+
+
+register_url_convertor("place", _Place())
+
+
 def with_api(site: ApiHome, page: ASGIApp, hosts: frozenset[str], is_ending: Callable[[], bool]) -> ApiDoor:
     """The page with the API beside it. Arguments as of ``app.make_app``."""
     streams = Streams(site, is_ending)
@@ -46,7 +56,7 @@ def with_api(site: ApiHome, page: ASGIApp, hosts: frozenset[str], is_ending: Cal
         Route(f"{PREFIX}/events", guarded(TokenScope.LOOK, streams.events), methods=["GET"]),
         Route(f"{PREFIX}/runs/{{id}}/events", guarded(TokenScope.LOOK, streams.steps), methods=["GET"]),
         Route(
-            f"{PREFIX}/runs/{{id}}/files/{{number:int}}",
+            f"{PREFIX}/runs/{{id}}/files/{{number:place}}",
             guarded(TokenScope.LOOK, streams.file),
             methods=["GET"],
         ),

@@ -250,7 +250,12 @@ def test_a_token_is_never_overwritten(served: Served, token: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["..%2f..%2fledger.db", "%2e%2e", "..", "run-hostile/files/..%2f0", "run-hostile/files/-1", "%00"]
+    "path",
+    [
+        *("..%2f..%2fledger.db", "%2e%2e", "..", "run-hostile/files/..%2f0", "run-hostile/files/-1", "%00"),
+        "run-hostile/files/" + "9" * 5000,
+    ],
+    ids=lambda path: path[:30],
 )
 def test_no_path_is_taken_from_an_address(raw: Raw, token: str, path: str) -> None:
     response = raw(f"Bearer {token}").get(f"/api/v1/runs/{path}")
