@@ -12,6 +12,7 @@ from agentos.cli.evolutions.waiting_edit import (
     ScreenLine,
     beside_questions,
     diff_text,
+    migration_lines,
     print_lines,
     waiting_lines,
 )
@@ -203,9 +204,8 @@ def _edit(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
         )
         for sample in seen.samples:
             yield ScreenLine(Text(clean(sample), style="dim"), 2, cut=True)
-    if moved := candidate.migration:
-        told = f"migrates {moved}, as {moved.harness}/migrate.py made it in a box"
-        yield ScreenLine(Text(told), label="State")
+    if scene.asked is None:
+        yield from migration_lines(candidate)
 
 
 def _predicted(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:

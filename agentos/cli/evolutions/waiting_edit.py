@@ -76,6 +76,7 @@ def waiting_lines(scene: Scene, asked: OpenQuestions) -> Iterator[ScreenLine]:
     yield ScreenLine(Text(scene.named(asked.mends)), label="Mends")
     for line in diff_text(scene.before, candidate).split():
         yield ScreenLine(line, 2)
+    yield from migration_lines(candidate)
     yield ScreenLine(Text(), 0)
     label = "Questions" if len(asked.doubts) > 1 else "Question"
     for number, doubt in enumerate(asked.doubts, 1):
@@ -89,6 +90,13 @@ def waiting_lines(scene: Scene, asked: OpenQuestions) -> Iterator[ScreenLine]:
         for name, answer in doubt.sides:
             yield ScreenLine(Text(f"{clean(name)}:", style="cyan"), indent)
             yield ScreenLine(Text(clean(answer)), indent + 2)
+
+
+def migration_lines(candidate: Candidate) -> Iterator[ScreenLine]:
+    """What else changes with it, of which its diff shows the outcome alone."""
+    if moved := candidate.migration:
+        told = f"migrates {moved}, as {moved.harness}/migrate.py made it in a box"
+        yield ScreenLine(Text(told), label="State")
 
 
 def beside_questions(scene: Scene, asked: OpenQuestions) -> Iterator[ScreenLine]:
