@@ -20,6 +20,7 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Fingerprint,
+    RefusalKind,
     Sighting,
     digest,
     new_id,
@@ -99,9 +100,9 @@ def is_retired(parts: TriageContext, fingerprint: Fingerprint) -> bool:
         resource = parse_id(fingerprint.resource)
     except UserError:
         return False
-    if resource in parts.snapshots.names(parts.snapshots.stable()):
-        return False
-    return bool(parts.evolvable.versions(resource))
+    why = parts.evolvable.why_fixed(resource)
+    is_there = why is None or why.kind is not RefusalKind.NO_RESOURCE
+    return not is_there and bool(parts.evolvable.versions(resource))
 
 
 def _file(fingerprint: Fingerprint) -> str:
