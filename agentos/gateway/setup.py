@@ -105,9 +105,7 @@ def note_ending(run: Path, name: str, ending: GatewayEnding | None) -> None:
         if ending is None:
             path.unlink(missing_ok=True)
             return
-        aside = path.with_suffix(f".{ending.pid}")
-        aside.write_text(json.dumps(asdict(ending)))
-        aside.replace(path)
+        path.write_text(json.dumps(asdict(ending)))  # who reads half of it reads nothing
 
 
 def read_ending(run: Path, name: str = SOCKET) -> GatewayEnding | None:

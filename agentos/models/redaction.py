@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
@@ -150,7 +151,9 @@ def _whole(value: str) -> set[str]:
     quoted = {form(data, safe=safe) for form in (quote, quote_plus) for safe in ("", "/")}
     small = {re.sub("%..", lambda found: found[0].lower(), text) for text in quoted}
     json_texts = {json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False)}
-    return {value, data.decode("latin-1")} | json_texts | quoted | small
+    marked = {escape(value, quote=both) for both in (True, False)}
+    shell = {value.replace("'", ended) for ended in ("""'"'"'""", r"'\''")}
+    return {value, data.decode("latin-1")} | json_texts | quoted | small | marked | shell
 
 
 def _named(found: re.Match[str]) -> str:
@@ -169,8 +172,8 @@ class Redactor:
             for pattern, mark in _spellings(value)
         ]
         self._marks = (*_MARKS, *dict.fromkeys(mark for mark, _, _ in self._known))
-        # one with quotes and without a run has as many spellings as JSON lies within JSON, so no text is passed over
-        self._odd = any(_run(value) == "" and json.dumps(value)[1:-1] != value for _, value in ordered)
+        # one that JSON writes in another way has as many spellings as JSON lies within JSON: no text is passed over
+        self._odd = any(_as_text(mark)[1:-1] != mark for mark in self._marks)
 
     def text(self, text: str) -> str:
         """The text without secrets; itself where there are none."""

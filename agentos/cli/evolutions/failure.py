@@ -142,19 +142,16 @@ def _stopped(last: Evolution) -> Standing | None:
 
 
 def _retired(home: Home, groups: Sequence[FailureGroup]) -> frozenset[str]:
-    """The resources of these failures that had versions here, and are not there any more."""
+    """The resources of these failures for which triage opens nothing, since they were taken out."""
+    from agentos.evolver.find.triage import is_retired
     from agentos.registry.store import Registry
-    from agentos.resources import parse_id
 
-    gone = set()
     with suppress(UserError, Unavailable):  # a registry that cannot be read is told elsewhere
         registry = Registry(home.registry)
-        there = {str(resource) for resource in registry.names(registry.stable())}
-        for name in {group.fingerprint.resource for group in groups} - there:
-            with suppress(UserError):
-                if registry.latest(parse_id(name)) is not None:
-                    gone.add(name)
-    return frozenset(gone)
+        return frozenset(
+            name for name in {group.fingerprint.resource for group in groups} if is_retired(registry, name)
+        )
+    return frozenset()
 
 
 def _turn(id: str, reason: str, turn: Callable[..., None], *, as_json: bool, muted: bool) -> None:

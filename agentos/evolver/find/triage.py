@@ -30,7 +30,7 @@ from agentos.evolver.find import TriageContext
 from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.policy import MinePolicy
 from agentos.evolver.states import new_evolution
-from agentos.ports import Cursor
+from agentos.ports import Cursor, Evolvable
 from agentos.resources import parse_id
 
 CURSOR = "triage"
@@ -64,7 +64,7 @@ def triage(parts: TriageContext) -> list[Evolution]:
     quiet = {it for it in {item.fingerprint.id for item in sightings} if is_muted(parts.cursor, it)}
     seen = [item for item in sightings if item not in hidden and item.fingerprint.id not in quiet]
     for ripe in [*_ripe(seen, parts.policy.mine, parts.now()), *_starved(parts, seen, hidden)]:
-        if _file(ripe.fingerprint) in busy or is_retired(parts, ripe.fingerprint):
+        if _file(ripe.fingerprint) in busy or is_retired(parts.evolvable, ripe.fingerprint.resource):
             continue
         past = _past(parts, ripe.fingerprint)
         if _mended(ripe, past, parts.now()):
@@ -91,18 +91,18 @@ def settled(parts: TriageContext, *, busy: bool, first_seen: datetime | None, qu
     return not busy and quiet_s >= rules.settle_s
 
 
-def is_retired(parts: TriageContext, fingerprint: Fingerprint) -> bool:
-    """Whether what failed was taken out of the registry since: nothing is left that an edit could mend.
+def is_retired(evolvable: Evolvable, name: str) -> bool:
+    """Whether the resource that failed was taken out of the registry since: nothing is left that an edit could mend.
 
     What never was there is not: an imported run may name it, and a task that was reported. It may still be made.
     """
     try:
-        resource = parse_id(fingerprint.resource)
+        resource = parse_id(name)
     except UserError:
         return False
-    why = parts.evolvable.why_fixed(resource)
+    why = evolvable.why_fixed(resource)
     is_there = why is None or why.kind is not RefusalKind.NO_RESOURCE
-    return not is_there and bool(parts.evolvable.versions(resource))
+    return not is_there and bool(evolvable.versions(resource))
 
 
 def _file(fingerprint: Fingerprint) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from agentos.domain import Fingerprint, Sighting
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import is_retired, triage
@@ -28,8 +26,8 @@ def test_only_what_was_there_can_be_retired(world: World) -> None:
     world.live(world.task(50, "pass"))
     mine(world.parts)
     seen: Fingerprint = world.ledger.find(Sighting)[0].fingerprint
-    assert not is_retired(world.parts, seen)
+    assert not is_retired(world.registry, seen.resource)
     _retire(world)
-    assert is_retired(world.parts, seen)
+    assert is_retired(world.registry, seen.resource)
     for name in ("skill/of-another-home", "", "no resource"):
-        assert not is_retired(world.parts, replace(seen, resource=name))
+        assert not is_retired(world.registry, name)
