@@ -93,8 +93,12 @@ def _together(runs: Sequence[Run]) -> Iterable[tuple[Run, list[Run]]]:
 def _why(run: Run, lost: Sequence[Run]) -> str:
     why = run.outcome.reason if run.outcome else ""
     if run.regrades:
-        return f"what a person said of {run.regrades}: {why}"
-    return f"{len(lost) + 1} times since {time_text(lost[-1].started_at)}: {why}" if lost else why
+        told = f"what a person said of {run.regrades}"
+    elif lost:
+        told = f"{len(lost) + 1} times since {time_text(lost[-1].started_at)}"
+    else:
+        return why
+    return f"{told}: {why}" if why else told
 
 
 @app.command()
