@@ -299,9 +299,11 @@ def _open(parts: TriageContext, ripe: RipeFailure, sightings: Sequence[Sighting]
     )
     said = {"sha256": evidence.sha256, "evolution": evolution.id}
     note = ("evidence.sealed", evidence.id, said)
-    parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position, note=note)
-    for item in given:
+    for (
+        item
+    ) in given:  # before anybody is shown it: after a kill in between it must not be a hold-out's any more
         parts.cursor.advance(GIVEN + item.task_key, 1, [])
+    parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position, note=note)
     if given:
         told = {"evolution": evolution.id, "tasks": list(evolution.given), "of": len(chosen)}
         parts.audit.note("hold_out.gave_way", evidence.id, told)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pytest
 
 from agentos.domain import Evolution, EvolutionState, Share, TrialSet
+from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.find.mining import flag, mine
-from agentos.evolver.find.triage import triage
+from agentos.evolver.find.triage import CURSOR, triage
 from agentos.testing import ScriptedProposer
 from tests.evolver.conftest import FAULTY, World, proposal
 
@@ -58,6 +60,29 @@ def test_what_was_given_stays_given(world: World) -> None:
     assert mine(world.parts) == 0
     with pytest.raises(Exception, match="hidden"):
         flag(world.parts, hidden)
+
+
+def test_what_a_killed_triage_was_to_show_is_in_no_hold_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(world)
+    mine(world.parts)
+    advance = world.ledger.advance
+
+    def killed(name: str, *position: Any, **more: Any) -> None:
+        if name == CURSOR:
+            before.extend(name for name in world.ledger._cursors if name.startswith(GIVEN))
+        advance(name, *position, **more)
+        if name == CURSOR:
+            raise SystemExit
+
+    before: list[str] = []
+    monkeypatch.setattr(world.ledger, "advance", killed)
+    with pytest.raises(SystemExit):
+        triage(world.parts)
+    (opened,) = world.ledger.find(Evolution)
+    tasks = [world.ledger.task(task_id) for task_id in opened.given]
+    assert {GIVEN + task.key for task in tasks} == {*before}
 
 
 def test_where_open_ones_suffice_nothing_is_given(world: World) -> None:
