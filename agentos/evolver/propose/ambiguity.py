@@ -133,43 +133,170 @@ def compared(
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
     with closing(opened([*known.tasks, *(item.case for item in drawn)])) as bench:
-        return examined(bench, known, drawn, old, own, rivals)
+        return Examination(bench, known, drawn, old, own).findings(rivals)
 
 
-def examined(
-    bench: Bench, known: Known, drawn: Sequence[Neighbour], old: str, own: str, rivals: Mapping[str, str]
-) -> EditFindings:
-    """The bench holds the known tasks, then what was drawn."""
-    count = len(known.tasks)
-    before = bench.try_source(old, trace=True)
-    lines = edited_lines(old, own)
-    steady = [number for number in known.working if before.passed[number]]
-    unguarded = not any(lines & set(before.lines[number]) for number in steady) if lines and steady else None
-    if hangs := _hangs(bench, known, drawn, own, before, lines):
-        return EditFindings(unguarded=unguarded, breaks=hangs)  # it would do so over and over below
-    done = bench.try_source(own, cases=range(count))
-    unmended = _still_raises(bench, known, drawn, own, before) or _still_wrong(
-        bench, known, drawn, own, (before, done)
-    )
-    breaks = _breaks(bench, known, drawn, own, before)
-    needed = [number for number in range(count) if done.passed[number]]
-    standing = {name: source for name, source in rivals.items() if _passes(bench, source, needed)}
-    # Hidden tasks were not known to the search, so what they leave of its belief is divided anew.
-    left = known.weight + sum(known.weights.get(name, 0.0) for name in standing)
-    seen = EditFindings(
-        None,
-        unguarded,
-        unmended,
-        breaks,
-        *_without(bench, known, drawn, before, old, own),
-        known.weight / left if left else 0.0,
-    )
-    if not standing:
-        return seen
-    about = lines.union(*(edited_lines(old, source) for source in standing.values()))
-    chosen = _reaching(before, about, known, len(drawn))
-    found, names = _question(bench, known, drawn, own, standing, chosen)
-    return replace(seen, ambiguity=found, rivals=names)
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """An edit in one bench, which holds the known tasks, then what was drawn: all go by their numbers there."""
+
+    bench: Bench
+    known: Known
+    drawn: Sequence[Neighbour]
+    old: str
+    own: str  # the old text, edited
+
+    def findings(self, rivals: Mapping[str, str]) -> EditFindings:
+        """Of the edit, held against these other texts, by their names."""
+        known, tasks = self.known, range(self._count)
+        before = self.bench.try_source(self.old, trace=True)
+        lines = edited_lines(self.old, self.own)
+        steady = [set(before.lines[number]) for number in known.working if before.passed[number]]
+        unguarded = not any(lines & ran for ran in steady) if lines and steady else None
+        if hangs := self._hangs(before, lines):
+            return EditFindings(unguarded=unguarded, breaks=hangs)  # it would do so over and over below
+        done = self.bench.try_source(self.own, cases=tasks)
+        unmended = self._still_raises(before) or self._still_wrong(before, done)
+        breaks = self._breaks(before)
+        needed = [number for number in tasks if done.passed[number]]
+        standing = {name: source for name, source in rivals.items() if _passes(self.bench, source, needed)}
+        # Hidden tasks were not known to the search, so what they leave of its belief is divided anew.
+        left = known.weight + sum(known.weights.get(name, 0.0) for name in standing)
+        share = known.weight / left if left else 0.0
+        seen = EditFindings(None, unguarded, unmended, breaks, *self._without(before, lines), share)
+        if not standing:
+            return seen
+        about = lines.union(*(edited_lines(self.old, source) for source in standing.values()))
+        found, names = self._question(standing, self._reaching(before, about))
+        return replace(seen, ambiguity=found, rivals=names)
+
+    @property
+    def _count(self) -> int:
+        return len(self.known.tasks)
+
+    def _outputs(self, numbers: Sequence[int]) -> Sequence[Json]:
+        return self.bench.try_source(self.own, cases=numbers).outputs if numbers else ()
+
+    def _call(self, number: int) -> str:
+        return _call(self.drawn[number - self._count], self.known.tasks)
+
+    def _reaching(self, before: BenchResult, about: Set[int]) -> list[int]:
+        """Drawn inputs that the tool takes, those first on which it runs what is edited; as many as are compared."""
+        numbers = range(self._count, self._count + len(self.drawn))
+        taken = [number for number in numbers if not _failed(before.outputs[number], *_NOT_TAKEN)]
+        rules = self.known.rules
+        most = rules.crossed + rules.stepped + rules.spelled + rules.neighbours
+        return sorted(taken, key=lambda number: about.isdisjoint(before.lines[number]))[:most]
+
+    def _without(self, before: BenchResult, lines: Set[int]) -> tuple[str, str]:
+        """What it writes without which all answers are the same, and a test that could as well be constant; "" for none."""
+        if not self.known.rules.mutants:
+            return "", ""
+        kinds = (idle(self.old, self.own), constant_tests(self.old, self.own))
+        tried = [*range(self._count), *self._reaching(before, lines)] if any(kinds) else []
+        mine = self._outputs(tried)
+        first, second = (
+            next((words for words, text in kind.items() if _answers(self.bench, text, tried, mine)), "")
+            for kind in kinds
+        )
+        return first, second
+
+    def _still_raises(self, before: BenchResult) -> str:
+        """A call made of evidence and another task that ends by the evidence's own exception."""
+        evidence = (number for number in range(self._count) if number not in self.known.working)
+        kinds = {_kind(before.outputs[number]) for number in evidence} - {""}
+        tried = [
+            number
+            for number, item in enumerate(self.drawn, start=self._count)
+            if kinds and _is_crossed(item, self.known)
+        ]
+        still = zip(tried, self._outputs(tried), strict=True)
+        return next((self._call(number) for number, output in still if _kind(output) in kinds), "")
+
+    def _breaks(self, before: BenchResult) -> str:
+        """Only at limits: of what is malformed a right edit may rightly make nothing."""
+        least = [item.case for item in limits(self.known.tasks)]
+        at = [
+            number
+            for number, item in enumerate(self.drawn, start=self._count)
+            if item.case in least and not _failed(before.outputs[number])
+        ]
+        for number, output in zip(at, self._outputs(at), strict=True):
+            if _failed(output) and not _failed(output, *_NOT_TAKEN):
+                return f"{self._call(number)} by {_short(output)}"
+        return ""
+
+    def _hangs(self, before: BenchResult, lines: Set[int]) -> str:
+        """Anywhere: of what is malformed a right edit may make nothing, but it ends."""
+        chosen = self._reaching(before, lines) if self.known.rules.mutants else []
+        chosen = [number for number in chosen if not _failed(before.outputs[number])]
+        for start in range(0, len(chosen), _FEW):
+            some = chosen[start : start + _FEW]
+            for number, output in zip(some, self._outputs(some), strict=True):
+                # Once more, by itself: what ran before it may have left it slow.
+                if _failed(output, "timeout") and _failed(self._outputs([number])[0], "timeout"):
+                    return f"{self._call(number)}: it does not end"
+        return ""
+
+    def _still_wrong(self, before: BenchResult, done: BenchResult) -> str:
+        """A call whose answer lacks what those of the evidence lacked, and each right one has: with what it lacks.
+
+        ``before`` is the base on all calls, ``done`` the edit on the tasks.
+        """
+        known, tasks = self.known, range(self._count)
+        right = [done.outputs[number] for number in tasks if done.passed[number]]
+        wrong = [
+            before.outputs[number]
+            for number in tasks
+            if not before.passed[number]
+            and number not in known.hidden
+            and not _failed(before.outputs[number])
+        ]
+        least = known.rules.symptom_min
+        shown = symptoms(right, wrong, least) if least else []
+        chosen = self._reaching(before, set()) if shown else []
+        answers = self._outputs(chosen)
+        for symptom in shown:
+            left = [
+                number
+                for number, answer in zip(chosen, answers, strict=True)
+                if not _failed(answer) and symptom.holds(answer) is False
+            ]
+            # Of inputs that nobody gives, a clock of 94:00, a right edit may leave some.
+            there = {number for number in chosen if symptom.holds(before.outputs[number]) is False} | {*left}
+            if left and len(left) >= known.rules.symptom_share * len(there):
+                return f"{self._call(left[0])}, where {symptom.says}"
+        return ""
+
+    def _question(
+        self, rivals: Mapping[str, str], chosen: Sequence[int]
+    ) -> tuple[Ambiguity | None, Sequence[str]]:
+        """The call that tells the edit from a rival of weight best, one that both answer, and a short one; all such rivals."""
+        known = self.known
+        mine = self._outputs(chosen)
+        answers = {
+            name: self.bench.try_source(source, cases=chosen).outputs if chosen else ()
+            for name, source in rivals.items()
+        }
+        # Rivals that answer alike are one behaviour: its weight may be spread over several edits.
+        together: dict[bytes, float] = defaultdict(float)
+        for name, outputs in answers.items():
+            together[canonical([*outputs])] += known.weights.get(name, math.inf)
+        asked: list[tuple[tuple[bool, int], Ambiguity]] = []
+        differing: dict[str, None] = {}
+        for name, outputs in answers.items():
+            if together[canonical([*outputs])] < known.least:
+                continue
+            for number, one, other in zip(chosen, mine, outputs, strict=True):
+                if _alike(one, other):
+                    continue
+                differing[name] = None
+                call = self._call(number)
+                here, there = parted(one, other)
+                about_it = Ambiguity(0, call, _short(here), _short(there), name)
+                asked.append(((_failed(one) or _failed(other), len(call)), about_it))
+        first = min(asked, key=lambda item: item[0])[1] if asked else None
+        return replace(first, rivals=len(differing)) if first else None, [*differing]
 
 
 def _passes(bench: Bench, source: str, needed: Sequence[int]) -> bool:
@@ -179,21 +306,6 @@ def _passes(bench: Bench, source: str, needed: Sequence[int]) -> bool:
     )
 
 
-def _without(
-    bench: Bench, known: Known, drawn: Sequence[Neighbour], before: BenchResult, old: str, own: str
-) -> tuple[str, str]:
-    """What it writes without which all answers are the same, and a test that could as well be constant; "" for none."""
-    kinds = (idle(old, own), constant_tests(old, own)) if known.rules.mutants else ()
-    chosen = _reaching(before, edited_lines(old, own), known, len(drawn)) if any(kinds) else []
-    tried = [*range(len(known.tasks)), *chosen]
-    mine = bench.try_source(own, cases=tried).outputs if any(kinds) else ()
-    found = []
-    for sources in kinds:
-        alike = (words for words, source in sources.items() if _answers(bench, source, tried, mine))
-        found.append(next(alike, ""))
-    return (found[0], found[1]) if found else ("", "")
-
-
 def _answers(bench: Bench, source: str, tried: Sequence[int], mine: Sequence[Json]) -> bool:
     """Whether it answers all of these so; a few first, because most do not."""
     for start, end in ((0, _FEW), (_FEW, len(tried))):
@@ -201,114 +313,6 @@ def _answers(bench: Bench, source: str, tried: Sequence[int], mine: Sequence[Jso
         if not all(map(_alike, mine[start:end], theirs)):
             return False
     return True
-
-
-def _still_raises(
-    bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, before: BenchResult
-) -> str:
-    """A call made of evidence and another task that ends by the evidence's own exception."""
-    count = len(known.tasks)
-    kinds = {_kind(before.outputs[number]) for number in range(count) if number not in known.working} - {""}
-    tried = [number for number, item in enumerate(drawn) if _is_crossed(item, known)] if kinds else []
-    still = bench.try_source(own, cases=[count + number for number in tried]).outputs if tried else ()
-    left = [drawn[number] for number, output in zip(tried, still, strict=True) if _kind(output) in kinds]
-    return _call(left[0], known.tasks) if left else ""
-
-
-def _breaks(bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, before: BenchResult) -> str:
-    """Only at limits: of what is malformed a right edit may rightly make nothing."""
-    count = len(known.tasks)
-    least = [item.case for item in limits(known.tasks)]
-    at = [
-        count + number
-        for number, item in enumerate(drawn)
-        if item.case in least and not _failed(before.outputs[count + number])
-    ]
-    for number, output in zip(at, bench.try_source(own, cases=at).outputs if at else (), strict=True):
-        if _failed(output) and not _failed(output, *_NOT_TAKEN):
-            return f"{_call(drawn[number - count], known.tasks)} by {_short(output)}"
-    return ""
-
-
-def _hangs(
-    bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, before: BenchResult, lines: Set[int]
-) -> str:
-    """Anywhere: of what is malformed a right edit may make nothing, but it ends."""
-    chosen = _reaching(before, lines, known, len(drawn)) if known.rules.mutants else []
-    chosen = [number for number in chosen if not _failed(before.outputs[number])]
-    for start in range(0, len(chosen), _FEW):
-        some = chosen[start : start + _FEW]
-        for number, output in zip(some, bench.try_source(own, cases=some).outputs, strict=True):
-            if _failed(output, "timeout"):
-                # Once more, by itself: what ran before it may have left it slow.
-                (again,) = bench.try_source(own, cases=[number]).outputs
-                if _failed(again, "timeout"):
-                    return f"{_call(drawn[number - len(known.tasks)], known.tasks)}: it does not end"
-    return ""
-
-
-def _still_wrong(
-    bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, tried: tuple[BenchResult, BenchResult]
-) -> str:
-    """A call whose answer lacks what those of the evidence lacked, and each right one has: with what it lacks.
-
-    ``tried`` is the base on all calls, and the edit on the tasks.
-    """
-    count = len(known.tasks)
-    before, done = tried
-    right = [done.outputs[number] for number in range(count) if done.passed[number]]
-    wrong = [
-        before.outputs[number]
-        for number in range(count)
-        if not before.passed[number] and number not in known.hidden and not _failed(before.outputs[number])
-    ]
-    least = known.rules.symptom_min
-    shown = symptoms(right, wrong, least) if least else []
-    chosen = _reaching(before, set(), known, len(drawn)) if shown else []
-    answers = bench.try_source(own, cases=chosen).outputs if chosen else ()
-    for symptom in shown:
-        left = [
-            number
-            for number, answer in zip(chosen, answers, strict=True)
-            if not _failed(answer) and symptom.holds(answer) is False
-        ]
-        # Of inputs that nobody gives, a clock of 94:00, a right edit may leave some.
-        there = {number for number in chosen if symptom.holds(before.outputs[number]) is False} | {*left}
-        if left and len(left) >= known.rules.symptom_share * len(there):
-            return f"{_call(drawn[left[0] - count], known.tasks)}, where {symptom.says}"
-    return ""
-
-
-def _question(
-    bench: Bench,
-    known: Known,
-    drawn: Sequence[Neighbour],
-    own: str,
-    rivals: Mapping[str, str],
-    chosen: Sequence[int],
-) -> tuple[Ambiguity | None, Sequence[str]]:
-    """The call that tells the edit from a rival of weight best, one that both answer, and a short one; all such rivals."""
-    mine = bench.try_source(own, cases=chosen).outputs
-    answers = {name: bench.try_source(source, cases=chosen).outputs for name, source in rivals.items()}
-    # Rivals that answer alike are one behaviour: its weight may be spread over several edits.
-    together: dict[bytes, float] = defaultdict(float)
-    for name, outputs in answers.items():
-        together[canonical([*outputs])] += known.weights.get(name, math.inf)
-    asked: list[tuple[tuple[bool, int], Ambiguity]] = []
-    differing: dict[str, None] = {}
-    for name, outputs in answers.items():
-        if together[canonical([*outputs])] < known.least:
-            continue
-        for number, one, other in zip(chosen, mine, outputs, strict=True):
-            if _alike(one, other):
-                continue
-            differing[name] = None
-            call = _call(drawn[number - len(known.tasks)], known.tasks)
-            here, there = parted(one, other)
-            about_it = Ambiguity(0, call, _short(here), _short(there), name)
-            asked.append(((_failed(one) or _failed(other), len(call)), about_it))
-    first = min(asked, key=lambda item: item[0])[1] if asked else None
-    return replace(first, rivals=len(differing)) if first else None, [*differing]
 
 
 def usual(drawn: Sequence[Neighbour], tasks: Sequence[Case]) -> list[Neighbour]:
@@ -346,15 +350,6 @@ def _is_crossed(item: Neighbour, known: Known) -> bool:
 
 def _kind(output: Json) -> str:
     return str(output["error"]) if isinstance(output, Mapping) and "error" in output else ""
-
-
-def _reaching(before: BenchResult, about: Set[int], known: Known, drawn: int) -> list[int]:
-    """Drawn inputs that the tool takes, those first on which it runs what is edited; as many as are compared."""
-    numbers = range(len(known.tasks), len(known.tasks) + drawn)
-    taken = [number for number in numbers if not _failed(before.outputs[number], *_NOT_TAKEN)]
-    rules = known.rules
-    most = rules.crossed + rules.stepped + rules.spelled + rules.neighbours
-    return sorted(taken, key=lambda number: about.isdisjoint(before.lines[number]))[:most]
 
 
 def _failed(output: Json, *kinds: str) -> bool:
