@@ -207,6 +207,15 @@ def test_json_that_postgresql_would_refuse_is_looked_into(database: str, raw: Le
     assert found == ("\\u0000", "1", "1.5", None, None)
 
 
+@IN_POSTGRES
+@pytest.mark.parametrize("escaped", [r"\ud83d\ude00", r"\u0000\u0000", r"\ud800\\\ud800", r"\\\ud800x"])
+def test_escapes_that_follow_one_another_hide_no_field(
+    escaped: str, database: str, raw: LedgerConnection
+) -> None:
+    body = f'{{"odd":"{escaped}","klass":"exception"}}'
+    assert raw.execute("SELECT json_extract(?, '$.klass')", (body,)).fetchone() == ("exception",)
+
+
 def test_a_statement_is_numbered_as_sqlite_numbers_it() -> None:
     assert statement("a = ?2 AND b = ? AND c = '?' LIMIT -1") == "a = $2 AND b = $3 AND c = '?' LIMIT ALL"
     assert statement("x IN ()") == "x IN (NULL)"

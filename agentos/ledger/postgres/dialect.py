@@ -31,7 +31,7 @@ $$ SELECT strpos(whole, part) $$;
 CREATE OR REPLACE FUNCTION agentos_json(body text) RETURNS json IMMUTABLE STRICT LANGUAGE sql AS
 -- half characters and NUL are legal JSON, and refused by PostgreSQL in any part of a document
 $$ SELECT CASE WHEN body ~* '\\u(0000|d[89a-f])' THEN
-   regexp_replace(body, '((^|[^\\])(\\\\)*)\\u(0000|d[89a-f][0-9a-f]{2})', '\1\\ufffd', 'gi') ELSE body END::json $$;
+   regexp_replace(body, '(?<!\\)((\\\\)*)\\u(0000|d[89a-f][0-9a-f]{2})', '\1\\ufffd', 'gi') ELSE body END::json $$;
 CREATE OR REPLACE FUNCTION json_extract(body text, path text) RETURNS text IMMUTABLE STRICT LANGUAGE sql AS
 $$ SELECT CASE json_typeof(found) WHEN 'boolean' THEN (found::text = 'true')::int::text ELSE found #>> '{}' END
    FROM (SELECT agentos_json(body) #> string_to_array(substr(path, 3), '.') AS found) AS it $$;
