@@ -15,6 +15,7 @@ import pytest
 from agentos.domain import Run, Share, Step, Task, TaskState
 from agentos.errors import Unavailable, UserError
 from agentos.ledger.connect import tables_of, transaction
+from agentos.ledger.moving import move_ledger
 from agentos.ledger.postgres.address import address_of, fault_of
 from agentos.ledger.postgres.connection import LeaderLock, PostgresConnection
 from agentos.ledger.postgres.dialect import migration, statement
@@ -255,6 +256,19 @@ def test_a_server_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     for opened in (Ledger, Reader):
         with pytest.raises(Unavailable):
             opened(tmp_path / "ledger.db")
+
+
+def test_a_ledger_is_sealed_whatever_stands_in_the_name_of_the_place_it_went_to(
+    postgres_address: str, tmp_path: Path
+) -> None:
+    home = tmp_path / "a%b"
+    home.mkdir()
+    (home / "agentos.toml").write_text(f'database = "{postgres_address}"\n')
+    with closing(Ledger(home / "ledger.db")) as ledger:
+        ledger.note("event", "subject", {})
+        move_ledger(home / "ledger.db", postgres_address, "")
+        with pytest.raises(sqlite3.IntegrityError, match="a%b"):
+            ledger.note("late", "where nobody looks", {})
 
 
 @IN_POSTGRES

@@ -80,6 +80,7 @@ def _numbering(table: str, column: str) -> str:
 
 def _refusal(name: str, verb: str, table: str, when: str | None, why: str) -> str:
     row = "OLD" if verb == "DELETE" else "NEW"
+    why = why.replace("%", "%%")  # which RAISE would fill in
     refuse = f"RAISE EXCEPTION '{why}' USING ERRCODE = 'integrity_constraint_violation';"
     made = _before(name, verb, table, f"IF {when or 'TRUE'} THEN {refuse} END IF; RETURN {row};")
     if verb == "DELETE":  # emptying a table deletes no row
