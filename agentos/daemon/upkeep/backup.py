@@ -272,7 +272,7 @@ def _head(kept: AuditHead | None, ledger: Path) -> AuditHead:
 
     A head that the copy does not contain, or none, stays as it is: the restored home must say what this one says.
     """
-    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection:
+    with closing(sqlite3.connect(f"{ledger.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         return newest(connection) if kept is None or contains(connection, kept) else kept
 
 
