@@ -3,6 +3,7 @@
 import hmac
 import os
 import pwd
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -102,6 +103,19 @@ def test_the_key_is_private_and_never_replaced(tmp_path: Path) -> None:
     path.chmod(0o644)
     with pytest.raises(UserError, match="readable by others"):
         read_key(path)
+
+
+def test_a_key_for_which_there_was_no_room_is_made_later(tmp_path: Path) -> None:
+    path = tmp_path / "consent.key"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            make_key(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    make_key(path)
+    assert read_key(path)
 
 
 def test_a_missing_or_short_key_is_a_clear_error(tmp_path: Path) -> None:
