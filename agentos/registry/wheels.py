@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentos.domain import dataclass
+from agentos.durable import flush_folder
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import LOCK_FILE as LOCK_FILE
 from agentos.programs import is_manifest, requirements
@@ -369,13 +370,19 @@ class Wheels:
         return data if hashlib.sha256(data).hexdigest() == wheel.sha256 else None
 
     def _put(self, sha256: str, data: bytes) -> None:
-        self.root.mkdir(mode=0o700, exist_ok=True)
-        target = self.root / f"{sha256}.whl"
-        with tempfile.NamedTemporaryFile(dir=self.root, suffix=".new", delete=False) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(file.name, target)
+        """Raises Unavailable when the disk is full."""
+        try:
+            self.root.mkdir(mode=0o700, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".new-", dir=self.root) as place:
+                aside = Path(place, "wheel")
+                with aside.open("wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                aside.replace(self.root / f"{sha256}.whl")
+            flush_folder(self.root)
+        except OSError as error:
+            raise Unavailable(f"A wheel could not be written below {self.root}: {error.strerror}") from None
 
 
 def _must_fit(resource: str, wheels: Mapping[str, bytes]) -> None:

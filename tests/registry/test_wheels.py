@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource as rlimits
 import stat
 import struct
 import subprocess
@@ -278,6 +279,18 @@ def test_altered_and_missing_wheels_are_noticed_and_fetched_again(registry: Regi
         assert lock is not None
         assert registry.wheels.fetch("tool/greet", lock) == 1
         assert registry.wheels_of(files)
+
+
+def test_a_wheel_for_which_there_is_no_room_leaves_nothing(tmp_path: Path) -> None:
+    there = wheels.Wheels(tmp_path / "wheels")
+    before = rlimits.getrlimit(rlimits.RLIMIT_FSIZE)
+    rlimits.setrlimit(rlimits.RLIMIT_FSIZE, (1_000, before[1]))
+    try:
+        with pytest.raises(Unavailable, match="could not be written"):
+            there._put("0" * 64, b"x" * 2_000)
+    finally:
+        rlimits.setrlimit(rlimits.RLIMIT_FSIZE, before)
+    assert list(there.root.iterdir()) == []
 
 
 @pytest.mark.slow
