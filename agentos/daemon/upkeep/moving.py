@@ -18,7 +18,6 @@ from agentos.domain import dataclass
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.blobs import FILES, BlobStore, claim, store_of
-from agentos.ledger.connect import tables_of
 from agentos.ledger.moving import LedgerMove, move_ledger
 from agentos.ledger.postgres.address import address_of, checked
 from agentos.ledger.reading import Reader
@@ -118,11 +117,8 @@ def _set_aside(home: Home) -> None:
         sealed = connection.execute(
             "SELECT 1 FROM sqlite_schema WHERE name = 'audit_0_insert_moved'"
         ).fetchone()
-        filled = "audit" in tables_of(connection) and connection.execute("SELECT 1 FROM audit").fetchone()
     if sealed:
         _aside(home.ledger)
-    elif filled is None:
-        return  # made by a move that was cut off before its rows were there
 
 
 def _aside(path: Path) -> None:
