@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentos.domain import dataclass
-from agentos.durable import flush_folder
+from agentos.durable import write_whole
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import LOCK_FILE as LOCK_FILE
 from agentos.programs import is_manifest, requirements
@@ -373,14 +372,7 @@ class Wheels:
         """Raises Unavailable when the disk is full."""
         try:
             self.root.mkdir(mode=0o700, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".new-", dir=self.root) as place:
-                aside = Path(place, "wheel")
-                with aside.open("wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                aside.replace(self.root / f"{sha256}.whl")
-            flush_folder(self.root)
+            write_whole(self.root / f"{sha256}.whl", data)
         except OSError as error:
             raise Unavailable(f"A wheel could not be written below {self.root}: {error.strerror}") from None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import resource as rlimits
 import stat
 import struct
 import subprocess
@@ -27,6 +26,7 @@ from agentos.registry.store import Registry
 from agentos.registry.wheelfile import BadWheel
 from tests.registry.conftest import SKILL, forged
 from tests.registry.wheelshop import Shop, needy, open_shop
+from tests.test_durable import no_file_beyond
 
 TOOL = "tool/greet/tool.py"
 LOCK = "tool/greet/wheels.lock"
@@ -283,13 +283,8 @@ def test_altered_and_missing_wheels_are_noticed_and_fetched_again(registry: Regi
 
 def test_a_wheel_for_which_there_is_no_room_leaves_nothing(tmp_path: Path) -> None:
     there = wheels.Wheels(tmp_path / "wheels")
-    before = rlimits.getrlimit(rlimits.RLIMIT_FSIZE)
-    rlimits.setrlimit(rlimits.RLIMIT_FSIZE, (1_000, before[1]))
-    try:
-        with pytest.raises(Unavailable, match="could not be written"):
-            there._put("0" * 64, b"x" * 2_000)
-    finally:
-        rlimits.setrlimit(rlimits.RLIMIT_FSIZE, before)
+    with no_file_beyond(1_000), pytest.raises(Unavailable, match="could not be written"):
+        there._put("0" * 64, b"x" * 2_000)
     assert list(there.root.iterdir()) == []
 
 

@@ -15,6 +15,7 @@ import tomlkit
 
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.domain import dataclass
+from agentos.durable import write_whole
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.blobs import FILES, BlobStore, claim, store_of
@@ -150,13 +151,4 @@ def write_setting(settings: Path, key: str, value: str) -> None:
     text = tomlkit.dumps(document)
     if value:  # first: behind a table it would belong to that
         text = f'{key} = "{value}"\n{text}'
-    aside = settings.with_name(settings.name + ".new")
-    try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        load_settings(aside)  # raises Invalid, and then the file stays as it was
-        aside.rename(settings)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_whole(settings, text.encode(), load_settings)

@@ -3,7 +3,6 @@
 import hmac
 import os
 import pwd
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, PromotionRefused, UserError
 from agentos.evolver.promote.consent import TERMINAL, YES, issue, login, make_key, person, read_key, verify
+from tests.test_durable import no_file_beyond
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = bytes(range(32))
@@ -107,13 +107,8 @@ def test_the_key_is_private_and_never_replaced(tmp_path: Path) -> None:
 
 def test_a_key_for_which_there_was_no_room_is_made_later(tmp_path: Path) -> None:
     path = tmp_path / "consent.key"
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-    try:
-        with pytest.raises(OSError, match="too large"):
-            make_key(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with no_file_beyond(0), pytest.raises(OSError, match="too large"):
+        make_key(path)
     make_key(path)
     assert read_key(path)
 
