@@ -240,6 +240,16 @@ def test_a_task_that_waits_is_there_after_the_restore(home: Home, tmp_path: Path
 
 
 @pytest.mark.slow
+def test_a_backup_of_an_older_release_is_brought_up_to_date(home: Home, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(home.ledger)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0012'")  # since when no table changed
+    back_up(home, tmp_path / "home.tar")
+    audited, _ = restore(Home(tmp_path / "again"), tmp_path / "home.tar")
+    assert audited.faults == ()
+    assert Reader(tmp_path / "again" / "ledger.db").head() == audited.head
+
+
+@pytest.mark.slow
 def test_a_home_may_lie_in_a_folder_of_any_name(home: Home, tmp_path: Path) -> None:
     odd = tmp_path / "50%41 a#b?c"
     odd.mkdir()
