@@ -22,6 +22,7 @@ from agentos.errors import Invalid, UserError
 
 ENTRIES_MAX = 100_000  # looked at below one folder
 TOLD_MAX = 20  # of what was left out
+_PLACE_MAX = 2_000  # bytes
 _WILD = re.compile(r"[*?\[]")
 _SLACK_S = 0.02  # by which a file system's clock may lag
 
@@ -64,9 +65,10 @@ def split_glob(path: str) -> tuple[str, str]:
 
 
 def fits_workspace(place: str) -> bool:
-    """Whether a file may stand there: relative, printable, inside."""
+    """Whether a file may stand there: relative, printable, inside, and of a length that an index of PostgreSQL holds."""
     pure = PurePosixPath(place)
-    return place.isprintable() and bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
+    is_inside = bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
+    return is_inside and place.isprintable() and len(place.encode()) <= _PLACE_MAX
 
 
 def read_bounded(file: Path, most: int, what: str) -> bytes:

@@ -85,7 +85,7 @@ class Engine:
         self._database = _database_at(address, term) if address else _database(path)
         config: DBOSConfig = {
             "name": "agentos",
-            "system_database_url": address or f"sqlite:///{path}",
+            "system_database_url": address or str(_url(path)),
             "system_database_engine": self._database,
             "application_version": VERSION,
             "executor_id": "local",
@@ -246,9 +246,14 @@ def _unusable(place: str, error: Exception) -> Unavailable:
     )
 
 
+def _url(path: Path) -> sqlalchemy.URL:
+    """Never by a text, which would end at a ``?`` of the path, and take ``%41`` for an A."""
+    return sqlalchemy.URL.create("sqlite", database=str(path))
+
+
 def _database(path: Path) -> sqlalchemy.Engine:
     """DBOS' own engine leaves SQLite in rollback mode, which is three times slower."""
-    engine = sqlalchemy.create_engine(f"sqlite:///{path}", connect_args={"timeout": 30.0})
+    engine = sqlalchemy.create_engine(_url(path), connect_args={"timeout": 30.0})
 
     @sqlalchemy.event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: Any) -> None:

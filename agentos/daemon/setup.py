@@ -11,6 +11,7 @@ from pathlib import Path
 from agentos.daemon.offline import offline_context
 from agentos.daemon.standing_checks import with_accepted
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
+from agentos.durable import write_whole
 from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
 from agentos.evolver.promote.driving import vouch
@@ -48,11 +49,11 @@ def init_home(home: Home) -> bool:
     fresh = not all(part.exists() for part in (*parts, *folders)) or not has_ledger(home.ledger)
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not home.settings.exists():  # first, so that an interrupted init knows its own
-        _write(home.settings, first_settings(claim_uid(root) if os.geteuid() == 0 else None))
+        write_whole(home.settings, first_settings(claim_uid(root) if os.geteuid() == 0 else None).encode())
     for folder in folders:
         folder.mkdir(mode=0o700, exist_ok=True)
     if not (home.skills / "README.txt").exists():
-        _write(home.skills / "README.txt", _SKILLS_README)
+        write_whole(home.skills / "README.txt", _SKILLS_README.encode())
     registry = Registry.init(home.registry, seed_files())
     Ledger(home.ledger).close()
     make_key(home.consent_key)
@@ -67,15 +68,6 @@ def _vouch_for(home: Home, registry: Registry) -> None:
         main = registry.stable()
         vouch(parts, main, "it is what the home began with")
         registry.mark_good(main)
-
-
-def _write(path: Path, text: str) -> None:
-    aside = path.with_name(path.name + ".new")
-    with aside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.rename(path)
 
 
 def add_tasks(home: Home, drafts: Sequence[Draft]) -> list[Task]:

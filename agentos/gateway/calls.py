@@ -282,8 +282,11 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 def _connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     if read_only:
+        where = (
+            f"{path.absolute().as_uri()}?mode=ro"  # a path may have signs that mean something in an address
+        )
         connection = sqlite3.connect(
-            f"file:{path}?mode=ro", uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            where, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
     else:
         connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)

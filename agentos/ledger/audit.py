@@ -74,7 +74,11 @@ class Entry:
 
     @property
     def detail(self) -> Json:
-        return json.loads(self.detail_text)
+        """None where it is no JSON any more: then it was changed."""
+        try:
+            return json.loads(self.detail_text)
+        except (ValueError, RecursionError):
+            return None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Self:

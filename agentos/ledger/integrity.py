@@ -11,7 +11,6 @@ there. What is derived from the rest (cursors, memos, which run used what, sight
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -402,7 +401,7 @@ def _named(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, st
     yield from _named_by_runs(reader, gone)
     like = "action LIKE '{\"blob\"%' OR observation LIKE '{\"blob\"%'"
     for run_id, *values in reader.rows(f"SELECT run_id, action, observation FROM step WHERE {like}"):
-        for value in map(json.loads, values):
+        for value in map(data_of, values):
             if is_reference(value):
                 yield f"a step of {run_id}", value["blob"]
     for trial in reader.find(Trial):

@@ -81,7 +81,7 @@ def move_ledger(path: Path, source: str, target: str) -> LedgerMove:
 def copy_database(path: Path, folder: Path) -> Path:
     """Any SQLite file in ``folder``, as of one transaction. Raises sqlite3.Error."""
     copy = folder / path.name
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as connection:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60)) as connection:
         connection.execute("VACUUM INTO ?", (str(copy),))
     copy.chmod(0o600)
     return copy

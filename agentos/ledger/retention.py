@@ -27,6 +27,10 @@ from agentos.ledger.rows.record_types import RECORDS, of_run
 EVENT = "retention.pruned"
 BATCH = 500  # runs in one transaction
 NEWEST_OF_EACH = 200  # runs of each resource that keep their steps: what guards are replayed from
+_SIGHTINGS, _ALIKE = (
+    1_000,
+    8,
+)  # newest ones, and those of one failure, whose runs may become evidence when it recurs
 _NAME = re.compile(rb"[0-9a-f]{64}")
 
 Rows = Callable[..., Sequence[tuple[Any, ...]]]
@@ -75,8 +79,9 @@ def ended_later(rows: Rows, before: datetime, to_seq: int) -> frozenset[str]:
 def protected_runs(rows: Rows) -> frozenset[str]:
     """Runs that keep all they have, however old they are.
 
-    Of evidence, those that a person spoke of, those of tasks that are not over and of trials of evolutions that are
-    not, and what guards come from: of each resource the newest runs, and the newest of other work each.
+    Of evidence and of failures that may become some, those that a person spoke of, those of tasks that are not over and
+    of trials of evolutions that are not, and what guards come from: of each resource the newest runs, and the newest of
+    other work each.
     """
     found: set[str] = set()
     for (body,) in rows("SELECT body FROM evidence"):
@@ -86,6 +91,13 @@ def protected_runs(rows: Rows) -> frozenset[str]:
         "SELECT run.id FROM task JOIN run ON run.task_id = task.id WHERE task.state NOT IN ('done', 'cancelled')",
     ):
         found.update(name for (name,) in rows(sql))
+    seen = (
+        "SELECT run_id, row_number() OVER (PARTITION BY fingerprint ORDER BY seq DESC) AS place FROM sighting "
+        "WHERE seq > (SELECT max(seq) FROM sighting) - ?"
+    )
+    found.update(
+        name for (name,) in rows(f"SELECT run_id FROM ({seen}) AS seen WHERE place <= ?", _SIGHTINGS, _ALIKE)
+    )
     ended = dict(_ended(rows))
     for (evolution_id,) in rows("SELECT DISTINCT evolution_id FROM trial"):
         if not ended.get(evolution_id):

@@ -134,4 +134,7 @@ def _refuse(
     text = "Refused\n\n" + "\n".join(f"- {fault}" for fault in faults) + "\n"
     by = stamp(about.now)
     made = repository.git.create_commit(None, by, by, text, pushed.tree_id, [target])
+    for other in repository.below(REFUSED):  # git has no branch below another one
+        if f"{name}/".startswith(f"{other}/") != f"{other}/".startswith(f"{name}/"):
+            repository.drop(REFUSED + other)
     repository.move(REFUSED + name, made, expected=repository.resolve(REFUSED + name))

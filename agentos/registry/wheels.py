@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentos.domain import dataclass
+from agentos.durable import write_whole
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import LOCK_FILE as LOCK_FILE
 from agentos.programs import is_manifest, requirements
@@ -369,13 +369,12 @@ class Wheels:
         return data if hashlib.sha256(data).hexdigest() == wheel.sha256 else None
 
     def _put(self, sha256: str, data: bytes) -> None:
-        self.root.mkdir(mode=0o700, exist_ok=True)
-        target = self.root / f"{sha256}.whl"
-        with tempfile.NamedTemporaryFile(dir=self.root, suffix=".new", delete=False) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(file.name, target)
+        """Raises Unavailable when the disk is full."""
+        try:
+            self.root.mkdir(mode=0o700, exist_ok=True)
+            write_whole(self.root / f"{sha256}.whl", data)
+        except OSError as error:
+            raise Unavailable(f"A wheel could not be written below {self.root}: {error.strerror}") from None
 
 
 def _must_fit(resource: str, wheels: Mapping[str, bytes]) -> None:

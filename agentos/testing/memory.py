@@ -207,7 +207,9 @@ class MemoryLedger:
     def _ended(self, record: object) -> Evolution | None:
         """The evolution that has ended and that the record would open again, or add to what its end was said of."""
         if isinstance(record, Evolution):
-            evolution_id = "" if record.ended_at is not None else record.id
+            stored = self._records.get(Evolution, {}).get(record.id)
+            forgets = isinstance(stored, Evolution) and stored.promoted and not record.promoted
+            evolution_id = record.id if record.ended_at is None or forgets else ""
         elif isinstance(record, Candidate) or (isinstance(record, Trial) and record.set is TrialSet.FRESH):
             evolution_id = record.evolution_id
         else:

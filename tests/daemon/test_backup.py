@@ -239,6 +239,28 @@ def test_a_task_that_waits_is_there_after_the_restore(home: Home, tmp_path: Path
     assert Reader(tmp_path / "again" / "ledger.db").task_view("task-more-1").task.name == "waits"
 
 
+@pytest.mark.slow
+def test_a_backup_of_an_older_release_is_brought_up_to_date(home: Home, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(home.ledger)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0012'")  # since when no table changed
+    back_up(home, tmp_path / "home.tar")
+    audited, _ = restore(Home(tmp_path / "again"), tmp_path / "home.tar")
+    assert audited.faults == ()
+    assert Reader(tmp_path / "again" / "ledger.db").head() == audited.head
+
+
+@pytest.mark.slow
+def test_a_home_may_lie_in_a_folder_of_any_name(home: Home, tmp_path: Path) -> None:
+    odd = tmp_path / "50%41 a#b?c"
+    odd.mkdir()
+    shutil.move(home.root, odd)
+    head = Reader(odd / "home" / "ledger.db").head()
+    assert back_up(Home(odd / "home"), tmp_path / "home.tar").head == str(head)
+    audited, _ = restore(Home(odd / "again"), tmp_path / "home.tar")
+    assert (audited.head, audited.faults) == (head, ())
+    assert sorted(path.name for path in tmp_path.iterdir()) == [odd.name, "home.tar"]
+
+
 def test_what_is_no_archive_is_told_in_one_line(tmp_path: Path) -> None:
     for content in (b"", b"no archive\n", bytes(range(256)) * 40):
         (tmp_path / "file").write_bytes(content)

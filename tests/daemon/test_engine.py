@@ -191,3 +191,16 @@ def test_what_of_dbos_is_slowed_down_is_there(tmp_path: Path) -> None:
         assert queue is engine._dbos._registry.get_internal_queue()
     finally:
         engine.close()
+
+
+@pytest.mark.parametrize("name", ["50%41", "a?b", "a#b"])
+def test_its_file_may_lie_in_a_folder_of_any_name(tmp_path: Path, name: str) -> None:
+    home = tmp_path / name
+    home.mkdir()
+    engine = Engine(home / "engine.db", {}, lambda kind, subject: None)
+    try:
+        engine.launch()
+        assert (home / "engine.db").stat().st_size
+        assert list(tmp_path.iterdir()) == [home]
+    finally:
+        engine.close()

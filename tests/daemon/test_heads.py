@@ -18,6 +18,7 @@ from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead
 from agentos.ledger.store import Ledger
+from tests.test_durable import no_file_beyond
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ONE, TWO = AuditHead(1, "a" * 64), AuditHead(2, "b" * 64)
@@ -45,6 +46,18 @@ def test_a_disk_that_is_away_is_told_once_and_its_folder_is_not_made(tmp_path: P
     heads.send(TWO, NOW)
     assert [head for head, _ in noted_heads(path)] == [TWO]
     assert told[1:] == [f"heads of the audit log reach {path} again"]
+
+
+def test_half_a_line_is_taken_back(tmp_path: Path) -> None:
+    path, told = tmp_path / "heads", list[str]()
+    heads = Heads([str(path)], told.append)
+    heads.send(ONE, NOW)
+    with no_file_beyond(path.stat().st_size + 50):
+        heads.send(TWO, NOW)
+    assert len(told) == 1
+    assert [head for head, _ in noted_heads(path)] == [ONE]
+    heads.send(TWO, NOW)
+    assert [head for head, _ in noted_heads(path)] == [ONE, TWO]
 
 
 @pytest.mark.parametrize("target", ["heads", "~/heads", "http://", "http://[::1"])

@@ -21,12 +21,14 @@ from agentos.daemon.upkeep.retention import is_due, prune
 from agentos.domain import (
     Call,
     Evolution,
+    Fingerprint,
     InputFile,
     Limits,
     Outcome,
     Result,
     Run,
     Share,
+    Sighting,
     Snapshot,
     Step,
     Task,
@@ -205,6 +207,20 @@ def test_of_work_that_is_rare_the_newest_run_stays_whole(home: Home) -> None:
         _ran(ledger, f"odd-{number}", at, goal)
     _let_go(home)
     assert [number for number in range(6) if ledger.steps(f"run-odd-{number}")] == [0, 4, 5]
+
+
+def test_a_failure_keeps_what_its_evidence_needs_until_it_recurs(home: Home) -> None:
+    ledger, at = Ledger(home.ledger), LATER - timedelta(days=300)
+    made = [_ran(ledger, f"odd-{number}", at, f"work {number}") for number in range(20)]
+    seen = Fingerprint("f" * 16, "skill/odd", "exception", "odd")
+    for name, _ in made[:10]:
+        task = ledger.task(ledger.run(name).task_id)
+        ledger.put(Sighting(name, task.id, task.key, seen, at))
+    _age(home)
+    _let_go(home)
+    whole = [name for name, _ in made if ledger.steps(name)]
+    assert whole == [name for name, _ in (*made[2:10], *made[-2:])]
+    assert all(ledger.blobs.get(sha256) for name, sha256 in made if name in whole)
 
 
 def test_a_task_that_waits_keeps_what_it_goes_on_from(home: Home, unlocked: sqlite3.Connection) -> None:

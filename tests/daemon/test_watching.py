@@ -168,6 +168,20 @@ def test_links_and_fifos_start_nothing_and_what_is_too_large_is_told(
     assert inbox.settle() == []
 
 
+def test_a_file_whose_path_no_index_holds_is_told_once_and_holds_up_no_other(
+    make: Callable[..., Folder], ledger: Ledger
+) -> None:
+    inbox = make("**")
+    deep = inbox.path.joinpath(*["d" * 200] * 11)
+    deep.mkdir(parents=True)
+    (deep / "far.pdf").write_text("x")
+    (inbox.path / "near.pdf").write_text("x")
+    assert [copy.inputs[0].path for copy in inbox.settle()] == ["near.pdf"]
+    assert inbox.settle() == []
+    (skipped,) = ledger.find(SkippedRun, schedule_id=inbox.task.id)
+    assert skipped.times == 1
+
+
 def test_a_folder_that_is_not_there_is_told_and_waited_for(make: Callable[..., Folder]) -> None:
     inbox = make()
     inbox.path.rmdir()

@@ -181,6 +181,15 @@ def test_verify_fails_with_the_faults(run: Callable[..., Result], path: Path) ->
     assert run("verify", "--json").exit_code == 1
 
 
+def test_a_detail_that_is_no_json_any_more_is_told_and_the_rest_is_looked_at(
+    run: Callable[..., Result], path: Path
+) -> None:
+    tamper(path, "UPDATE audit SET detail = 'no json' WHERE seq = 2")
+    result = run("verify")
+    assert result.exit_code == 1
+    assert "entry 2 was changed" in result.output
+
+
 def test_list_shows_the_newest(run: Callable[..., Result]) -> None:
     result = run("list", "--limit", "2")
     assert "evolution-6" in result.output

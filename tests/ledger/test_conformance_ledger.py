@@ -330,3 +330,21 @@ def test_an_evolution_that_ended_is_neither_opened_again_nor_added_to(book: Ledg
     assert book.get(Evolution, "evo-1") == ended
     assert book.find(Candidate) == [candidate]
     assert book.read("fresh") == 0, "all or nothing"
+
+
+def test_that_an_evolution_was_promoted_is_not_forgotten(book: Ledger | MemoryLedger) -> None:
+    """A person's word may come while another process promotes it."""
+    base = Snapshot("c" * 40, "t" * 40)
+    waiting = Evolution("evo-1", "evd-1", PRINT.id, EvolutionState.AWAITING_CONSENT, base)
+    promoted = replace(waiting, state=EvolutionState.PROBATION, ended_at=NOW, promoted=base)
+    book.put(Evidence("evd-1", PRINT, (), (), NOW, ""), waiting, promoted)
+    with pytest.raises(Conflict):
+        book.note(
+            "evolution.rejected",
+            "evo-1",
+            {},
+            (replace(waiting, state=EvolutionState.REJECTED, ended_at=NOW),),
+        )
+    taken_back = replace(promoted, state=EvolutionState.ROLLED_BACK)
+    book.put(taken_back)
+    assert book.get(Evolution, "evo-1") == taken_back

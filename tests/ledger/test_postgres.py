@@ -15,6 +15,7 @@ import pytest
 from agentos.domain import Run, Share, Step, Task, TaskState
 from agentos.errors import Unavailable, UserError
 from agentos.ledger.connect import tables_of, transaction
+from agentos.ledger.moving import move_ledger
 from agentos.ledger.postgres.address import address_of, fault_of
 from agentos.ledger.postgres.connection import LeaderLock, PostgresConnection
 from agentos.ledger.postgres.dialect import migration, statement
@@ -207,6 +208,15 @@ def test_json_that_postgresql_would_refuse_is_looked_into(database: str, raw: Le
     assert found == ("\\u0000", "1", "1.5", None, None)
 
 
+@IN_POSTGRES
+@pytest.mark.parametrize("escaped", [r"\ud83d\ude00", r"\u0000\u0000", r"\ud800\\\ud800", r"\\\ud800x"])
+def test_escapes_that_follow_one_another_hide_no_field(
+    escaped: str, database: str, raw: LedgerConnection
+) -> None:
+    body = f'{{"odd":"{escaped}","klass":"exception"}}'
+    assert raw.execute("SELECT json_extract(?, '$.klass')", (body,)).fetchone() == ("exception",)
+
+
 def test_a_statement_is_numbered_as_sqlite_numbers_it() -> None:
     assert statement("a = ?2 AND b = ? AND c = '?' LIMIT -1") == "a = $2 AND b = $3 AND c = '?' LIMIT ALL"
     assert statement("x IN ()") == "x IN (NULL)"
@@ -246,6 +256,19 @@ def test_a_server_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     for opened in (Ledger, Reader):
         with pytest.raises(Unavailable):
             opened(tmp_path / "ledger.db")
+
+
+def test_a_ledger_is_sealed_whatever_stands_in_the_name_of_the_place_it_went_to(
+    postgres_address: str, tmp_path: Path
+) -> None:
+    home = tmp_path / "a%b"
+    home.mkdir()
+    (home / "agentos.toml").write_text(f'database = "{postgres_address}"\n')
+    with closing(Ledger(home / "ledger.db")) as ledger:
+        ledger.note("event", "subject", {})
+        move_ledger(home / "ledger.db", postgres_address, "")
+        with pytest.raises(sqlite3.IntegrityError, match="a%b"):
+            ledger.note("late", "where nobody looks", {})
 
 
 @IN_POSTGRES

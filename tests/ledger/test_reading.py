@@ -18,6 +18,7 @@ import pytest
 
 from agentos.domain import (
     Candidate,
+    Diagnosis,
     Edit,
     Evidence,
     Evolution,
@@ -35,7 +36,7 @@ from agentos.domain import (
     TaskState,
 )
 from agentos.errors import NotFound, Unavailable, UserError
-from agentos.ledger.listing import counts
+from agentos.ledger.listing import counts, evolutions_with, tasks_with
 from agentos.ledger.reading import Reader
 from agentos.ledger.rows.schema import FULL, unavailable
 from agentos.ledger.store import Ledger
@@ -152,6 +153,26 @@ def test_lists_show_the_newest_and_filter(
     assert [run.id for run in ledger.runs(result=Result.PASSED)] == ["run-2"]
     assert [run.id for run in ledger.runs(task_id="task-1")] == ["run-1"]
     assert ledger.runs(task_id="task-1", result=Result.PASSED) == []
+
+
+def test_tasks_and_evolutions_are_found_by_a_part_of_a_name(
+    ledger: Ledger, make_task: Callable[..., Task]
+) -> None:
+    task = replace(make_task(), name="Nightly sum")
+    ledger.add_task(task, Share.OPEN)
+    diagnosis = Diagnosis(Layer.TOOL, "tool/sum", "tool/sum/tool.py", "why", ())
+    evolution = Evolution(
+        "evolution-1",
+        "evidence-1",
+        "f" * 16,
+        EvolutionState.PROPOSING,
+        Snapshot("c", "t"),
+        diagnosis=diagnosis,
+    )
+    ledger.put(evolution)
+    assert [view.task for view in tasks_with(ledger, "nightLY", 5)] == [task]
+    assert list(evolutions_with(ledger, "L/Sum", 5)) == [evolution]
+    assert (tasks_with(ledger, "daily", 5), evolutions_with(ledger, "daily", 5)) == ([], [])
 
 
 def test_an_id_may_be_shortened(ledger: Ledger, make_task: Callable[..., Task]) -> None:

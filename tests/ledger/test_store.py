@@ -55,6 +55,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.connect import NEWEST, _engine, migrate, open_ledger
+from agentos.ledger.integrity import LedgerSnapshot, blob_faults
 from agentos.ledger.listing import LedgerStats, SpentTotals, failure_group, failure_groups
 from agentos.ledger.rows.schema import HEAD
 from agentos.ledger.rows.tables import METADATA
@@ -611,6 +612,24 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_half_written(
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     finally:
         subprocess.run(["umount", "-l", tiny_disk], check=True)
+
+
+def test_a_big_observation_of_a_long_action_is_looked_for_and_found(
+    ledger: Ledger,
+    tmp_path: Path,
+    make_task: Callable[..., Task],
+    make_run: Callable[..., Run],
+    make_step: Callable[..., Step],
+) -> None:
+    ledger.add_task(replace(make_task(), inputs=()), Share.OPEN)
+    ledger.begin_run(make_run())
+    ledger.append_step(replace(make_step(observation="o" * 20_000), action={"tool": "a" * 200}))
+    with LedgerSnapshot(tmp_path / "ledger.db") as reader:
+        assert list(blob_faults(reader, tmp_path / "blobs")) == []
+        (path,) = (tmp_path / "blobs").glob("??/*")
+        path.unlink()
+        (fault,) = blob_faults(reader, tmp_path / "blobs")
+        assert "a step of run-1" in fault
 
 
 def test_a_second_ledger_in_one_process_leaves_the_first_one_its_locks(tmp_path: Path) -> None:

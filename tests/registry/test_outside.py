@@ -12,6 +12,7 @@ import pytest
 from agentos.errors import Invalid, Unavailable
 from agentos.registry.check import leftovers, sweep
 from agentos.registry.git import versions as history
+from agentos.registry.git.repository import INCOMING, REFUSED
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import UpgradeChoice
 from agentos.resources import parse_id
@@ -187,6 +188,22 @@ def test_a_bad_push_is_refused_and_plain_git_shows_why(registry: Registry, clone
     clone.push({PATH: TOOL + "\n"})
     (push,) = registry.take_in_pushes(lambda files, tools: ([], ["it does not load"]))
     assert push.faults == ("tool/add-up: it does not load",)
+
+
+@pytest.mark.parametrize("names", [("fix", "fix/two"), ("fix/two", "fix")])
+def test_a_refused_push_whose_name_lies_below_another_ones_holds_up_no_other(
+    registry: Registry, names: tuple[str, str]
+) -> None:
+    repository, main = registry.repository, registry.stable().commit
+    for name in names:
+        with repository.lock():
+            tree = repository.write_tree(repository.commit(main).tree_id, {"notes.txt": name.encode()})
+            made = repository.write_commit(tree, [repository.commit(main).id], "Mine\n", registry.clock())
+            repository.move(INCOMING + name, made, expected=None)
+        (push,) = registry.take_in_pushes(None)
+        assert push.faults
+        assert list(repository.below(REFUSED)) == [name]
+    assert repository.below(INCOMING) == {}
 
 
 def test_a_push_that_conflicts_is_refused(registry: Registry, clone: Clone) -> None:

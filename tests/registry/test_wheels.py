@@ -26,6 +26,7 @@ from agentos.registry.store import Registry
 from agentos.registry.wheelfile import BadWheel
 from tests.registry.conftest import SKILL, forged
 from tests.registry.wheelshop import Shop, needy, open_shop
+from tests.test_durable import no_file_beyond
 
 TOOL = "tool/greet/tool.py"
 LOCK = "tool/greet/wheels.lock"
@@ -278,6 +279,13 @@ def test_altered_and_missing_wheels_are_noticed_and_fetched_again(registry: Regi
         assert lock is not None
         assert registry.wheels.fetch("tool/greet", lock) == 1
         assert registry.wheels_of(files)
+
+
+def test_a_wheel_for_which_there_is_no_room_leaves_nothing(tmp_path: Path) -> None:
+    there = wheels.Wheels(tmp_path / "wheels")
+    with no_file_beyond(1_000), pytest.raises(Unavailable, match="could not be written"):
+        there._put("0" * 64, b"x" * 2_000)
+    assert list(there.root.iterdir()) == []
 
 
 @pytest.mark.slow

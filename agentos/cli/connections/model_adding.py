@@ -15,6 +15,7 @@ import tomlkit
 
 from agentos.cli.resources.registry_edit import author
 from agentos.domain import Kind, Price, ResourceId
+from agentos.durable import write_whole
 from agentos.errors import Conflict, Invalid, NotFound, UserError
 from agentos.gateway.calls import CallReading, ModelToday
 from agentos.home import Home
@@ -185,16 +186,7 @@ def _write_settings(path: Path, wanted: TypedModel, *, default: bool) -> bool:
 def _written(path: Path, before: str, after: str) -> bool:
     if after == before:
         return False
-    aside = path.with_name(path.name + ".new")
-    try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(after)
-            file.flush()
-            os.fsync(file.fileno())
-        load_settings(aside)  # raises Invalid, and then the file stays as it was
-        aside.rename(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_whole(path, after.encode(), load_settings)
     return True
 
 

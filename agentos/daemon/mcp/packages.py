@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agentos.durable import write_whole
 from agentos.errors import Invalid, Unavailable, UserError
 from agentos.home import Home
 from agentos.sandboxes.plainfiles import write_tar
@@ -81,11 +81,7 @@ def keep(home: Home, data: bytes) -> str:
     """Store them; their SHA-256."""
     sha256 = hashlib.sha256(data).hexdigest()
     home.servers.mkdir(mode=0o700, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=home.servers, suffix=".new", delete=False) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(file.name, home.servers / f"{sha256}.tar")
+    write_whole(home.servers / f"{sha256}.tar", data)
     return sha256
 
 

@@ -35,6 +35,7 @@ from agentos.errors import Invalid, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, HeadFile, contains, newest, text_of
 from agentos.ledger.blobs import BlobStore
+from agentos.ledger.connect import open_ledger
 from agentos.ledger.moving import copy_database, copy_to_file
 from agentos.ledger.postgres.address import address_of
 from agentos.registry.git import environment
@@ -272,7 +273,7 @@ def _head(kept: AuditHead | None, ledger: Path) -> AuditHead:
 
     A head that the copy does not contain, or none, stays as it is: the restored home must say what this one says.
     """
-    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection:
+    with closing(sqlite3.connect(f"{ledger.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         return newest(connection) if kept is None or contains(connection, kept) else kept
 
 
@@ -424,6 +425,8 @@ def _unpacked(fresh: Path, source: Path, say: _SAID) -> AuditReport:
     for name in made.files:
         if "/" not in name and name.endswith(".db"):
             _check_database(fresh / name)
+    if new.ledger.exists():
+        open_ledger(new.ledger, "").close()  # one of an older release is brought up to date first
     _unbundle(new)
     audited = verify_home(new)
     os.sync()

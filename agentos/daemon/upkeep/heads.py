@@ -6,6 +6,7 @@ contains all heads that were sent is the log from which they were taken.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -66,7 +67,10 @@ def _append(path: Path, line: str) -> str:
     try:
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.write(file, line.encode())
+            size, data = os.fstat(file).st_size, line.encode()
+            if os.write(file, data) < len(data):  # half a line is no head, and nobody could read on
+                os.ftruncate(file, size)
+                return os.strerror(errno.ENOSPC)
             os.fsync(file)
         finally:
             os.close(file)

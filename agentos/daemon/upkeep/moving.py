@@ -15,10 +15,10 @@ import tomlkit
 
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.domain import dataclass
+from agentos.durable import write_whole
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.blobs import FILES, BlobStore, claim, store_of
-from agentos.ledger.connect import tables_of
 from agentos.ledger.moving import LedgerMove, move_ledger
 from agentos.ledger.postgres.address import address_of, checked
 from agentos.ledger.reading import Reader
@@ -118,11 +118,8 @@ def _set_aside(home: Home) -> None:
         sealed = connection.execute(
             "SELECT 1 FROM sqlite_schema WHERE name = 'audit_0_insert_moved'"
         ).fetchone()
-        filled = "audit" in tables_of(connection) and connection.execute("SELECT 1 FROM audit").fetchone()
     if sealed:
         _aside(home.ledger)
-    elif filled is None:
-        return  # made by a move that was cut off before its rows were there
 
 
 def _aside(path: Path) -> None:
@@ -154,13 +151,4 @@ def write_setting(settings: Path, key: str, value: str) -> None:
     text = tomlkit.dumps(document)
     if value:  # first: behind a table it would belong to that
         text = f'{key} = "{value}"\n{text}'
-    aside = settings.with_name(settings.name + ".new")
-    try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        load_settings(aside)  # raises Invalid, and then the file stays as it was
-        aside.rename(settings)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_whole(settings, text.encode(), load_settings)

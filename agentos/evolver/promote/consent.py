@@ -30,6 +30,7 @@ from agentos.domain import (
     digest,
     new_id,
 )
+from agentos.durable import flush_folder
 from agentos.errors import PromotionRefused, UserError
 from agentos.ports import Records
 
@@ -45,10 +46,15 @@ def make_key(path: Path) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(os.urandom(KEY_BYTES))
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(os.urandom(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        flush_folder(path.parent)
+    except OSError:  # a full disk: half a key would stay for ever
+        path.unlink()
+        raise
 
 
 def read_key(path: Path) -> bytes:
@@ -65,7 +71,10 @@ def read_key(path: Path) -> bytes:
             f"The consent key {path} is readable by others; run `chmod 600 {path}` and replace the key."
         )
     if len(key) != KEY_BYTES:
-        raise UserError(f"The consent key {path} has {len(key)} bytes, {KEY_BYTES} were expected.")
+        raise UserError(
+            f"The consent key {path} has {len(key)} bytes, {KEY_BYTES} were expected: restore it from a backup, or remove "
+            "it and run `agentos init`."
+        )
     return key
 
 

@@ -37,7 +37,7 @@ def stands_on(candidate: Candidate) -> tuple[Snapshot, Snapshot]:
 
 def is_overtaken(parts: RecordContext, candidate: Candidate) -> bool:
     """The registry moved since the candidate was judged, or was put on a newer base."""
-    return parts.snapshots.stable().tree != stands_on(candidate)[0].tree
+    return parts.snapshots.stable() != stands_on(candidate)[0]
 
 
 def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:

@@ -31,7 +31,7 @@ $$ SELECT strpos(whole, part) $$;
 CREATE OR REPLACE FUNCTION agentos_json(body text) RETURNS json IMMUTABLE STRICT LANGUAGE sql AS
 -- half characters and NUL are legal JSON, and refused by PostgreSQL in any part of a document
 $$ SELECT CASE WHEN body ~* '\\u(0000|d[89a-f])' THEN
-   regexp_replace(body, '((^|[^\\])(\\\\)*)\\u(0000|d[89a-f][0-9a-f]{2})', '\1\\ufffd', 'gi') ELSE body END::json $$;
+   regexp_replace(body, '(?<!\\)((\\\\)*)\\u(0000|d[89a-f][0-9a-f]{2})', '\1\\ufffd', 'gi') ELSE body END::json $$;
 CREATE OR REPLACE FUNCTION json_extract(body text, path text) RETURNS text IMMUTABLE STRICT LANGUAGE sql AS
 $$ SELECT CASE json_typeof(found) WHEN 'boolean' THEN (found::text = 'true')::int::text ELSE found #>> '{}' END
    FROM (SELECT agentos_json(body) #> string_to_array(substr(path, 3), '.') AS found) AS it $$;
@@ -80,6 +80,7 @@ def _numbering(table: str, column: str) -> str:
 
 def _refusal(name: str, verb: str, table: str, when: str | None, why: str) -> str:
     row = "OLD" if verb == "DELETE" else "NEW"
+    why = why.replace("%", "%%")  # which RAISE would fill in
     refuse = f"RAISE EXCEPTION '{why}' USING ERRCODE = 'integrity_constraint_violation';"
     made = _before(name, verb, table, f"IF {when or 'TRUE'} THEN {refuse} END IF; RETURN {row};")
     if verb == "DELETE":  # emptying a table deletes no row

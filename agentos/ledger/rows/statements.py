@@ -114,10 +114,13 @@ def put(connection: LedgerConnection, *records: object) -> dict[str, str]:
 def _ended(connection: LedgerConnection, record: object, before: str | None) -> Evolution | None:
     """The evolution that has ended and that the record would open again, or add to what its end was said of.
 
-    A person may end it, in another process, while it is put on a newer base or tried on fresh work.
+    A person may end it, in another process, while it is put on a newer base or tried on fresh work; and while a person
+    rejects it, it may be promoted, which is never forgotten.
     """
     if isinstance(record, Evolution):
-        stored = from_text(Evolution, before) if before is not None and record.ended_at is None else None
+        stored = from_text(Evolution, before) if before is not None else None
+        if record.ended_at is not None and (record.promoted or not (stored and stored.promoted)):
+            return None
     elif isinstance(record, Candidate) or (isinstance(record, Trial) and record.set is TrialSet.FRESH):
         body = first_value(connection, "SELECT body FROM evolution WHERE id = ?", record.evolution_id)
         stored = from_text(Evolution, body) if body is not None else None

@@ -30,6 +30,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, PromotionRefused, UserError
 from agentos.evolver.promote.consent import TERMINAL, YES, issue, login, make_key, person, read_key, verify
+from tests.test_durable import no_file_beyond
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = bytes(range(32))
@@ -102,6 +103,14 @@ def test_the_key_is_private_and_never_replaced(tmp_path: Path) -> None:
     path.chmod(0o644)
     with pytest.raises(UserError, match="readable by others"):
         read_key(path)
+
+
+def test_a_key_for_which_there_was_no_room_is_made_later(tmp_path: Path) -> None:
+    path = tmp_path / "consent.key"
+    with no_file_beyond(0), pytest.raises(OSError, match="too large"):
+        make_key(path)
+    make_key(path)
+    assert read_key(path)
 
 
 def test_a_missing_or_short_key_is_a_clear_error(tmp_path: Path) -> None:

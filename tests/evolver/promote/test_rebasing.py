@@ -103,6 +103,19 @@ def test_another_skill_that_moves_throws_no_right_edit_away(world: World) -> Non
     assert faults(world, ended) == []
 
 
+def test_what_was_changed_and_put_back_meanwhile_throws_no_right_edit_away(world: World) -> None:
+    evolution = judged(world)
+    base = world.registry.stable()
+    world.registry.edit({OTHER: "another skill"})
+    back = world.registry.edit({OTHER: None})
+    assert (back.tree, back.commit != base.commit) == (base.tree, True)
+    trials = len(world.trials())
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.PROBATION
+    ended = world.parts.evolution(evolution.id)
+    assert (world.source(), len(world.trials()), ended.base) == (RIGHT, trials, back)
+    assert faults(world, ended) == []
+
+
 def test_what_changed_in_a_bundle_is_measured_again_and_not_searched_for(world: World) -> None:
     evolution = judged(world)
     asked = len(world.proposer.briefs)

@@ -178,8 +178,9 @@ def test_an_edit_whose_probe_failed_is_refused_with_what_the_probe_said(
 ) -> None:
     edit = world.ledger.get(Candidate, str(promoted.candidate_id)).edit
     why = "its probe failed, and nothing was moved: pass 1 of 3: it leaks"
-    world.parts.move(replace(promoted, promoted=None), EvolutionState.ROLLED_BACK, why, end=True)
-    assert world.parts.taken_back(edit.files) == f"{promoted.id} tried the same edit: {why}"
+    other = replace(promoted, id="evo-other", state=EvolutionState.PROMOTING, promoted=None, ended_at=None)
+    world.parts.move(other, EvolutionState.ROLLED_BACK, why, end=True)
+    assert world.parts.taken_back(edit.files) == f"{other.id} tried the same edit: {why}"
 
 
 def test_one_failure_of_work_that_varies_is_no_suspicion(world: World, promoted: Evolution) -> None:
