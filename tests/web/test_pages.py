@@ -214,6 +214,16 @@ def test_half_a_character_breaks_no_page(browser: httpx.Client, served: Served) 
         assert browser.get(address).status_code == 200
 
 
+def test_json_that_is_nested_too_deeply_is_no_bug(browser: httpx.Client) -> None:
+    deep = "[" * 20_000
+    for shown, address, said in (
+        ("/runs/run-hostile", "/runs/run-hostile/correct", {"answer": deep}),
+        ("/tasks/new", "/tasks/new", {"goal": "x", "expect": deep}),
+    ):
+        hidden = fields(browser.get(shown).text, address)
+        assert browser.post(address, data=hidden | said).status_code < 500
+
+
 @pytest.mark.parametrize("name", ["evolutions", "runs", "tasks", "resources", "failures"])
 def test_each_table_is_csv_and_json(browser: httpx.Client, name: str) -> None:
     rows = browser.get(f"/tables/{name}.json").json()
