@@ -12,7 +12,7 @@ import pytest
 
 from agentos.messages import ModelCard, WireFault
 from agentos.wire import Channel
-from agentos.worker.jobs.forwarder import Forwarder
+from agentos.worker.jobs.forwarder import Forwarder, chunks
 from agentos.worker.rpc import KernelClient, Refused
 
 REPLY = {
@@ -115,6 +115,14 @@ def test_an_error_is_json_and_does_not_spoil_the_next_request(
         assert found == status
         assert said["error"]["message"]
         assert call(connection, "POST", "/v1/chat/completions", CHAT)[0] == 200
+
+
+def test_streamed_calls_are_told_apart_whatever_index_a_server_gave_them() -> None:
+    calls = [{"index": 0, "id": name, "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
+    reply = {"choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": calls}}]}
+    first, _ = chunks(reply, usage=False)
+    told = first["choices"][0]["delta"]["tool_calls"]
+    assert [(call["index"], call["id"]) for call in told] == [(0, "a"), (1, "b")]
 
 
 @pytest.mark.parametrize("content", ["é" * 1_500_000, "[" * 100_000])

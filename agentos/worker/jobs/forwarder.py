@@ -205,7 +205,7 @@ def chunks(reply: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any]]:
         number = choice.get("index", 0)
         message = dict(choice.get("message") or {})
         if message.get("tool_calls"):
-            calls = [{"index": place, **call} for place, call in enumerate(message["tool_calls"])]
+            calls = [{**call, "index": place} for place, call in enumerate(message["tool_calls"])]
             message["tool_calls"] = calls
         yield {**head, "choices": [{"index": number, "delta": message, "finish_reason": None}]}
         ended = {"index": number, "delta": {}, "finish_reason": choice.get("finish_reason")}
