@@ -9,6 +9,7 @@ import pytest
 
 from agentos.errors import Invalid
 from agentos.rules.document import DOCUMENT_MAX, Enforcement, is_rule_file, read_rule, rule_of
+from agentos.rules.trying import faults_of
 
 GOOD = {"description": "d", "on": "before_call", "when": "tool == 'x'", "enforce": "stop"}
 
@@ -149,3 +150,22 @@ def test_toml_that_makes_no_value_of_json_is_a_fault(value: str) -> None:
     lines = ["description = 'd'", "on = 'before_call'", "when = 'true'", "enforce = 'replace'"]
     with pytest.raises(Invalid):
         read_rule("rule/a/resource.toml", "\n".join([*lines, f"replace = {{day = {value}}}"]).encode())
+
+
+@pytest.mark.parametrize("on", ["before_call", "before_answer"])
+@pytest.mark.parametrize(
+    "example",
+    [
+        *(
+            {"before": ["x"]},
+            {"before": 5},
+            {"before": None},
+            {"before": [{"effects": 7}]},
+            {"before": [{"before": [1]}]},
+        ),
+        *({"tokens": "many"}, {"usd": []}, {"files": 5}, {"files": [1, "a"]}, {"effects": 5}, {"tool": 5}),
+    ],
+)
+def test_an_example_of_another_kind_is_a_fault_of_it(on: str, example: dict[str, Any]) -> None:
+    rule = rule_of("rule/mine", {**GOOD, "on": on, "examples": {"stops": [{"tool": "x"}, example]}})
+    assert 2 in [fault.number for fault in faults_of(rule)]
