@@ -13,7 +13,7 @@ from typing import Any
 
 from agentos.domain import Mode, ModelSpec, Price, new_id
 from agentos.errors import ModelFailed
-from agentos.gateway.asking import AttemptTally, Completion, Providers, ask, listed_price
+from agentos.gateway.asking import UNCERTAIN, AttemptTally, Completion, Providers, ask, listed_price
 from agentos.gateway.calls import Bodies, CallRecord, CallTotals, ProviderCall, body_of, envelope
 from agentos.gateway.sessions import LIFE_S, BudgetAccount, Session, Tokens, plus, reserve
 from agentos.gateway.setup import GatewayLimits
@@ -35,8 +35,6 @@ from agentos.ports import Grant
 
 # A call that failed in one of these ways is over; after any other it may be asked again.
 _FINAL = frozenset({*FAULTS, "context", "request"})
-# After these nobody knows whether the provider counted the call, so its estimate stays booked.
-_UNCERTAIN = frozenset({"timeout", "slow", "malformed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +286,7 @@ class CallService:
             input_tokens=usage.input,
             output_tokens=usage.output,
             estimated=1,
-            usd=_usd(spec, usage),
+            usd=_dearest(spec, usage),
             latency_ms=0.0,
             tries=before.tries if before else 0,
             fault="",
@@ -375,7 +373,7 @@ class CallService:
         return replace(ended, latency_ms=(time.monotonic() - began) * 1e3, tries=tally.tries), body
 
     def _failed(self, call: ProviderCall, error: ModelFailed) -> ProviderCall:
-        uncertain = error.kind in _UNCERTAIN
+        uncertain = error.kind in UNCERTAIN
         return replace(
             call,
             state="done" if error.kind in _FINAL else "failed",
@@ -414,6 +412,12 @@ def _plain(text: str) -> str:
 
 def _spent(call: ProviderCall) -> CallTotals:
     return CallTotals(1, call.input_tokens + call.output_tokens, call.usd or 0.0, call.latency_ms / 1e3)
+
+
+def _dearest(spec: ModelSpec, usage: Usage) -> float | None:
+    """What it costs at most, whichever of the model and its fallbacks answers; None where no price is known."""
+    known = [usd for one in (spec, *spec.fallbacks) if (usd := _usd(one, usage)) is not None]
+    return max(known, default=None)
 
 
 def _usd(spec: ModelSpec, usage: Usage) -> float | None:

@@ -36,6 +36,8 @@ _REPLY_MAX = 32 << 20
 _LITELLM_TIMEOUT_S = 24 * 3600.0
 _RETRIED = frozenset({"overloaded", "unreachable", "timeout", "malformed"})
 _AWAY = _RETRIED - {"malformed"}
+# After these nobody knows whether the provider counted the call, so its estimate stays booked.
+UNCERTAIN = frozenset({"timeout", "slow", "malformed"})
 _ALIVE_S = 5.0  # for an idle word of a server that works on an answer
 _PREFIX = re.compile(
     r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?"
@@ -126,10 +128,11 @@ async def ask(
     """Ask the model, then its fallbacks in order while the machinery of each is away.
 
     ``deadline`` is on the ``time.monotonic`` clock; each model gets its share of what is left.
-    Raises ModelFailed, of the first model where no other could be asked.
+    Raises ModelFailed where no other could be asked: of the first model that may count the call all the same, else of
+    the first.
     """
     chain = (spec, *spec.fallbacks)
-    first: ModelFailed | None = None
+    failed: list[ModelFailed] = []
     for place, model in enumerate(chain):
         now = time.monotonic()
         share = max(0.0, deadline - now) / (len(chain) - place)
@@ -143,10 +146,10 @@ async def ask(
             api_base = providers.arguments(model).get("api_base", "") if error.kind == "timeout" else ""
             if api_base and await _is_alive(api_base, alive_s):
                 error = ModelFailed("slow", _too_slow(model, asked, time.monotonic() - now))
-            first = first or error
+            failed.append(error)
             if error.kind not in _AWAY | {"slow"}:
                 raise error from None
-    raise first or ModelFailed("unreachable", "no model was asked")
+    raise next((error for error in failed if error.kind in UNCERTAIN), failed[0])
 
 
 async def _is_alive(api_base: str, within_s: float) -> bool:

@@ -6,6 +6,7 @@ The document is a resource ``rule/NAME`` (resource.toml), or a file ``rules/NAME
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import field
@@ -119,7 +120,7 @@ def _from_yaml(path: str, text: str) -> object:
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen: set[str] = set()
             for key, _ in node.value:
-                if key.value in seen:
+                if str(key.value) in seen:
                     said = f"the key '{key.value}' is given twice"
                     raise yaml.constructor.ConstructorError(None, None, said, key.start_mark)
                 seen.add(str(key.value))
@@ -133,6 +134,8 @@ def _from_yaml(path: str, text: str) -> object:
         mark = getattr(error, "problem_mark", None)
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
         raise Invalid(path, [f"it is not YAML{place}: {getattr(error, 'problem', error)}"]) from None
+    except (ValueError, KeyError, AttributeError) as error:  # a tag, or a date, with a text that is none
+        raise Invalid(path, [f"it is not YAML that can be read: {error}"]) from None
 
 
 def document_of(path: str, content: bytes) -> Mapping[str, Any]:
@@ -144,12 +147,17 @@ def document_of(path: str, content: bytes) -> Mapping[str, Any]:
         found = _from_yaml(path, text) if path.endswith((".yaml", ".yml")) else tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise Invalid(path, [f"it is not UTF-8 text (byte {error.start})"]) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid(path, [f"it is not TOML: {error or 'too deep'}"]) from None
     if not isinstance(found, dict):
         raise Invalid(path, ["it has to be a table with description, on, when and enforce"])
     # YAML 1.1 reads the word on as true
-    return {"on" if key is True else str(key): value for key, value in found.items()}
+    document = {"on" if key is True else str(key): value for key, value in found.items()}
+    try:
+        json.dumps(document, allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:  # a date, a set, NaN
+        raise Invalid(path, [f"it holds what JSON cannot: {error}; put it in quotes"]) from None
+    return document
 
 
 def rule_of(name: str, document: Mapping[str, Any]) -> RunRule:

@@ -13,24 +13,24 @@ from agentos.rules.document import RunRule
 from agentos.rules.facts import call_arguments
 from agentos.rules.watching import RuleDecision, RunRules
 
-EXAMPLE_KEYS = frozenset(
-    {
-        "tool",
-        "args",
-        "effects",
-        "result",
-        "ok",
-        "request",
-        "model",
-        "answer",
-        "files",
-        "before",
-        "agent",
-        "goal",
-        "tokens",
-        "usd",
-    }
-)
+# What an example may say, and of which kind that is.
+_ANYTHING: tuple[Any, str] = (object, "anything")
+_FACTS: Mapping[str, tuple[Any, str]] = {
+    "tool": (str, "a text"),
+    "args": _ANYTHING,
+    "effects": (list, "a list"),
+    "result": _ANYTHING,
+    "ok": (bool, "true or false"),
+    "request": (str, "a text"),
+    "model": (str, "a text"),
+    "answer": _ANYTHING,
+    "files": (list, "a list"),
+    "before": (list, "a list of calls"),
+    "agent": (str, "a text"),
+    "goal": (str, "a text"),
+    "tokens": (int, "a whole number"),
+    "usd": (int | float, "a number"),
+}
 EffectsAt = Callable[[Snapshot, str], Sequence[str]]  # of the tool at a registry path, as a run had it
 
 
@@ -58,8 +58,13 @@ def faults_of(rule: RunRule) -> list[ExampleFault]:
     found = []
     for wanted, examples in (("stops", rule.stops), ("passes", rule.passes)):
         for number, example in enumerate(examples, 1):
-            if unknown := sorted(set(example) - EXAMPLE_KEYS):
-                why = f"'{unknown[0]}' is no fact of an example; there are {', '.join(sorted(EXAMPLE_KEYS))}"
+            unknown = sorted(set(example) - _FACTS.keys())
+            told = (
+                f"'{unknown[0]}' is no fact of an example; there are {', '.join(sorted(_FACTS))}"
+                if unknown
+                else ""
+            )
+            if why := told or _wrong_kind(example):
                 found.append(ExampleFault(wanted, number, example, why))
                 continue
             decision = example_decision(rule, example)
@@ -67,6 +72,20 @@ def faults_of(rule: RunRule) -> list[ExampleFault]:
                 why = decision.acts[0].reason if decision.acts else "the rule lets it pass"
                 found.append(ExampleFault(wanted, number, example, why))
     return found
+
+
+def _wrong_kind(facts: Mapping[str, Any]) -> str:
+    """Which fact of an example, or of a call before it, is of another kind than it has to be; "" where none is."""
+    for name, value in facts.items():
+        kind, said = _FACTS.get(name, _ANYTHING)
+        if not isinstance(value, kind):
+            return f"'{name}' of an example is {said}"
+    if not all(isinstance(name, str) for name in facts.get("files", ())):
+        return "'files' of an example is a list of names"
+    calls = facts.get("before", ())
+    if not all(isinstance(call, Mapping) for call in calls):
+        return "'before' of an example is a list of calls"
+    return next((why for call in calls if (why := _wrong_kind(call))), "")
 
 
 def example_decision(rule: RunRule, example: Mapping[str, Json]) -> RuleDecision:

@@ -21,6 +21,7 @@ _INTERNAL, _CLIENT = 1, 3  # SpanKind
 _ERROR = 2  # StatusCode
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DURATION_MAX_MS = 1e11
+_FAULTS = {"model": "error", "fetch": "type"}  # by step of the kernel's, where it names the kind of a fault
 _TEXT_MAX = 64 << 10  # characters of one attribute
 
 
@@ -100,7 +101,7 @@ def _step_span(happened: FinishedRun, step: Step, content: bool) -> Json:
         ),
     }
     attributes |= {"agentos.step.index": step.index, "agentos.step.node": step.node}
-    observed = _part(step.observation, "error")
+    observed = _part(step.observation, _FAULTS.get(step.node, ""))
     error = step.fault.type if step.fault else observed if isinstance(observed, str) else ""
     return _closed(span, attributes, error, step.fault.message if step.fault and content else "")
 

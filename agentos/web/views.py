@@ -181,7 +181,7 @@ def step_value(site: WebContext, request: Request) -> Response:
         raise NotFound(f"{run_id} has no such step.")
     value = site.blobs.expand(step.action if side == "in" else step.observation)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-    return PlainTextResponse(text)
+    return PlainTextResponse(text.encode("utf-8", "backslashreplace"))  # a box may say half a character
 
 
 def tasks_view(site: WebContext, request: Request) -> Response:

@@ -82,7 +82,12 @@ def _walk(root: Path, refused: list[str]) -> Iterator[str]:
     pending = [""]
     while pending:
         folder = pending.pop()
-        for entry in sorted(os.scandir(root / folder), key=lambda entry: entry.name, reverse=True):
+        try:
+            entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name, reverse=True)
+        except OSError as error:  # code may have forbidden it to everybody
+            refused.append(f"{folder or '.'}: not readable ({error.strerror})")
+            continue
+        for entry in entries:
             name = f"{folder}/{entry.name}".lstrip("/")
             if not _is_text(name):
                 refused.append(f"{name!a:.200}: the name has unprintable characters")

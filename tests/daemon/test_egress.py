@@ -191,7 +191,7 @@ class Names:
     "address",
     ["127.0.0.1", "127.9.9.9", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.64.0.1",
      "224.0.0.1", "239.255.255.250", "255.255.255.255", "::", "::1", "fe80::1", "fc00::1", "ff02::1",
-     "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::"],
+     "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::", "fec0::1"],
 )  # fmt: skip
 def test_a_name_that_leads_into_the_machine_or_its_networks_is_refused(
     world: World, site: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch, address: str

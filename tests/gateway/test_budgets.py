@@ -23,17 +23,20 @@ from tests.gateway.test_speed import row
 Paid = Callable[[], int]
 
 
-def kind_of(session: GatewaySession, text: str, **more: int) -> str:
+def kind_of(session: GatewaySession, text: str, within_s: float = 170.0, **more: int) -> str:
     try:
-        session.complete(asking(text, **more), within())
+        session.complete(asking(text, **more), within(within_s))
     except ModelFailed as error:
         return error.kind
     return "answered"
 
 
-def side_by_side(session: GatewaySession, count: int, **more: int) -> Counter[str]:
+def side_by_side(session: GatewaySession, count: int, within_s: float = 170.0, **more: int) -> Counter[str]:
+    def ask(number: int) -> str:
+        return kind_of(session, f"slow call {number}", within_s, **more)
+
     with ThreadPoolExecutor(count) as pool:
-        return Counter(pool.map(lambda number: kind_of(session, f"slow call {number}", **more), range(count)))
+        return Counter(pool.map(ask, range(count)))
 
 
 @pytest.mark.slow
@@ -57,6 +60,18 @@ def test_money_is_counted_where_the_price_is_known(bench: Bench, paid: Paid) -> 
     session = bench.open(budget=Budget(usd=3.5), specs=(dear,))  # ten tokens are a dollar
     assert side_by_side(session, 8)["answered"] <= 3
     assert paid() <= 3
+
+
+@pytest.mark.parametrize("price", [None, Price(0.0, 1.0)])
+def test_money_is_reserved_for_the_dearest_that_may_answer(
+    bench: Bench, paid: Paid, price: Price | None
+) -> None:
+    dear = ModelSpec("dear", "openai/scripted", "local", {}, price=Price(0.0, 100_000.0))
+    away = ModelSpec("away", "openai/nobody", "away", {"max_tokens": 10}, fallbacks=(dear,), price=price)
+    session = bench.open(budget=Budget(usd=3.5), specs=(away,))  # ten tokens of the fallback are a dollar
+    assert kind_of(bench.open(), "is it up") == "answered"
+    assert side_by_side(session, 8, within_s=12.0)["answered"] in (1, 2, 3)
+    assert paid() <= 4
 
 
 def test_an_unknown_price_is_no_price_of_zero_and_leaves_it_to_the_tokens(bench: Bench) -> None:

@@ -103,6 +103,14 @@ def test_a_server_that_takes_connections_and_says_nothing_at_all_is_away(bench: 
     assert caught.value.used["input_tokens"] > 0, "it was sent, and may be paid"
 
 
+def test_a_call_that_a_fallback_may_have_counted_stays_booked(bench: Bench) -> None:
+    mute = ModelSpec("mute", "openai/scripted", "mute", {})
+    away = ModelSpec("away", "openai/nobody", "away", {}, fallbacks=(mute,))
+    with pytest.raises(ModelFailed) as caught:
+        bench.open(specs=(away,)).complete(asking("anybody else"), within(4.0))
+    assert caught.value.used["input_tokens"] > 0
+
+
 def test_what_was_answered_and_cannot_be_used_is_told_with_what_it_cost(bench: Bench) -> None:
     bench.server.fault_next("length")
     with pytest.raises(ModelFailed) as caught:

@@ -9,6 +9,7 @@ import pytest
 
 from agentos.errors import Invalid
 from agentos.rules.document import DOCUMENT_MAX, Enforcement, is_rule_file, read_rule, rule_of
+from agentos.rules.trying import faults_of
 
 GOOD = {"description": "d", "on": "before_call", "when": "tool == 'x'", "enforce": "stop"}
 
@@ -123,3 +124,48 @@ def test_yaml_in_circles_twice_named_or_too_deep_is_one_fault(text: str) -> None
     with pytest.raises(Invalid) as caught:
         read_rule("skill/a/rules/r.yaml", text.encode())
     assert len(caught.value.faults) == 1
+
+
+WRITTEN = "description: d\non: before_call\nwhen: tool == 'x'\nenforce: stop\n"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *("? [a]\n: b", "x: 2020-13-45", "x: !!bool often", "x: !!timestamp soon", "x: !!int many"),
+        f"x: {'9' * 5_000}",
+        *(
+            f"examples: {{stops: [{{args: {value}}}]}}"
+            for value in ("2020-01-01", ".nan", "!!set {a}", "{1: a, b: c}")
+        ),
+    ],
+)
+def test_yaml_that_makes_no_value_of_json_is_a_fault(more: str) -> None:
+    with pytest.raises(Invalid):
+        read_rule("skill/a/rules/r.yaml", f"{WRITTEN}{more}\n".encode())
+
+
+@pytest.mark.parametrize("value", ["2020-01-01", "07:32:00", "nan", "9" * 5_000])
+def test_toml_that_makes_no_value_of_json_is_a_fault(value: str) -> None:
+    lines = ["description = 'd'", "on = 'before_call'", "when = 'true'", "enforce = 'replace'"]
+    with pytest.raises(Invalid):
+        read_rule("rule/a/resource.toml", "\n".join([*lines, f"replace = {{day = {value}}}"]).encode())
+
+
+@pytest.mark.parametrize("on", ["before_call", "before_answer"])
+@pytest.mark.parametrize(
+    "example",
+    [
+        *(
+            {"before": ["x"]},
+            {"before": 5},
+            {"before": None},
+            {"before": [{"effects": 7}]},
+            {"before": [{"before": [1]}]},
+        ),
+        *({"tokens": "many"}, {"usd": []}, {"files": 5}, {"files": [1, "a"]}, {"effects": 5}, {"tool": 5}),
+    ],
+)
+def test_an_example_of_another_kind_is_a_fault_of_it(on: str, example: dict[str, Any]) -> None:
+    rule = rule_of("rule/mine", {**GOOD, "on": on, "examples": {"stops": [{"tool": "x"}, example]}})
+    assert 2 in [fault.number for fault in faults_of(rule)]

@@ -91,6 +91,7 @@ def test_arguments_that_are_no_json_stay_what_they_are(into: ImportTarget) -> No
     ("record", "why"),
     [
         ({}, "in no known format (it has no keys); the formats are openai-chat, tau-bench, whowhen"),
+        ({"log": ["codex"], "lines": []}, "in no known format (it has log, lines)"),
         ({"messages": CHAT, "outcome": "great"}, "must be a number, true, false or one of"),
         ({"messages": CHAT, "reward": []}, "must be a number"),
         ({"messages": CHAT, "outcome": {"score": 1}}, "'outcome.result' must be"),

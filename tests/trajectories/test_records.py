@@ -40,6 +40,15 @@ def test_one_document_may_go_over_many_lines(tmp_path: Path) -> None:
     assert values(read(tmp_path, json.dumps({"a": {"b": [1]}}, indent=2).encode())) == [{"a": {"b": [1]}}]
 
 
+@pytest.mark.parametrize("first", ['{"id": 1, "timestamp": 2}', '{"a": 1}'])
+@pytest.mark.parametrize("type", ["[1]", "{}", "null", "5"])
+def test_a_type_that_is_no_text_makes_no_log_of_a_file(tmp_path: Path, first: str, type: str) -> None:
+    found = read(
+        tmp_path, f'{first}\n{{"type": {type}, "payload": {{}}, "sessionId": 1}}\n'.encode(), "x.jsonl"
+    )
+    assert len(values(found)) == 2
+
+
 def test_an_empty_array_and_an_empty_file(tmp_path: Path) -> None:
     assert read(tmp_path, b"[ ]") == []
     assert read(tmp_path, b"", "x.jsonl") == []

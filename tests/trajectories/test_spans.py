@@ -30,6 +30,11 @@ ASKED = (
         "recorded": False,
     },
 )
+FETCHED = (
+    "fetch",
+    {"method": "GET", "url": "https://tulip.example.org/"},
+    {"type": "unreachable", "error": "tulip.example.org does not answer"},
+)
 ACTED = ("act", {"tool": "add", "args": {"a": "tulip"}}, {"ok": True, "output": "tulip"})
 
 
@@ -152,6 +157,15 @@ def failing(run: FinishedRun, said: str) -> Any:
     assert run.run.outcome is not None
     checks = (CheckResult("equals", False, said), CheckResult("regex", True, ""))
     return replace(run.run.outcome, result=Result.FAILED, reason=said, checks=checks)
+
+
+def test_of_what_failed_its_kind_is_told_and_no_more(happened: Make) -> None:
+    away = ("model", {"model": "main"}, {"error": "timeout", "message": "tulip did not answer"})
+    own = ("reflect", None, {"error": "the tulip is gone"})
+    request = otlp([happened(ASKED, FETCHED, away, own)])
+    assert "tulip" not in json.dumps(request)
+    _, model, *others = (read(span["attributes"]).get("error.type") for span in valid(request))
+    assert [model, *others] == [None, "unreachable", "timeout", None]
 
 
 def test_failures_and_checks_are_told(happened: Make) -> None:

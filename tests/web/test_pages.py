@@ -26,6 +26,7 @@ from agentos.domain import (
     Rating,
     Result,
     Share,
+    Step,
     SupervisorWorth,
     TaskState,
 )
@@ -194,6 +195,33 @@ def test_a_long_value_is_a_link_away(browser: httpx.Client) -> None:
     whole = browser.get("/runs/run-hostile/steps/0/out")
     assert whole.headers["content-type"].startswith("text/plain")
     assert len(whole.text) > 9_000
+
+
+def test_half_a_character_breaks_no_page(browser: httpx.Client, served: Served) -> None:
+    half = "half \ud800 of it"
+    ledger = Ledger(served.home.ledger)
+    task = a_task("task-half", "half", goal=half)
+    ledger.add_task(task, Share.OPEN)
+    run = a_run(ledger, task, Registry(served.home.registry).stable(), "run-half")
+    step = Step(run.id, 0, "call", {"tool": half}, {"text": half + "x" * 9_000}, None, datetime.now(UTC), 1.0)
+    ledger.append_step(step)
+    ledger.finish_run(run.id, Outcome(Result.FAILED, 0.0, half), half, (), ())
+    ledger.close()
+    for address in ("/runs/run-half/steps/0/in", "/runs/run-half/steps/0/out"):
+        assert "half \\ud800 of it" in browser.get(address).text
+    assert browser.get("/tables/runs.json").json()[0]["reason"] == half
+    for address in ("/runs/run-half", "/tasks/task-half", "/runs/run-half/compare?with=run-ask"):
+        assert browser.get(address).status_code == 200
+
+
+def test_json_that_is_nested_too_deeply_is_no_bug(browser: httpx.Client) -> None:
+    deep = "[" * 20_000
+    for shown, address, said in (
+        ("/runs/run-hostile", "/runs/run-hostile/correct", {"answer": deep}),
+        ("/tasks/new", "/tasks/new", {"goal": "x", "expect": deep}),
+    ):
+        hidden = fields(browser.get(shown).text, address)
+        assert browser.post(address, data=hidden | said).status_code < 500
 
 
 @pytest.mark.parametrize("name", ["evolutions", "runs", "tasks", "resources", "failures"])

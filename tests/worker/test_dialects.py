@@ -96,6 +96,32 @@ def test_a_conversation_with_tools_becomes_a_chat() -> None:
     }
 
 
+def test_pictures_come_along_from_results_too_and_by_address_to_be_refused() -> None:
+    inline = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    away = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+    results = [
+        {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "read"}, inline]},
+        {"type": "tool_result", "tool_use_id": "t2", "content": "done"},
+    ]
+    asked = messages.request({"messages": [{"role": "user", "content": [*results, away]}]})["messages"]
+    assert [message["role"] for message in asked] == ["tool", "tool", "user"]
+    assert [message["content"] for message in asked[:2]] == ["read", "done"]
+    addresses = [part["image_url"]["url"] for part in asked[2]["content"]]
+    assert addresses == ["data:image/png;base64,AAAA", "https://example.org/a.png"]
+
+
+def test_what_both_protocols_have_goes_over() -> None:
+    asked = messages.request(
+        {
+            "messages": [{"role": "user", "content": "x"}],
+            "top_k": 5,
+            "tools": [{"name": "Bash", "input_schema": {"type": "object"}}],
+            "tool_choice": {"type": "any", "disable_parallel_tool_use": True},
+        }
+    )
+    assert (asked["top_k"], asked["tool_choice"], asked["parallel_tool_calls"]) == (5, "required", False)
+
+
 @pytest.mark.parametrize(
     ("finish", "stop"),
     [("stop", "end_turn"), ("length", "max_tokens"), ("content_filter", "refusal"), (None, "end_turn")],

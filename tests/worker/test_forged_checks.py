@@ -480,6 +480,7 @@ HONEST = {"solution.py": b"import json\ndef double(n): return n * 2\ndef same(te
                      "stdout_equals": "{nonce}", "runs_workspace": True}),
         ("python", {"code": "assert call('solution.py', 'double', 21) == 42", "runs_workspace": True}),
         ("python", {"code": "assert call('solution.py', 'same', text='ü') == 'ü'", "runs_workspace": True}),
+        ("python", {"code": "assert call('solution.py', 'same', 'x' * 200_000) == 'x' * 200_000", "runs_workspace": True}),
         ("python", {"code": "said = run(['python3', '-c', 'import solution; print(solution.double(4))'])\n"
                             "assert (said.status, said.stdout) == (0, '8\\n')", "runs_workspace": True}),
         ("python", {"code": "import ast\nast.parse((workspace / 'solution.py').read_text())"}),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from agentos.messages import ModelCard, WireFault
-from agentos.worker.jobs.forwarder import Forwarder
-from agentos.worker.rpc import Refused
+from agentos.wire import Channel
+from agentos.worker.jobs.forwarder import Forwarder, chunks
+from agentos.worker.rpc import KernelClient, Refused
 
 REPLY = {
     "id": "x",
@@ -113,3 +115,29 @@ def test_an_error_is_json_and_does_not_spoil_the_next_request(
         assert found == status
         assert said["error"]["message"]
         assert call(connection, "POST", "/v1/chat/completions", CHAT)[0] == 200
+
+
+def test_streamed_calls_are_told_apart_whatever_index_a_server_gave_them() -> None:
+    calls = [{"index": 0, "id": name, "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
+    reply = {"choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": calls}}]}
+    first, _ = chunks(reply, usage=False)
+    told = first["choices"][0]["delta"]["tool_calls"]
+    assert [(call["index"], call["id"]) for call in told] == [(0, "a"), (1, "b")]
+
+
+@pytest.mark.parametrize("content", ["é" * 1_500_000, "[" * 100_000])
+def test_what_no_frame_takes_or_nobody_can_parse_is_refused_in_words(content: str) -> None:
+    ours, theirs = socket.socketpair()
+    forwarder = Forwarder()
+    forwarder.start(KernelClient(Channel(ours)), [])
+    made = http.client.HTTPConnection(forwarder.url.removeprefix("http://"), timeout=10)
+    body = (
+        content
+        if content.startswith("[")
+        else f'{{"messages": [{{"role": "user", "content": "{content}"}}]}}'
+    )
+    made.request("POST", "/v1/chat/completions", body.encode())
+    answer = made.getresponse()
+    assert (answer.status, json.loads(answer.read())["error"]["type"]) == (400, "request")
+    made.close()
+    theirs.close()

@@ -90,6 +90,18 @@ def test_the_worker_survives_what_a_tool_does(
     assert [step.node for step in steps][:5] == ["route", "call", "act", "observe", "finish"]
 
 
+@pytest.mark.parametrize("place", ["shut", "."])
+def test_a_folder_that_nobody_may_read_is_left_behind_with_a_sentence(
+    sandbox: Bubblewrap, tool: Callable[..., str], place: str
+) -> None:
+    body = f"os.makedirs('{place}', exist_ok=True)\nos.chmod('{place}', 0)\nreturn Output(n=1)"
+    steps, done = run(sandbox, tool("probe", body, '["write"]'))
+    assert (done.finished, done.answer) == ("answered", {"n": 1})
+    assert steps[-1].node == "outputs"
+    assert steps[-1].fault is not None
+    assert steps[-1].fault.type == "refused"
+
+
 def test_after_a_fork_bomb_the_next_call_works(sandbox: Bubblewrap, tool: Callable[..., str]) -> None:
     harness = """
 def run(sdk):

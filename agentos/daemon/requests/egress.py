@@ -218,8 +218,11 @@ def _network(entry: str, port: int) -> ipaddress.IPv4Network | ipaddress.IPv6Net
 
 def _is_public(address: _Address) -> bool:
     odd = address.is_multicast or address.is_unspecified or address.is_reserved or address.is_link_local
-    tunnelled = isinstance(address, ipaddress.IPv6Address) and address.teredo is not None
-    return address.is_global and not odd and not tunnelled
+    if isinstance(
+        address, ipaddress.IPv6Address
+    ):  # site-local is no longer to be used, and still is (RFC 3879)
+        odd = odd or address.is_site_local or address.teredo is not None
+    return address.is_global and not odd
 
 
 def _resolved(host: str, port: int, until: float) -> list[_Address]:

@@ -62,8 +62,8 @@ def read(record: Mapping[str, Json], format: str = "auto") -> Sequence[ChatConve
 
 def detect(record: Mapping[str, Json]) -> str:
     """The name of the record's format. Raises Invalid, which names the formats, when it is none of them."""
-    if record.keys() >= LOG and record["log"] in READERS:
-        return str(record["log"])
+    if record.keys() >= LOG and isinstance(log := record["log"], str) and log in READERS:
+        return log
     if _is_mini_swe_agent(record):
         return "mini-swe-agent"
     if "question" not in record and _has_actions(record.get("history")):

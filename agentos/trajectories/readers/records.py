@@ -157,11 +157,12 @@ def _log_of(first: Sequence[Record]) -> str:
         return "otel"
     if all(isinstance(value.get("role"), str) and "content" in value for value in values):
         return "messages"
-    if any(value.get("type") in _CODEX and "payload" in value for value in values):
+    types = [kind if isinstance(kind := value.get("type"), str) else "" for value in values]
+    if any(kind in _CODEX and "payload" in value for kind, value in zip(types, values, strict=True)):
         return "codex"
-    if {"id", "timestamp"} <= values[0].keys() and any(value.get("type") in _ITEMS for value in values[1:]):
+    if {"id", "timestamp"} <= values[0].keys() and not _ITEMS.isdisjoint(types[1:]):
         return "codex"
-    typed = [value for value in values if isinstance(value.get("type"), str)]
+    typed = [value for kind, value in zip(types, values, strict=True) if kind]
     if any("sessionId" in value or "leafUuid" in value or "isSnapshotUpdate" in value for value in typed):
         return "claude-code"
     return ""

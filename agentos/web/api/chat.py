@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from agentos.daemon.control.tokens import Token, TokenScope
@@ -72,14 +72,14 @@ class _Chat:
     # --- models -------------------------------------------------------------------------------
 
     async def models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": await run_in_threadpool(self._agents)})
+        return _json({"object": "list", "data": await run_in_threadpool(self._agents)})
 
     async def model(self, request: Request) -> Response:
         name = request.path_params["id"]
         found = [one for one in await run_in_threadpool(self._agents) if one["id"] == name]
         if not found:
             raise NotFound(f"There is no agent {name[:60]!r}; `GET /v1/models` lists them.")
-        return JSONResponse(found[0])
+        return _json(found[0])
 
     def _agents(self) -> list[dict[str, Any]]:
         registry = self._site.registry
@@ -101,7 +101,7 @@ class _Chat:
         if body.stream:
             return _sse(self._chunks(request, body, begun))
         end = await self._ended(request, begun)
-        return JSONResponse(completion(f"{_CHAT}{begun.id}", body.model, end))
+        return _json(completion(f"{_CHAT}{begun.id}", body.model, end))
 
     async def _chunks(self, request: Request, body: ChatBody, begun: Begun) -> AsyncIterator[str]:
         name, model = f"{_CHAT}{begun.id}", body.model
@@ -139,7 +139,7 @@ class _Chat:
         if body.stream:
             return _sse(self._response_events(request, body, begun))
         end = await self._ended(request, begun)
-        return JSONResponse(response(begun.id, body, end))
+        return _json(response(begun.id, body, end))
 
     async def kept_response(self, request: Request) -> Response:
         if request.query_params:
@@ -147,9 +147,7 @@ class _Chat:
             raise ApiRefusal(
                 400, "unsupported_parameter", f"`{name}` is not honoured: leave it out.", param=name
             )
-        return JSONResponse(
-            await run_in_threadpool(self._kept, request.scope["token"], request.path_params["id"])
-        )
+        return _json(await run_in_threadpool(self._kept, request.scope["token"], request.path_params["id"]))
 
     def _kept(self, token: Token, id: str) -> dict[str, Any]:
         """As it was replied, without what only the caller said: instructions and labels."""
@@ -220,7 +218,7 @@ class _Chat:
             raise UserError("It is still under way.")
         words = rate(self._site.home, token, ended[0].id, body)
         note_act(self._site, token, "conversation.rated", task.id)
-        return Response(json_text({"object": "list", "data": words}), 201, media_type="application/json")
+        return _json({"object": "list", "data": words}, 201)
 
     # --- turns --------------------------------------------------------------------------------
 
@@ -264,6 +262,11 @@ def _error(error: AgentOSError) -> dict[str, Any]:
     if isinstance(error, ApiRefusal):
         return error_object(error.status, error.kind, str(error), error.param)
     return error_object(503, "unavailable", str(error))
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    """In ASCII: an answer comes out of a box, and may hold half a character."""
+    return Response(json_text(value), status, media_type="application/json")
 
 
 def _sse(events: AsyncIterator[str]) -> Response:

@@ -100,7 +100,7 @@ def corrected_answer(site: WebContext, run_id: str, text: str) -> Json:
         return text.replace("\r\n", "\n").rstrip("\n")
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"Expected JSON, as the run's answer is: {error}.") from None
 
 

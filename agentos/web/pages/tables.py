@@ -158,7 +158,7 @@ def table(site: WebContext, name: str) -> list[Row]:
 
 def as_json(rows: Sequence[Row]) -> str:
     """A list of objects."""
-    return json.dumps(rows, indent=1, ensure_ascii=False, default=_plain)
+    return json.dumps(rows, indent=1, default=_plain)
 
 
 def as_csv(rows: Sequence[Row]) -> str:

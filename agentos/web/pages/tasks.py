@@ -199,14 +199,14 @@ def _arguments(form: TaskForm, said: Mapping[str, str]) -> Json:
 def _json(text: str, what: str) -> Json:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f'{what} is to be JSON (a number, true, "text", [...], {{...}}): {error}.') from None
 
 
 def _json_or_text(text: str) -> Json:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 _STOP = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 _CHOICE = {"auto": "auto", "any": "required", "none": "none"}
-_SAME = ("model", "max_tokens", "temperature", "top_p")
+_SAME = ("model", "max_tokens", "temperature", "top_p", "top_k")
 
 
 def request(body: dict[str, Any]) -> dict[str, Any]:
@@ -27,6 +27,8 @@ def request(body: dict[str, Any]) -> dict[str, Any]:
     if tools:
         asked["tools"] = tools
         asked |= _choice(body.get("tool_choice") or {})
+        if (body.get("tool_choice") or {}).get("disable_parallel_tool_use"):
+            asked["parallel_tool_calls"] = False
     return asked
 
 
@@ -95,13 +97,16 @@ def _assistant(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _user(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Results of tools have to stand right behind the calls, so they come first."""
+    """Results of tools have to stand right behind the calls, so they come first; pictures in them, which no such
+    message may hold, behind all of them."""
+    shown: list[dict[str, Any]] = []
     for block in blocks:
         if block["type"] == "tool_result":
-            said = _text(block.get("content") or "")
+            content = block.get("content") or ""
             failed = "The call failed: " if block.get("is_error") else ""
-            yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": failed + said}
-    parts = [part for block in blocks if (part := _part(block))]
+            yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": failed + _text(content)}
+            shown += [] if isinstance(content, str) else [one for one in content if one["type"] == "image"]
+    parts = [part for block in (*shown, *blocks) if (part := _part(block))]
     if any(part["type"] != "text" for part in parts):
         yield {"role": "user", "content": parts}
     elif parts:
@@ -111,9 +116,10 @@ def _user(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def _part(block: dict[str, Any]) -> dict[str, Any] | None:
     if block["type"] == "text":
         return {"type": "text", "text": block["text"]}
-    if block["type"] == "image" and block["source"]["type"] == "base64":
-        source = block["source"]
-        url = f"data:{source['media_type']};base64,{source['data']}"
+    if block["type"] == "image":
+        source = block["source"]  # an address is handed on: the kernel says that it fetches none
+        inline = source["type"] == "base64"
+        url = f"data:{source['media_type']};base64,{source['data']}" if inline else source["url"]
         return {"type": "image_url", "image_url": {"url": url}}
     return None
 

@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from agentos.messages import ModelCard
+from agentos.wire import FrameError
 from agentos.worker.dialects import messages, responses
 from agentos.worker.rpc import KernelClient, Refused
 
@@ -91,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         place = places.get(self.path.partition("?")[0].rstrip("/"))
         try:
             body = self._body()  # read also where it is of no use: else it were taken for the next request
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self.close_connection = True  # what is left of the body is not read
             self._error(HTTPStatus.BAD_REQUEST, "request", str(error))
             return
@@ -103,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
         except Refused as error:
             status = _STATUS.get(error.fault.type, HTTPStatus.BAD_GATEWAY)
             self._error(status, error.fault.type, error.fault.message)
-        except _Unreadable as error:
+        except (_Unreadable, FrameError) as error:
             self._error(HTTPStatus.BAD_REQUEST, "request", str(error))
 
     def _complete(self, body: dict[str, Any]) -> None:
@@ -204,7 +205,7 @@ def chunks(reply: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any]]:
         number = choice.get("index", 0)
         message = dict(choice.get("message") or {})
         if message.get("tool_calls"):
-            calls = [{"index": place, **call} for place, call in enumerate(message["tool_calls"])]
+            calls = [{**call, "index": place} for place, call in enumerate(message["tool_calls"])]
             message["tool_calls"] = calls
         yield {**head, "choices": [{"index": number, "delta": message, "finish_reason": None}]}
         ended = {"index": number, "delta": {}, "finish_reason": choice.get("finish_reason")}

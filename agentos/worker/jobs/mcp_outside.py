@@ -210,7 +210,7 @@ class _ProxyHandler(BaseHTTPRequestHandler):
 
     def _any(self) -> None:
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _OF_THE_HOP}
-        url = self.path if "://" in self.path else f"{self.origin}{self.path}"
+        url = f"{self.origin}{self.path}" if self.path.startswith("/") else self.path
         try:
             body = base64.b64encode(self._body()).decode()
             asked = {"method": self.command, "url": url, "headers": headers, "body": body}

@@ -15,6 +15,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -436,7 +437,6 @@ class Helpers:
 
         Raises AssertionError when it raised, ended its process, took too long or returned no JSON.
         """
-        read, write = os.pipe()
         place = self.workspace / file
         given = {
             "workspace": str(self.workspace),
@@ -444,10 +444,10 @@ class Helpers:
             "module": place.stem,
             "function": function,
         }
-        with os.fdopen(read, "rb") as answer:
+        with tempfile.TemporaryFile() as answer:  # no pipe: that holds 64 KiB while nobody reads
             try:
                 subprocess.run(
-                    [sys.executable, "-c", _CALL, str(write)],
+                    [sys.executable, "-c", _CALL, str(answer.fileno())],
                     cwd=self.workspace,
                     env=environment(os.environ),
                     input=json.dumps({**given, "args": args, "named": named}).encode(),
@@ -455,15 +455,13 @@ class Helpers:
                     stderr=subprocess.DEVNULL,
                     timeout=timeout_s,
                     check=False,
-                    pass_fds=[write],
+                    pass_fds=[answer.fileno()],
                     start_new_session=True,
                 )
             except subprocess.TimeoutExpired:
                 raise AssertionError(f"{file}: {function} did not end within {timeout_s:g} s") from None
-            finally:
-                os.close(write)
-            os.set_blocking(read, False)  # a process that it left may hold the other end
-            text = answer.read(_CODE_MAX) or b""
+            answer.seek(0)
+            text = answer.read(_CODE_MAX)
         try:
             said = json.loads(text)
             if "raised" in said:

@@ -13,11 +13,14 @@ import httpx
 import pytest
 
 from agentos.client import ApiError, Client
-from agentos.domain import Consent, Evolution, EvolutionState, Feedback, TaskState
+from agentos.daemon.control.tokens import known_token
+from agentos.domain import Consent, Evolution, EvolutionState, Feedback, Outcome, Result, Share, TaskState
 from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
 from tests.command_server import command_server
 from tests.web.api.conftest import token_for
-from tests.web.conftest import Served
+from tests.web.conftest import Served, a_run, a_task
 
 
 def typed(served: Served, *words: str) -> Any:
@@ -125,6 +128,20 @@ def test_schedules_and_pins(program: Client) -> None:
     assert program.change_schedule("remove", added["schedule"]["id"])["state"] == "cancelled"
     assert program.pin("skill/calc", "mine")["pinned"] == "mine"
     assert program.unpin("skill/calc")["pinned"] is None
+
+
+def test_an_answer_with_half_a_character_is_told(served: Served, raw: Any, token: str) -> None:
+    ledger = Ledger(served.home.ledger)
+    task = a_task("task-half", "half")
+    ledger.add_task(task, Share.OPEN)
+    run = a_run(ledger, task, Registry(served.home.registry).stable(), "run-half")
+    ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), "half \ud800 of it", (), ())
+    known = known_token(served.home, token)
+    assert known is not None
+    ledger.note("api.act", task.id, {"act": "conversation.turn", "token_id": known.id})
+    ledger.close()
+    answer = raw(f"Bearer {token}").get("/v1/responses/resp_task-half-0").json()
+    assert answer["output"][0]["content"][0]["text"] == "half \ud800 of it"
 
 
 def test_events_go_on_where_they_were_cut_off(program: Client) -> None:
