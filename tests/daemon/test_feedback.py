@@ -35,6 +35,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import UserError
+from agentos.evolver.find.feedback import taken_back
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.select.curate import _spoken, choose_sets
@@ -176,6 +177,21 @@ def test_a_word_against_an_older_one_says_so(home: Home, ran: Callable[..., Run]
     first = command_server().run(*command, "bad", run.id, "--expect", "total=9", env=os.environ)
     second = command_server().run(*command, "good", run.id, "--expect", "total=5", env=os.environ)
     assert ["the newer word" in done.stdout for done in (first, second)] == [False, True]
+
+
+def test_a_correction_takes_an_earlier_good_word_back_and_no_bad_one(
+    home: Home, ledger: Ledger, ran: Callable[..., Run], settled: Callable[[], list[Evolution]]
+) -> None:
+    run = ran(prices=[3, 4], shipping=2)
+    (good,) = speak(home, run.id, Rating.GOOD, FeedbackDetails())
+    settled()
+    bad, kept = speak(home, run.id, Rating.BAD, FeedbackDetails(corrected=({"total": 9, "items": 2},)))
+    settled()
+    assert [*taken_back(ledger.find(Feedback))] == [good.id]
+    with offline_context(home) as parts:  # the whole answer is wrong, so it may guard nothing
+        assert {it.id for it in _spoken(parts, run.resources)} == {kept.regraded_id}
+    speak(home, run.id, Rating.BAD, FeedbackDetails(corrected=({"total": 10, "items": 2},)))
+    assert bad.id not in taken_back(ledger.find(Feedback))
 
 
 def test_a_word_on_an_old_run_is_news_after_a_repair(
