@@ -156,12 +156,16 @@ def taken_back(said: Sequence[Feedback]) -> dict[str, Feedback]:
 
 
 def regraded_task(feedback: Feedback, task: Task) -> Task:
-    """The work of the run, with what the person expects of it beside its own checks."""
+    """The work of the run, with what the person expects of it beside its own checks.
+
+    No run of its schedule: that one would count as the newest that read the inputs.
+    """
     return replace(
         task,
         id=feedback.task_id,
         checks=(*task.checks, *feedback.checks),
         schedule=None,
+        schedule_id="",
         created_at=feedback.at,
         parent="",
     )
