@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from html import unescape
@@ -28,6 +29,8 @@ from agentos.domain import (
     Share,
     SupervisorWorth,
     TaskState,
+    Trigger,
+    Watch,
 )
 from agentos.evolver.promote.consent import PAGE, person
 from agentos.ledger.reading import Reader
@@ -154,6 +157,38 @@ def test_a_word_on_a_run_is_kept(browser: httpx.Client, served: Served) -> None:
     (word,) = reader(served).find(Feedback, run_id="run-1")
     assert (word.rating, word.because, word.principal) == (Rating.BAD, "it should be lower", person())
     assert "it should be lower" in browser.get("/runs/run-1").text
+
+
+def test_a_run_that_a_person_graded_anew_names_the_one_that_it_grades(
+    browser: httpx.Client, served: Served
+) -> None:
+    with closing(Ledger(served.home.ledger)) as ledger:
+        run = ledger.run("run-1")
+        assert run.outcome is not None
+        anew = replace(ledger.task(run.task_id), id="task-anew")
+        ledger.add_past(anew, replace(run, id="run-anew", task_id=anew.id, regrades=run.id), [])
+    assert {row["id"]: row["regrades"] for row in browser.get("/tables/runs.json").json()}[
+        "run-anew"
+    ] == "run-1"
+    assert 'what a person said of <a href="/runs/run-1"' in browser.get("/runs").text
+    assert '<a href="/runs/run-1">' in browser.get("/runs/run-anew").text
+
+
+def test_what_files_start_has_no_button_to_run_it_now(browser: httpx.Client, served: Served) -> None:
+    with closing(Ledger(served.home.ledger)) as ledger:
+        nightly = ledger.task("task-nightly")
+        watch = Trigger(watch=Watch("/srv/inbox"))
+        inbox = replace(nightly, id="task-inbox", name="inbox", schedule=None, trigger=watch)
+        ledger.add_task(inbox, Share.OPEN, TaskState.SCHEDULED)
+        copy = replace(inbox, id="task-inbox-1", trigger=None, schedule_id=inbox.id)
+        ledger.add_task(copy, Share.OPEN)
+        failed = replace(ledger.run("run-nightly-2"), id="run-inbox", task_id=copy.id, outcome=None)
+        ledger.begin_run(failed)
+        ledger.finish_run(failed.id, Outcome(Result.FAILED, 0.0, "no"), None, (), ())
+    page = browser.get("/").text
+    assert "/schedules/task-nightly/run" in page
+    assert "/schedules/task-inbox/pause" in page
+    assert "/schedules/task-inbox/run" not in page
 
 
 def test_a_schedule_is_paused_resumed_and_run(browser: httpx.Client, served: Served) -> None:
