@@ -24,6 +24,7 @@ from agentos.domain import (
     Run,
     Snapshot,
     SupportKind,
+    TrialSet,
     Verdict,
     Version,
     dataclass,
@@ -44,7 +45,14 @@ if TYPE_CHECKING:
 
 
 # Of all that a verdict says for an edit, what a person wants to know first.
-_PROOF = (SupportKind.FIXED, SupportKind.GAINED, SupportKind.GUARDS_KEPT, SupportKind.HOLD_OUT_KEPT)
+_PROOF = (
+    SupportKind.FIXED,
+    SupportKind.ENDED,
+    SupportKind.GAINED,
+    SupportKind.GUARDS_KEPT,
+    SupportKind.HOLD_OUT_KEPT,
+)
+_KEPT = {SupportKind.GUARDS_KEPT: TrialSet.GUARD, SupportKind.HOLD_OUT_KEPT: TrialSet.HOLD_OUT}
 _LIVE = 200  # runs since the promotion that are looked at
 
 
@@ -173,10 +181,15 @@ def grounds_beside(verdict: Verdict, asked: OpenQuestions | None) -> list[tuple[
 
 
 def proof_of(story: EvolutionRecords, candidate: Candidate) -> str:
-    """In a line what the trials say for an edit; "" where its verdict tells no kinds."""
+    """In a line what the trials say for an edit, and not what none of them could; "" where its verdict tells no kinds."""
     verdict = verdict_on(story, candidate)
-    grounds = verdict.grounds if verdict else ()
-    return "; ".join(reason for kind, reason in grounds if kind in _PROOF)
+    if verdict is None:
+        return ""
+    tried = {trial.set for trial in story.trials}
+    empty = {kind for kind, which in _KEPT.items() if which not in tried}
+    if not verdict.fixed:
+        empty.add(SupportKind.FIXED)
+    return "; ".join(reason for kind, reason in verdict.grounds if kind in _PROOF and kind not in empty)
 
 
 def _live(reader: Reader, story: EvolutionRecords) -> list[Run]:
