@@ -40,6 +40,7 @@ from agentos.evolver.verdict.judge import (
     judge,
     recompute,
 )
+from agentos.evolver.verdict.paired_tests import EARLIER_WORDS
 from agentos.evolver.verdict.pairing import CHOOSING, FIRST, judged_trials
 from agentos.ledger.rows.codec import from_json
 
@@ -319,6 +320,17 @@ def test_what_trials_say_since_is_bound_by_the_verdict(said: dict[str, Any]) -> 
     verdict = judge(CANDIDATE, kept, POLICY)
     altered = [replace(kept[0], **said), *kept[1:]]
     assert any("trials_sha256" in fault for fault in recompute(verdict, CANDIDATE, altered, POLICY))
+
+
+def test_a_verdict_that_counted_what_is_not_there_is_computed_again() -> None:
+    kept = [trial for number in (1, 2, 3) for trial in trials(f"e{number}", "ff", "pp")]
+    verdict = judge(CANDIDATE, kept, POLICY)
+    earlier = tuple(
+        next((old for old, new in EARLIER_WORDS if new == said), said) for said in verdict.reasons
+    )
+    assert [said for said in earlier if "0 guards" in said or "of 0 pass" in said]
+    assert not [said for said in verdict.reasons if "0 guards" in said or "of 0 pass" in said]
+    assert recompute(replace(verdict, reasons=earlier), CANDIDATE, kept, POLICY) == []
 
 
 # --- what else a verdict needs, beside the comparison with the base -------------------------------
