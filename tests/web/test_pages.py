@@ -13,12 +13,16 @@ from html import unescape
 import httpx
 import pytest
 
+from agentos.cli.evolutions.screen import draw
 from agentos.daemon.control.workers import ClusterView, WorkerView
 from agentos.daemon.offline import offline_context
+from agentos.daemon.views.evolution_view import scene_of
 from agentos.daemon.views.loop_health import FITTED
 from agentos.domain import (
+    Candidate,
     Consent,
     Cost,
+    Evidence,
     Evolution,
     EvolutionState,
     Feedback,
@@ -138,6 +142,31 @@ def test_what_is_not_possible_is_said(browser: httpx.Client, served: Served) -> 
     assert "there is nothing to revert" in answer.text
     assert browser.get("/evolutions/evo-nothing").status_code == 404
     assert browser.get(f"/evolutions/{served.evolution.id}/dance").status_code == 404
+
+
+def test_two_edits_that_wait_and_act_on_the_same_work_name_each_other(
+    browser: httpx.Client, served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(Ledger(served.home.ledger)) as ledger:
+        (known,) = ledger.find(Evolution)
+        assert known.diagnosis is not None
+        evidence = ledger.get(Evidence, known.evidence_id)
+        ledger.put(replace(evidence, id="evd-apart", run_ids=("run-ask",)))
+        for name, evidence_id in (("helper", known.evidence_id), ("apart", "evd-apart")):
+            where = replace(known.diagnosis, resource=f"tool/{name}")
+            edit = ledger.get(Candidate, known.candidate_id)
+            edit = replace(edit, id=f"cand-{name}", evolution_id=f"evo-{name}")
+            other = replace(known, id=edit.evolution_id, candidate_id=edit.id, evidence_id=evidence_id)
+            ledger.put(edit)
+            ledger.put(replace(other, diagnosis=where))
+    page = browser.get(f"/evolutions/{known.id}").text
+    assert '<a href="/evolutions/evo-helper">' in page
+    assert f'<a href="/evolutions/{known.id}">' in browser.get("/evolutions/evo-helper").text
+    assert "/evolutions/evo-apart" not in page
+    with closing(reader(served)) as open_reader:
+        draw(scene_of(served.home, open_reader, open_reader.story(known.id)), proof=False)
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("Beside"))
+    assert "evo-helper" in line
 
 
 def test_a_question_is_answered(browser: httpx.Client, served: Served) -> None:

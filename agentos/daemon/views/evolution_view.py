@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentos.domain import (
     Candidate,
+    Evidence,
     Evolution,
     EvolutionState,
     Kind,
@@ -76,6 +77,7 @@ class Scene:
     live: Sequence[Run]  # finished runs since the promotion, newest first
     probation: Probation  # how long a promotion is watched
     asked: OpenQuestions | None = None  # of an edit that waits for a person
+    beside: Sequence[Evolution] = ()  # whose edits wait too, and act on the same work
 
     def named(self, text: str) -> str:
         """The text with tasks called by their names; without control characters."""
@@ -129,7 +131,28 @@ def scene_of(home: Home, reader: Reader, story: EvolutionRecords) -> Scene:
         _live(reader, story),
         _probation(home, story.evolution),
         open_questions(home, story),
+        edits_beside(reader, story) if story.evolution.state is EvolutionState.AWAITING_CONSENT else (),
     )
+
+
+def edits_beside(reader: Reader, story: EvolutionRecords) -> list[Evolution]:
+    """Others whose edits wait for a person: of what its failing runs used, or found by runs that used what it edits.
+
+    Each was tried without the other.
+    """
+    evolution = story.evolution
+    used = _used(reader, evolution)
+    waiting = reader.find(Evolution, state=EvolutionState.AWAITING_CONSENT)
+    return [
+        other
+        for other in waiting
+        if other.id != evolution.id and (other.resource in used or evolution.resource in _used(reader, other))
+    ]
+
+
+def _used(reader: Reader, evolution: Evolution) -> set[str]:
+    runs = map(reader.run, reader.get(Evidence, evolution.evidence_id).run_ids)
+    return {evolution.resource, *(name for run in runs for name in run.resources)}
 
 
 def open_questions(home: Home, story: EvolutionRecords) -> OpenQuestions | None:
