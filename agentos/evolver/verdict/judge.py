@@ -262,7 +262,7 @@ def _hold_out_is_worn(case: JudgedCase, _: Decision) -> Ruling | None:
     """Of earlier editions; since then a person is asked (``doubts``)."""
     if case.policy.edition >= STOOD or not (worn := worn_out(case.trials, case.policy)):
         return None
-    told = f"{worn.reason}; new runs of other work with the same resource renew it, then reconsider"
+    told = f"{worn.reason}; new runs of other work with the same resource renew it, then retry"
     return Decision.HOLD, [Refusal(worn.kind, told)]
 
 
@@ -392,7 +392,7 @@ def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -
     if good < rules.min_tasks and policy.edition < CHECKED:  # since then a person is asked (``doubts``)
         told = (
             f"{good} tasks pass with it, {rules.min_tasks} are needed to tell: "
-            f"add {rules.min_tasks - good} more with checks for the same tool, then reconsider"
+            f"add {rules.min_tasks - good} more with checks for the same tool, then retry"
         )
         return Decision.HOLD, [Refusal(RefusalKind.FEW_TASKS, told)]
     return decision, reasons

@@ -319,7 +319,7 @@ def too_few(tasks: int, needed: int) -> str:
     """Why nothing can be told of a candidate, and what to do."""
     return (
         f"guards and hold-out are fewer than {needed} tasks: "
-        f"add {needed - tasks} more with checks for the same resource, then reconsider"
+        f"add {needed - tasks} more with checks for the same resource, then retry"
     )
 
 
@@ -471,6 +471,7 @@ def _counts(found: PairTally) -> str:
 
 EARLIER_WORDS = (  # in stored reasons, and what is said now
     ("oftener", "more often"),
+    ("then reconsider", "then retry"),
     ("none of 0 guards broke", "there are no guards"),
     ("the hold-out did not fall (0 → 0 of 0 pass)", "there is no hold-out"),
 )

@@ -173,10 +173,14 @@ def test_half_of_the_evidence_is_enough() -> None:
 
 
 def test_by_the_first_rules_too_few_tasks_hold_and_say_how_many_are_missing() -> None:
-    verdict = judge(CANDIDATE, trials("e1", "ff", "pp"), replace(POLICY, edition=1))
+    policy, kept = replace(POLICY, edition=1), trials("e1", "ff", "pp")
+    verdict = judge(CANDIDATE, kept, policy)
     assert verdict.decision is Decision.HOLD
     assert verdict.kinds == (RefusalKind.FEW_TASKS,)
     assert "add 2 more" in verdict.reasons[0]
+    earlier = verdict.reasons[0].replace("then retry", "then reconsider")  # the command's name before 0.3
+    assert recompute(replace(verdict, reasons=(earlier,)), CANDIDATE, kept, policy) == []
+    assert earlier != verdict.reasons[0]
 
 
 def test_much_more_cpu_rejects() -> None:
