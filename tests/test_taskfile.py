@@ -86,6 +86,13 @@ def test_a_call_alone_gives_the_task_its_name_and_goal() -> None:
     assert (draft.name, draft.goal) == ("word-count", "call word-count")
 
 
+def test_a_name_is_one_line() -> None:
+    (draft,) = drafts("name: |\n  sum the\n  sales\ngoal: a")
+    assert draft.name == "sum the sales"
+    (draft,) = drafts('{name: "\\n", goal: How many?}')
+    assert draft.name == "How many?"
+
+
 def test_a_task_without_a_name_is_called_by_its_goal() -> None:
     (draft,) = drafts("goal: |\n  How many words?\n  Count them.\ncall: {tool: word-count}")
     assert draft.name == "How many words?"

@@ -14,8 +14,11 @@ class _Group(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The section of --help that names the verbs."""
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        shown = [
+            (name, (item.help or "").split("\n\n")[0]) for name, item in found if item and not item.hidden
+        ]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, (item.help or "").split("\n\n")[0]) for name, item in found if item])
+            formatter.write_dl(shown)
 
 
 def noun(help: str) -> typer.Typer:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from agentos.daemon.offline import offline_context
 from agentos.daemon.standing_checks import with_accepted
+from agentos.daemon.upkeep.moving import write_setting
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
 from agentos.durable import write_whole
 from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
 from agentos.evolver.promote.driving import vouch
 from agentos.home import Home
-from agentos.ledger.postgres.address import has_ledger, require_ledger
+from agentos.ledger.postgres.address import address_of, has_ledger, require_ledger
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.settings import claim_uid, first_settings, load_settings
@@ -50,6 +51,8 @@ def init_home(home: Home) -> bool:
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not home.settings.exists():  # first, so that an interrupted init knows its own
         write_whole(home.settings, first_settings(claim_uid(root) if os.geteuid() == 0 else None).encode())
+        if address := address_of(home.ledger):  # of a variable, which the next shell may not have
+            write_setting(home.settings, "database", address)
     for folder in folders:
         folder.mkdir(mode=0o700, exist_ok=True)
     if not (home.skills / "README.txt").exists():

@@ -32,6 +32,13 @@ class Fingerprint:
     klass: str  # failure class of evolver/taxonomy.toml
     signature: str  # normalised text
 
+    @property
+    def text(self) -> str:
+        """The signature for a person: without the resource, and without what another part of it says, too."""
+        parts = [part for part in dict.fromkeys(self.signature.split(" | ")) if part.strip()]
+        told = [part for part in parts if not any(part in other for other in parts if other != part)]
+        return " | ".join(part for part in told if part != self.resource)
+
 
 @dataclass(frozen=True, slots=True)
 class Sighting:

@@ -111,7 +111,7 @@ def retry(parts: RecordContext, evolution: Evolution, *, takes_up: str = "") -> 
                 f"`agentos evolution show {other.id}` shows how far it is."
             )
     fresh = new_evolution(
-        parts, evolution.evidence_id, evolution.fingerprint_id, f"reconsiders {evolution.id}"
+        parts, evolution.evidence_id, evolution.fingerprint_id, f"takes up {evolution.id} again"
     )
     fresh = replace(fresh, takes_up=takes_up)
     parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id}, (fresh,))

@@ -261,7 +261,7 @@ def _draft(item: Json, folder: Path, lines: Lines) -> Draft:
     if faults:
         raise Invalid("task", faults)
     return Draft(
-        name=part.name or _name_of(part),
+        name=" ".join(part.name.split()) or _name_of(part),
         goal=part.goal or (f"call {part.call.tool}" if part.call else ""),
         call=Call(part.call.tool, part.call.args) if part.call else None,
         files=inputs.files,

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentos.cli.evolutions.screen import draw, draw_waiting
-from agentos.daemon.views.evolution_view import OpenQuestions, Scene
+from agentos.cli.evolutions.screen import change_text, draw, draw_waiting
+from agentos.daemon.views.evolution_view import OpenQuestions, Scene, proof_of
 from agentos.domain import (
     Arm,
     Candidate,
@@ -29,6 +29,7 @@ from agentos.domain import (
     RefusalKind,
     Result,
     Snapshot,
+    SupportKind,
     Trial,
     TrialSet,
     Verdict,
@@ -265,6 +266,30 @@ def test_drift_is_told_once_and_a_task_without_replay_as_absent(
     told = "\n".join(screen(replace(scene, story=story, names=names), monkeypatch, capsys))
     assert told.count("drift: clock (read) gave another result") == 1
     assert "passes → absent" in told
+
+
+def test_an_edit_that_waits_is_one_short_line_of_what_moves(scene: Scene) -> None:
+    doubts = "; ".join(f"doubt {number} of this edit" for number in range(9))
+    waits = replace(scene.story.evolution, state=EvolutionState.AWAITING_CONSENT, reason=doubts)
+    line = change_text(waits).plain
+    assert "doubt" not in line
+    assert line.count(waits.id) == 2  # what to type
+    assert doubts in change_text(replace(waits, state=EvolutionState.REJECTED)).plain
+
+
+def test_the_proof_in_a_line_tells_nothing_that_no_trial_could_show(scene: Scene) -> None:
+    supports = [SupportKind.FIXED, SupportKind.ENDED, SupportKind.GUARDS_KEPT, SupportKind.HOLD_OUT_KEPT]
+    (old,) = scene.story.verdicts
+    verdict = replace(old, reasons=tuple(map(str, supports)), kinds=tuple(supports), fixed=())
+    evidence = [trial for trial in scene.story.trials if trial.set is TrialSet.EVIDENCE]
+    (candidate,) = scene.story.candidates
+    for tried, fixed, told in (
+        (evidence, (), [SupportKind.ENDED]),
+        (evidence, old.fixed, supports[:2]),
+        (scene.story.trials, old.fixed, supports),
+    ):
+        story = replace(scene.story, trials=tried, verdicts=(replace(verdict, fixed=fixed),))
+        assert proof_of(story, candidate).split("; ") == told
 
 
 def test_it_says_what_of_the_edit_ran_in_the_guards_and_what_did_not(

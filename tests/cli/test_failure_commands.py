@@ -50,6 +50,21 @@ def test_an_empty_list_says_no_more_than_it_knows(agentos: Agentos) -> None:
     assert "looked at once no task waits" in agentos("failure", "list").stdout
 
 
+def test_a_failure_is_told_without_what_is_said_twice() -> None:
+    path = "skill/office/tools/clean.py"
+    for signature, told in (
+        (f"{path} | ValueError | {path}:run | no row", f"ValueError | {path}:run | no row"),
+        (f"{path} | feedback | {path} | ", f"{path} | feedback"),
+        ("skill/office | kernel:not_granted | no host", "kernel:not_granted | no host"),
+    ):
+        assert Fingerprint("f", "skill/office", "tool_error", signature).text == told
+
+
+def test_what_was_not_old_enough_is_not_offered_to_be_pruned(home: Home, agentos: Agentos) -> None:
+    assert "--yes" not in agentos("prune").stdout
+    assert not json.loads(agentos("prune", "--json").stdout)["applied"]
+
+
 def test_failures_that_open_nothing_are_counted_by_why(home: Home, agentos: Agentos) -> None:
     ledger, registry, at = Ledger(home.ledger), Registry(home.registry), datetime.now(UTC)
     path = "skill/gone/SKILL.md"

@@ -71,6 +71,15 @@ def test_a_list_imports_neither_judge_nor_writer_and_as_json_no_drawing(agentos:
     assert "rich" not in data
 
 
+def test_help_leaves_out_the_old_names_of_commands(agentos: Agentos) -> None:
+    for noun, now, before in (("run", "bad", "flag"), ("evolution", "retry", "reconsider")):
+        first = {
+            line.split()[0] for line in agentos(noun, "--help").stdout.splitlines() if line.startswith("  ")
+        }
+        assert (now in first, before in first) == (True, False)
+        assert before in agentos(noun, before, "--help").stdout  # and they work
+
+
 def test_help_lists_every_command_with_its_line(agentos: Agentos) -> None:
     said = agentos("--help").stdout
     for name, (_, line) in COMMANDS.items():

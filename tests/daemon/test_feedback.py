@@ -35,11 +35,13 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import UserError
+from agentos.evolver.find.feedback import taken_back
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.select.curate import _spoken, choose_sets
 from agentos.evolver.watch.health import words
 from agentos.home import Home
+from agentos.ledger.copies import copies, last_read
 from agentos.ledger.rows.codec import plain
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -84,7 +86,7 @@ def ran(
     registry.commit(FILES, "A tool with a fault", "edit")
     executor = BoxExecutor(registry, ledger.blobs, sandbox)
 
-    def run(*checks: Check, share: Share = Share.OPEN, **args: Any) -> Run:
+    def run(*checks: Check, share: Share = Share.OPEN, schedule_id: str = "", **args: Any) -> Run:
         call = Call("bill", args)
         task = replace(
             make_task("double", n=1),
@@ -93,6 +95,7 @@ def ran(
             goal="",
             call=call,
             checks=checks,
+            schedule_id=schedule_id,
         )
         ledger.add_task(task, share)
         snapshot = registry.stable()
@@ -176,6 +179,34 @@ def test_a_word_against_an_older_one_says_so(home: Home, ran: Callable[..., Run]
     first = command_server().run(*command, "bad", run.id, "--expect", "total=9", env=os.environ)
     second = command_server().run(*command, "good", run.id, "--expect", "total=5", env=os.environ)
     assert ["the newer word" in done.stdout for done in (first, second)] == [False, True]
+
+
+def test_a_correction_takes_an_earlier_good_word_back_and_no_bad_one(
+    home: Home, ledger: Ledger, ran: Callable[..., Run], settled: Callable[[], list[Evolution]]
+) -> None:
+    run = ran(prices=[3, 4], shipping=2)
+    (good,) = speak(home, run.id, Rating.GOOD, FeedbackDetails())
+    settled()
+    bad, kept = speak(home, run.id, Rating.BAD, FeedbackDetails(corrected=({"total": 9, "items": 2},)))
+    settled()
+    assert [*taken_back(ledger.find(Feedback))] == [good.id]
+    with offline_context(home) as parts:  # the whole answer is wrong, so it may guard nothing
+        assert {it.id for it in _spoken(parts, run.resources)} == {kept.regraded_id}
+    speak(home, run.id, Rating.BAD, FeedbackDetails(corrected=({"total": 10, "items": 2},)))
+    assert bad.id not in taken_back(ledger.find(Feedback))
+
+
+def test_a_word_on_a_run_of_a_schedule_is_no_run_of_it(
+    ledger: Ledger, home: Home, ran: Callable[..., Run], settled: Callable[[], list[Evolution]]
+) -> None:
+    run = ran(prices=[3, 4], shipping=2, schedule_id="task-nightly")
+    read_at = last_read(ledger, "task-nightly", passed=True)
+    (word,) = speak(home, run.id, Rating.GOOD, FeedbackDetails())
+    settled()
+    assert ledger.has_run(word.regraded_id)
+    # what arrived between the run and the word is read by the next run
+    assert last_read(ledger, "task-nightly", passed=True) == read_at
+    assert [view.task.id for view in copies(ledger, "task-nightly")] == [run.task_id]
 
 
 def test_a_word_on_an_old_run_is_news_after_a_repair(

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import psycopg
@@ -98,6 +99,7 @@ def test_a_frozen_leader_is_replaced_and_writes_nothing_when_it_wakes_up(
     until(lambda: stands_by(second), "the second one stands by", 60)
     before = control(postgres_address)
     assert before is not None
+    assert datetime.fromisoformat(before.since).isoformat(timespec="seconds") == before.since
     tasks = [add(second.home, n) for n in range(6)]
     first.signal(signal.SIGSTOP)
     until(second.ready, "the second one leads", 60)

@@ -225,10 +225,14 @@ class _Hook(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.got.append((self.path, self.headers["Idempotency-Key"], body))  # type: ignore[attr-defined]
-        self.send_response({"/away": 302, "/busy": 503}.get(self.path, 204))
+        self.send_response({"/away": 302, "/busy": 503, "/endless": 200}.get(self.path, 204))
         if self.path == "/away":
             self.send_header("Location", "/elsewhere")
+        if self.path == "/endless":
+            self.send_header("Content-Length", "100")
         self.end_headers()
+        if self.path == "/endless":
+            self.server.hung_up = self.rfile.read(1) == b""  # type: ignore[attr-defined]
 
     def log_message(self, format: str, *args: Any) -> None: ...
 
@@ -294,6 +298,14 @@ def test_a_webhook_gets_one_document_and_is_followed_nowhere(home: Home, serve: 
     server.socket.close()
     with pytest.raises(ChannelFailed, match="cannot be reached"):
         deliver(ways(home, webhook=url)["webhook"], NOTE, pause_s=0)
+
+
+def test_a_webhook_whose_answer_never_ends_holds_nothing_up(home: Home, serve: Any) -> None:
+    server = serve(ThreadingHTTPServer, _Hook)
+    ways(home, webhook=f"http://127.0.0.1:{server.server_port}/endless")["webhook"](NOTE)
+    server.shutdown()
+    server.server_close()  # waits for the handler
+    assert server.hung_up
 
 
 def test_mail_goes_by_smtp_with_a_password_that_is_a_secret(home: Home, serve: Any) -> None:

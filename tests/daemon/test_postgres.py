@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentos.daemon.offline import offline_context
+from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.auditing import verify_home
 from agentos.daemon.upkeep.doctor import examine
 from agentos.daemon.upkeep.moving import FILE, move_home
@@ -80,6 +81,18 @@ def test_from_a_task_to_a_promotion_through_a_kill_and_back_into_the_file(
     assert report.faults == ()
     assert report.head == head
     assert Reader(home.ledger).story(evolution.id) == before
+
+
+def test_a_home_made_for_a_database_finds_it_without_the_variable(
+    tmp_path: Path, postgres_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "made")
+    monkeypatch.setenv("AGENTOS_DATABASE", postgres_address)
+    init_home(home)
+    monkeypatch.delenv("AGENTOS_DATABASE")
+    assert (address_of(home.ledger), home.ledger.exists()) == (postgres_address, False)
+    assert not init_home(home)
+    assert move_home(home, FILE).head
 
 
 def test_a_move_is_whole_sealed_and_can_be_asked_for_again(home: Home, postgres_address: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from html import unescape
@@ -12,12 +13,16 @@ from html import unescape
 import httpx
 import pytest
 
+from agentos.cli.evolutions.screen import draw
 from agentos.daemon.control.workers import ClusterView, WorkerView
 from agentos.daemon.offline import offline_context
+from agentos.daemon.views.evolution_view import scene_of
 from agentos.daemon.views.loop_health import FITTED
 from agentos.domain import (
+    Candidate,
     Consent,
     Cost,
+    Evidence,
     Evolution,
     EvolutionState,
     Feedback,
@@ -29,6 +34,8 @@ from agentos.domain import (
     Step,
     SupervisorWorth,
     TaskState,
+    Trigger,
+    Watch,
 )
 from agentos.evolver.promote.consent import PAGE, person
 from agentos.ledger.reading import Reader
@@ -138,6 +145,31 @@ def test_what_is_not_possible_is_said(browser: httpx.Client, served: Served) -> 
     assert browser.get(f"/evolutions/{served.evolution.id}/dance").status_code == 404
 
 
+def test_two_edits_that_wait_and_act_on_the_same_work_name_each_other(
+    browser: httpx.Client, served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(Ledger(served.home.ledger)) as ledger:
+        (known,) = ledger.find(Evolution)
+        assert known.diagnosis is not None
+        evidence = ledger.get(Evidence, known.evidence_id)
+        ledger.put(replace(evidence, id="evd-apart", run_ids=("run-ask",)))
+        for name, evidence_id in (("helper", known.evidence_id), ("apart", "evd-apart")):
+            where = replace(known.diagnosis, resource=f"tool/{name}")
+            edit = ledger.get(Candidate, known.candidate_id)
+            edit = replace(edit, id=f"cand-{name}", evolution_id=f"evo-{name}")
+            other = replace(known, id=edit.evolution_id, candidate_id=edit.id, evidence_id=evidence_id)
+            ledger.put(edit)
+            ledger.put(replace(other, diagnosis=where))
+    page = browser.get(f"/evolutions/{known.id}").text
+    assert '<a href="/evolutions/evo-helper">' in page
+    assert f'<a href="/evolutions/{known.id}">' in browser.get("/evolutions/evo-helper").text
+    assert "/evolutions/evo-apart" not in page
+    with closing(reader(served)) as open_reader:
+        draw(scene_of(served.home, open_reader, open_reader.story(known.id)), proof=False)
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("Beside"))
+    assert "evo-helper" in line
+
+
 def test_a_question_is_answered(browser: httpx.Client, served: Served) -> None:
     token = fields(browser.get("/").text, "/questions/question-1")
     wrong = browser.post("/questions/question-1", data=token | {"answer": "elsewhere"})
@@ -155,6 +187,38 @@ def test_a_word_on_a_run_is_kept(browser: httpx.Client, served: Served) -> None:
     (word,) = reader(served).find(Feedback, run_id="run-1")
     assert (word.rating, word.because, word.principal) == (Rating.BAD, "it should be lower", person())
     assert "it should be lower" in browser.get("/runs/run-1").text
+
+
+def test_a_run_that_a_person_graded_anew_names_the_one_that_it_grades(
+    browser: httpx.Client, served: Served
+) -> None:
+    with closing(Ledger(served.home.ledger)) as ledger:
+        run = ledger.run("run-1")
+        assert run.outcome is not None
+        anew = replace(ledger.task(run.task_id), id="task-anew")
+        ledger.add_past(anew, replace(run, id="run-anew", task_id=anew.id, regrades=run.id), [])
+    assert {row["id"]: row["regrades"] for row in browser.get("/tables/runs.json").json()}[
+        "run-anew"
+    ] == "run-1"
+    assert 'what a person said of <a href="/runs/run-1"' in browser.get("/runs").text
+    assert '<a href="/runs/run-1">' in browser.get("/runs/run-anew").text
+
+
+def test_what_files_start_has_no_button_to_run_it_now(browser: httpx.Client, served: Served) -> None:
+    with closing(Ledger(served.home.ledger)) as ledger:
+        nightly = ledger.task("task-nightly")
+        watch = Trigger(watch=Watch("/srv/inbox"))
+        inbox = replace(nightly, id="task-inbox", name="inbox", schedule=None, trigger=watch)
+        ledger.add_task(inbox, Share.OPEN, TaskState.SCHEDULED)
+        copy = replace(inbox, id="task-inbox-1", trigger=None, schedule_id=inbox.id)
+        ledger.add_task(copy, Share.OPEN)
+        failed = replace(ledger.run("run-nightly-2"), id="run-inbox", task_id=copy.id, outcome=None)
+        ledger.begin_run(failed)
+        ledger.finish_run(failed.id, Outcome(Result.FAILED, 0.0, "no"), None, (), ())
+    page = browser.get("/").text
+    assert "/schedules/task-nightly/run" in page
+    assert "/schedules/task-inbox/pause" in page
+    assert "/schedules/task-inbox/run" not in page
 
 
 def test_a_schedule_is_paused_resumed_and_run(browser: httpx.Client, served: Served) -> None:

@@ -115,6 +115,9 @@ def prune(
     if as_json:
         print_json({**asdict(found), "applied": yes})
         return
+    if not (found.runs or found.evolutions or found.blobs):
+        print_text("Nothing is old enough to go, and the home is not too large.")
+        return
     went = "went" if yes else "would go"
     print_text(
         f"{found.runs} runs: their steps and files {went} ({found.kept} beside them are kept whole); "

@@ -63,7 +63,7 @@ def list_(
                 time_text(group.first_at),
                 time_text(group.last_at),
                 group.fingerprint.resource,
-                f"{group.fingerprint.klass}: {group.fingerprint.signature}",
+                f"{group.fingerprint.klass}: {group.fingerprint.text}",
                 known.get(group.fingerprint.id, ""),
             )
             for group in found

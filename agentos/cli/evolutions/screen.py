@@ -66,12 +66,14 @@ _UNNAMED = {TrialSet.HOLD_OUT: "hidden task", TrialSet.FRESH: "fresh task"}
 
 
 def change_text(evolution: Evolution) -> Text:
-    """A line for a change of state: when, which, what it works on, and why."""
+    """A line for a change of state: when, which, what it works on, and why; of an edit that waits, where it asks."""
     resource = evolution.diagnosis.resource if evolution.diagnosis else ""
+    waits = evolution.state is EvolutionState.AWAITING_CONSENT
+    why = f"`agentos evolution show {evolution.id}` asks you" if waits else evolution.reason
     line = Text(f"{datetime.now():%H:%M:%S}  {evolution.id}  ")
     line.append_text(state_text(evolution))
     line.append(" " * (_STATE_WIDTH - len(evolution.state.value)))
-    line.append(clean("  ".join(part for part in (resource, evolution.reason) if part)))
+    line.append(clean("  ".join(part for part in (resource, why) if part)))
     line.rstrip()
     return line
 

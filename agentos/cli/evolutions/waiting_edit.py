@@ -103,6 +103,11 @@ def beside_questions(scene: Scene, asked: OpenQuestions) -> Iterator[ScreenLine]
     """That it may wait, and what its trials say."""
     if asked.waits:
         yield ScreenLine(Text(asked.waits), label="Waits")
+    label = "Beside"
+    for other in scene.beside:
+        told = f"{other.id} of {clean(other.resource)} waits for you too; each was tried without the other"
+        yield ScreenLine(Text(told), label=label)
+        label = ""
     candidate = chosen(scene.story)
     if candidate and (told := proof_of(scene.story, candidate)):
         yield ScreenLine(Text(scene.named(told)), label="Proof")

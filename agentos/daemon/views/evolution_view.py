@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentos.domain import (
     Candidate,
+    Evidence,
     Evolution,
     EvolutionState,
     Kind,
@@ -24,6 +25,7 @@ from agentos.domain import (
     Run,
     Snapshot,
     SupportKind,
+    TrialSet,
     Verdict,
     Version,
     dataclass,
@@ -44,7 +46,14 @@ if TYPE_CHECKING:
 
 
 # Of all that a verdict says for an edit, what a person wants to know first.
-_PROOF = (SupportKind.FIXED, SupportKind.GAINED, SupportKind.GUARDS_KEPT, SupportKind.HOLD_OUT_KEPT)
+_PROOF = (
+    SupportKind.FIXED,
+    SupportKind.ENDED,
+    SupportKind.GAINED,
+    SupportKind.GUARDS_KEPT,
+    SupportKind.HOLD_OUT_KEPT,
+)
+_KEPT = {SupportKind.GUARDS_KEPT: TrialSet.GUARD, SupportKind.HOLD_OUT_KEPT: TrialSet.HOLD_OUT}
 _LIVE = 200  # runs since the promotion that are looked at
 
 
@@ -68,6 +77,7 @@ class Scene:
     live: Sequence[Run]  # finished runs since the promotion, newest first
     probation: Probation  # how long a promotion is watched
     asked: OpenQuestions | None = None  # of an edit that waits for a person
+    beside: Sequence[Evolution] = ()  # whose edits wait too, and act on the same work
 
     def named(self, text: str) -> str:
         """The text with tasks called by their names; without control characters."""
@@ -121,7 +131,28 @@ def scene_of(home: Home, reader: Reader, story: EvolutionRecords) -> Scene:
         _live(reader, story),
         _probation(home, story.evolution),
         open_questions(home, story),
+        edits_beside(reader, story) if story.evolution.state is EvolutionState.AWAITING_CONSENT else (),
     )
+
+
+def edits_beside(reader: Reader, story: EvolutionRecords) -> list[Evolution]:
+    """Others whose edits wait for a person: of what its failing runs used, or found by runs that used what it edits.
+
+    Each was tried without the other.
+    """
+    evolution = story.evolution
+    used = _used(reader, evolution)
+    waiting = reader.find(Evolution, state=EvolutionState.AWAITING_CONSENT)
+    return [
+        other
+        for other in waiting
+        if other.id != evolution.id and (other.resource in used or evolution.resource in _used(reader, other))
+    ]
+
+
+def _used(reader: Reader, evolution: Evolution) -> set[str]:
+    runs = map(reader.run, reader.get(Evidence, evolution.evidence_id).run_ids)
+    return {evolution.resource, *(name for run in runs for name in run.resources)}
 
 
 def open_questions(home: Home, story: EvolutionRecords) -> OpenQuestions | None:
@@ -173,10 +204,15 @@ def grounds_beside(verdict: Verdict, asked: OpenQuestions | None) -> list[tuple[
 
 
 def proof_of(story: EvolutionRecords, candidate: Candidate) -> str:
-    """In a line what the trials say for an edit; "" where its verdict tells no kinds."""
+    """In a line what the trials say for an edit, and not what none of them could; "" where its verdict tells no kinds."""
     verdict = verdict_on(story, candidate)
-    grounds = verdict.grounds if verdict else ()
-    return "; ".join(reason for kind, reason in grounds if kind in _PROOF)
+    if verdict is None:
+        return ""
+    tried = {trial.set for trial in story.trials}
+    empty = {kind for kind, which in _KEPT.items() if which not in tried}
+    if not verdict.fixed:
+        empty.add(SupportKind.FIXED)
+    return "; ".join(reason for kind, reason in verdict.grounds if kind in _PROOF and kind not in empty)
 
 
 def _live(reader: Reader, story: EvolutionRecords) -> list[Run]:

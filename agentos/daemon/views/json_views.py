@@ -171,7 +171,8 @@ def ended(view: TaskView, run: Run | None) -> tuple[str, str]:
 def when_text(task: Task) -> str:
     """When it comes: its cron line, or the folder that it watches."""
     if task.trigger is not None and task.trigger.watch is not None:
-        return f"each {task.trigger.watch.pattern} that arrives in {task.trigger.watch.folder}"
+        watch = task.trigger.watch
+        return f"each {'file' if watch.pattern == '*' else watch.pattern} that arrives in {watch.folder}"
     zone = task.trigger.timezone if task.trigger else ""
     return f"{task.schedule}{f' ({zone})' if zone else ''}"
 

@@ -142,12 +142,12 @@ def named(expected: Sequence[Check], made_by: str) -> tuple[Check, ...]:
 def taken_back(said: Sequence[Feedback]) -> dict[str, Feedback]:
     """Of words by their id that a later one on the same run says the opposite of: that later one, whoever said it.
 
-    The newest word on a run stands. A correction says both at once, and takes nothing of itself back.
+    The newest word on a run stands. A correction says both at once, and takes nothing of itself back: it is a bad word,
+    whatever it says of the parts that were right.
     """
     newest: dict[str, Feedback] = {}
-    for word in said:
-        if word.run_id not in newest or word.at >= newest[word.run_id].at:
-            newest[word.run_id] = word
+    for word in sorted(said, key=lambda word: (word.at, word.rating is Rating.BAD)):
+        newest[word.run_id] = word
     return {
         word.id: newest[word.run_id]
         for word in said
@@ -156,12 +156,16 @@ def taken_back(said: Sequence[Feedback]) -> dict[str, Feedback]:
 
 
 def regraded_task(feedback: Feedback, task: Task) -> Task:
-    """The work of the run, with what the person expects of it beside its own checks."""
+    """The work of the run, with what the person expects of it beside its own checks.
+
+    No run of its schedule: that one would count as the newest that read the inputs.
+    """
     return replace(
         task,
         id=feedback.task_id,
         checks=(*task.checks, *feedback.checks),
         schedule=None,
+        schedule_id="",
         created_at=feedback.at,
         parent="",
     )

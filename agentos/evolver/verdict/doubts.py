@@ -197,8 +197,9 @@ def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> 
         yield left
     serving = guarding(candidate, known, policy.edition)
     if len(serving) < (needed := max(1, policy.judge.min_tasks)):
-        ran_it = "ran what it edits" if candidate.edited else "pass with it"
-        asks = f"Only {len(serving)} of {needed} guards {ran_it}. Could it break other work?"
+        ran_it = "ran what it edits" if candidate.edited else "ended well with it"
+        few = f"Only {len(serving)} of {needed} guards" if serving else "No guard"
+        asks = f"{few} {ran_it}. Could it break other work?"
         yield Doubt(RefusalKind.FEW_GUARDS, _too_few(candidate, len(serving), needed), asks)
     if idle := idle_parts(candidate, known, policy.edition):
         told = f"what it edits ran in no guard: {_listed(idle)}"

@@ -53,7 +53,7 @@ from agentos.evolver.verdict.gates import (
     over_fitted,
     safety_ruling,
 )
-from agentos.evolver.verdict.paired_tests import PairedDecision, SteadySummary
+from agentos.evolver.verdict.paired_tests import PairedDecision, SteadySummary, as_said_now
 from agentos.evolver.verdict.pairing import (
     ChangedTasks,
     apart,
@@ -262,7 +262,7 @@ def _hold_out_is_worn(case: JudgedCase, _: Decision) -> Ruling | None:
     """Of earlier editions; since then a person is asked (``doubts``)."""
     if case.policy.edition >= STOOD or not (worn := worn_out(case.trials, case.policy)):
         return None
-    told = f"{worn.reason}; new runs of other work with the same resource renew it, then reconsider"
+    told = f"{worn.reason}; new runs of other work with the same resource renew it, then retry"
     return Decision.HOLD, [Refusal(worn.kind, told)]
 
 
@@ -320,9 +320,6 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
     return _decide_both(flips(steady), steady, ruling(both, policy), policy)
 
 
-EARLIER_WORDS = ("oftener", "more often")  # in stored reasons, and what is said now
-
-
 def recompute(
     verdict: Verdict,
     candidate: Candidate,
@@ -340,7 +337,7 @@ def recompute(
     if trials_sha256(compared, rates) == verdict.trials_sha256:
         trials = compared
     again = replace(judge(candidate, trials, policy, rates), policy_sha256=policy_sha256 or policy.sha256)
-    verdict = replace(verdict, reasons=tuple(said.replace(*EARLIER_WORDS) for said in verdict.reasons))
+    verdict = replace(verdict, reasons=tuple(map(as_said_now, verdict.reasons)))
     return [
         f"{name} is {getattr(verdict, name)!r}, computed again it is {getattr(again, name)!r}"
         for name in Verdict.__dataclass_fields__
@@ -395,7 +392,7 @@ def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -
     if good < rules.min_tasks and policy.edition < CHECKED:  # since then a person is asked (``doubts``)
         told = (
             f"{good} tasks pass with it, {rules.min_tasks} are needed to tell: "
-            f"add {rules.min_tasks - good} more with checks for the same tool, then reconsider"
+            f"add {rules.min_tasks - good} more with checks for the same tool, then retry"
         )
         return Decision.HOLD, [Refusal(RefusalKind.FEW_TASKS, told)]
     return decision, reasons
@@ -428,12 +425,13 @@ def _decide_beside(table: Sequence[Flip], trials: Sequence[Trial], policy: Polic
     counts = {which: [flip for flip in table if flip.set is which] for which in COMPARED_SETS}
     mended = f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial"
     unsaid = f"{len(ended)} of {len(failing)} end with it and have no checks, which is no repair"
+    kept = f"none of {len(counts[TrialSet.GUARD])} guards broke"
     hidden = f"the hold-out did not fall ({_hold_out_sentence(counts[TrialSet.HOLD_OUT])})"
     return Decision.PROMOTE, [
         *([Support(SupportKind.FIXED, mended)] if failing else []),
         *([Support(SupportKind.ENDED, unsaid)] if ended else []),
-        Support(SupportKind.GUARDS_KEPT, f"none of {len(counts[TrialSet.GUARD])} guards broke"),
-        Support(SupportKind.HOLD_OUT_KEPT, hidden),
+        Support(SupportKind.GUARDS_KEPT, as_said_now(kept)),
+        Support(SupportKind.HOLD_OUT_KEPT, as_said_now(hidden)),
     ]
 
 

@@ -319,7 +319,7 @@ def too_few(tasks: int, needed: int) -> str:
     """Why nothing can be told of a candidate, and what to do."""
     return (
         f"guards and hold-out are fewer than {needed} tasks: "
-        f"add {needed - tasks} more with checks for the same resource, then reconsider"
+        f"add {needed - tasks} more with checks for the same resource, then retry"
     )
 
 
@@ -467,3 +467,18 @@ def _forecast(further: int | None) -> str:
 
 def _counts(found: PairTally) -> str:
     return f"{found.wins:g} better and {found.losses:g} worse of {found.pairs:g} pairs"
+
+
+EARLIER_WORDS = (  # in stored reasons, and what is said now
+    ("oftener", "more often"),
+    ("then reconsider", "then retry"),
+    ("none of 0 guards broke", "there are no guards"),
+    ("the hold-out did not fall (0 → 0 of 0 pass)", "there is no hold-out"),
+)
+
+
+def as_said_now(reason: str) -> str:
+    """A reason of a verdict, also of one that an earlier version stored, in the words of this one."""
+    for before, now in EARLIER_WORDS:
+        reason = reason.replace(before, now)
+    return reason

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 import psycopg
@@ -184,7 +185,7 @@ def control(address: str) -> Control | None:
             ).fetchone() or (False,)
             if not there:
                 return None
-            row = session.execute("SELECT term, name, since::text FROM agentos_control.leader").fetchone()
+            row = session.execute("SELECT term, name, since FROM agentos_control.leader").fetchone()
             holder = session.execute(_LOCKED.encode()).fetchone()
             others = session.execute(
                 "SELECT pid, application_name FROM pg_stat_activity WHERE datname = current_database() "
@@ -197,7 +198,8 @@ def control(address: str) -> Control | None:
     waiting = tuple(
         name.removeprefix(f"{_STAND_BY} ") for pid, name in others if holder is None or pid != holder[0]
     )
-    return Control(int(row[0]), str(row[1]), str(row[2]), holder is not None, waiting)
+    since = row[2].astimezone(UTC).isoformat(timespec="seconds")  # as `agentos status` has all times
+    return Control(int(row[0]), str(row[1]), since, holder is not None, waiting)
 
 
 def wait_to_lead(leadership: Leadership, go_on: Callable[[], bool], tell: Callable[[str], None]) -> bool:

@@ -77,6 +77,7 @@ def run_rows(site: WebContext, found: Sequence[Run]) -> list[Row]:
                 "result": outcome.result.value if outcome else "running",
                 "score": outcome.score if outcome else None,
                 "reason": outcome.reason if outcome else "",
+                "regrades": run.regrades,
                 "wall_s": outcome.cost.wall_s if outcome else None,
                 "tokens": outcome.cost.tokens if outcome else None,
                 "usd": outcome.cost.usd if outcome else None,

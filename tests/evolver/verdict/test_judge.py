@@ -40,6 +40,7 @@ from agentos.evolver.verdict.judge import (
     judge,
     recompute,
 )
+from agentos.evolver.verdict.paired_tests import EARLIER_WORDS
 from agentos.evolver.verdict.pairing import CHOOSING, FIRST, judged_trials
 from agentos.ledger.rows.codec import from_json
 
@@ -172,10 +173,14 @@ def test_half_of_the_evidence_is_enough() -> None:
 
 
 def test_by_the_first_rules_too_few_tasks_hold_and_say_how_many_are_missing() -> None:
-    verdict = judge(CANDIDATE, trials("e1", "ff", "pp"), replace(POLICY, edition=1))
+    policy, kept = replace(POLICY, edition=1), trials("e1", "ff", "pp")
+    verdict = judge(CANDIDATE, kept, policy)
     assert verdict.decision is Decision.HOLD
     assert verdict.kinds == (RefusalKind.FEW_TASKS,)
     assert "add 2 more" in verdict.reasons[0]
+    earlier = verdict.reasons[0].replace("then retry", "then reconsider")  # the command's name before 0.3
+    assert recompute(replace(verdict, reasons=(earlier,)), CANDIDATE, kept, policy) == []
+    assert earlier != verdict.reasons[0]
 
 
 def test_much_more_cpu_rejects() -> None:
@@ -319,6 +324,17 @@ def test_what_trials_say_since_is_bound_by_the_verdict(said: dict[str, Any]) -> 
     verdict = judge(CANDIDATE, kept, POLICY)
     altered = [replace(kept[0], **said), *kept[1:]]
     assert any("trials_sha256" in fault for fault in recompute(verdict, CANDIDATE, altered, POLICY))
+
+
+def test_a_verdict_that_counted_what_is_not_there_is_computed_again() -> None:
+    kept = [trial for number in (1, 2, 3) for trial in trials(f"e{number}", "ff", "pp")]
+    verdict = judge(CANDIDATE, kept, POLICY)
+    earlier = tuple(
+        next((old for old, new in EARLIER_WORDS if new == said), said) for said in verdict.reasons
+    )
+    assert [said for said in earlier if "0 guards" in said or "of 0 pass" in said]
+    assert not [said for said in verdict.reasons if "0 guards" in said or "of 0 pass" in said]
+    assert recompute(replace(verdict, reasons=earlier), CANDIDATE, kept, POLICY) == []
 
 
 # --- what else a verdict needs, beside the comparison with the base -------------------------------

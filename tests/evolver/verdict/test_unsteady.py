@@ -161,7 +161,7 @@ def test_hidden_tasks_tell_of_so_many_candidates_and_no_more() -> None:
     assert RefusalKind.WORN_OUT in [doubt.kind for doubt in doubts(CANDIDATE, worn, POLICY)]
     decision, said = decided(worn, replace(POLICY, edition=2))
     assert decision is Decision.HOLD, "as verdicts of before were reached"
-    assert said.endswith("renew it, then reconsider")
+    assert said.endswith("renew it, then retry")
     fresh = looked(("h9", "pp", "pp"))
     assert "used up" not in decided([*worn, *fresh])[1]
 
