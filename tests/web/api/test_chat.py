@@ -318,3 +318,16 @@ def test_without_a_daemon_nothing_is_queued(talk: Talk, client: openai.OpenAI) -
         assert len(talk.reader.tasks()) == before
     finally:
         talk.daemon.start()
+
+
+def test_a_turn_goes_on_where_the_daemon_ended_meanwhile(talk: Talk, client: openai.OpenAI) -> None:
+    stream = client.chat.completions.create(model="tester", messages=[user("[slow] on")], stream=True)
+    task_id = next(stream).id.removeprefix("chatcmpl-").rpartition("-")[0]
+    until(lambda: bool(talk.reader.runs(task_id)), "it has begun", 60)
+    talk.daemon.close()
+    try:
+        with pytest.raises(openai.APIError, match="goes on with the task"):
+            list(stream)
+        assert talk.reader.task_view(task_id).state is TaskState.RUNNING
+    finally:
+        talk.daemon.start()
