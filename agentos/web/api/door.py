@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from threading import Lock
 from typing import Any
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentos import checks
@@ -142,6 +142,21 @@ def has_token_in_address(scope: Scope) -> bool:
     query = scope["query_string"].decode("latin-1")
     names = {unquote(part.partition("=")[0]).lower() for part in query.split("&")}
     return bool(names & set(_IN_ADDRESS)) or tokens.looks_like_one(unquote(f"{scope['path']}?{query}"))
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events. ``ended`` is called once, also where the caller is gone before the first of them."""
+
+    def __init__(self, events: AsyncIterator[str], ended: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One answer."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 # -------------------------------------------------------------------------------------------------
