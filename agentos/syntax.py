@@ -17,20 +17,27 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def parse(source: str) -> ast.Module:
-    """As ``ast.parse``: raises SyntaxError, ValueError (a null byte), RecursionError or MemoryError.
+    """As ``ast.parse``: raises SyntaxError, also for what is nested too deeply, or ValueError (a null byte).
 
     Warnings about doubtful escapes and comparisons are the author's business and are not shown.
     """
-    with _ONE_AT_A_TIME, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(source)
+    tree: ast.Module = _parsed(source, "exec")
+    return tree
 
 
 def parse_expression(source: str) -> ast.expr:
     """As ``ast.parse(mode="eval")``: the expression itself; raises as ``parse``."""
-    with _ONE_AT_A_TIME, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(source, mode="eval").body
+    tree: ast.Expression = _parsed(source, "eval")
+    return tree.body
+
+
+def _parsed(source: str, mode: str) -> Any:
+    try:
+        with _ONE_AT_A_TIME, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source, mode=mode)
+    except (RecursionError, MemoryError):  # the parser's own stack: the machine has memory left
+        raise SyntaxError("it is nested too deeply") from None
 
 
 # --- Which functions of a source were entered: their labels, and marks that note each entry ------

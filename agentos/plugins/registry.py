@@ -20,6 +20,7 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from agentos.errors import UserError, shown
+from agentos.plaintext import clean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -195,6 +196,7 @@ def is_current(label: str) -> bool:
     return kind in KINDS and any(found.label == label and not found.fault for found in installed(kind))
 
 
+_SAID_MAX = 3_000  # characters that are looked at
 _loaded: dict[Plugin, Any] = {}  # the object, or the PluginFailed that it raised
 _loading = threading.Lock()
 
@@ -292,7 +294,11 @@ def usable(kind: str) -> Iterator[tuple[Plugin, Any | PluginFailed]]:
 
 def said(error: BaseException) -> str:
     """What another's exception says, bounded."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    try:
+        words = clean(str(error)[:_SAID_MAX])
+    except BaseException:  # noqa: BLE001 - another's code
+        words = ""
+    text = f"{type(error).__name__}: {words}" if words else type(error).__name__
     return " ".join(text.split())[:300]
 
 

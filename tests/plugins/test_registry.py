@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentos import checks
+from agentos.daemon.evolve import plugins
 from agentos.daemon.evolve.plugins import with_plugins
 from agentos.daemon.people.channels import channels_of
 from agentos.domain import Check, Layer, Tier
@@ -22,6 +23,7 @@ from agentos.ledger.blobs import BlobStore
 from agentos.models.secrets import Secret, keep, value_of, values
 from agentos.plugins import registry
 from agentos.plugins.checks import faults, sent
+from agentos.ports import Proposal
 from agentos.sandboxes.choice import SANDBOXES, Choice
 from agentos.settings import Notify
 from agentos.testing import FakeRegistry
@@ -198,6 +200,93 @@ def test_a_proposer_that_does_not_fit_is_left_out_and_named(
     made = with_plugins({Layer.SKILL: ()}, None, FakeRegistry({}))[Layer.SKILL]
     assert [found.name for found in made] == ["other"]
     assert says in capsys.readouterr().out
+
+
+YIELDS = """
+import threading
+from agentos.ports import Proposal
+class Bare(Exception):
+    def __str__(self):
+        raise SystemExit
+class Turns(dict):
+    looked = 0
+    def items(self):
+        Turns.looked += 1
+        return {{"skill/a/a.py": "good" if Turns.looked == 1 else "bad"}}.items()
+class Mine:
+    name, layers = "mine", ("skill",)
+    def __init__(self, *given): pass
+    def propose(self, brief):
+        def one(**more):
+            whole = dict(cause="c", summary="s", operator="mine", files={{"skill/a/a.py": "good"}}, why_this_layer="w",
+                         predicted_fixes=("task-1",), tasks_at_risk=())
+            return Proposal(**whole | more)
+        {body}
+"""
+
+
+def proposals(install: Install, body: str) -> list[Proposal]:
+    install({"agentos.proposers": {"mine": "own:Mine"}}, own=YIELDS.format(body=body))
+    ((proposer,),) = with_plugins({}, None, FakeRegistry({})).values()
+    return list(proposer.propose(None))  # type: ignore[arg-type] # it looks at none
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "7",
+        "one(files={'skill/a/a.py': 5})",
+        "one(files={'skill/a/a.py': b'x'})",
+        "one(files={5: 'x'})",
+        "one(files=None)",
+        "one(files=['skill/a/a.py'])",
+        "one(files={})",
+        "one(files={'skill/a/\\ud800.py': 'x'})",
+        "one(files={'skill/a/a.py': '\\ud800'})",
+        "one(files={'skill/a/a.py': 'x' * 5_000_000})",
+        "one(cause=None)",
+        "one(predicted_fixes=None)",
+        "one(predicted_fixes='task-1')",
+        "one(predicted_fixes=(1,))",
+        "one(parents=5)",
+        "one(weight='x')",
+        "one(weight=float('nan'))",
+        "one(prior=-1.0)",
+        "one(beside=5)",
+        "one(beside=('x',))",
+        "one(unusable=5)",
+    ],
+)
+def test_what_is_no_proposal_is_counted_and_the_next_one_is_taken(install: Install, given: str) -> None:
+    bad, good = proposals(install, f"yield {given}; yield one()")
+    assert bad.unusable
+    assert bad.files == {}
+    assert (good.unusable, good.files) == ("", {"skill/a/a.py": "good"})
+
+
+def test_what_is_screened_is_what_is_tried(install: Install) -> None:
+    (found,) = proposals(
+        install, "yield one(files=Turns(), summary='a\\x00b\\u202e' + 's' * 90_000, beside=(one(),))"
+    )
+    assert dict(found.files.items()) == dict(found.files.items()) == {"skill/a/a.py": "good"}
+    assert found.summary.isprintable()
+    assert len(found.summary) < 20_000
+    assert [one.files for one in found.beside] == [{"skill/a/a.py": "good"}]
+
+
+@pytest.mark.parametrize(
+    "body", ["raise SystemExit(3)", "raise KeyboardInterrupt", "raise GeneratorExit", "raise Bare"]
+)
+def test_a_proposer_that_ends_its_thread_ends_nothing_else(install: Install, body: str) -> None:
+    with pytest.raises(Exception) as error:
+        proposals(install, f"yield one(); {body}")
+    assert registry.said(error.value)
+
+
+def test_a_proposer_that_hangs_is_left_to_itself(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "PROPOSE_S", 0.1)
+    with pytest.raises(TimeoutError):
+        proposals(install, "yield one(); threading.Event().wait()")
 
 
 LOOK = """

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import structlog
 
 from agentos.domain import Json, Layer
 from agentos.ledger.store import Ledger
+from agentos.plaintext import clean
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed
 from agentos.ports import Adviser, Brief, Proposal, Proposer, Snapshots
@@ -17,6 +21,15 @@ from agentos.ports import Adviser, Brief, Proposal, Proposer, Snapshots
 _KNOWN = "plugins"  # memo: what was installed when the daemon started last
 
 log = structlog.get_logger("agentos.plugins")
+
+
+PROPOSE_S = 1_800.0  # in which one has to come with its next proposal; tests set less
+_TEXT_MAX = 10_000  # characters of what a proposal says of itself, and entries of its lists
+_FILES_MAX = 4 << 20  # characters of all files of a proposal: the screen takes far less
+_BESIDE_MAX = 100
+_TEXTS = ("cause", "summary", "operator", "why_this_layer", "unusable", "model")
+_LISTS = ("predicted_fixes", "tasks_at_risk", "parents")
+_NUMBERS = ("weight", "prior")
 
 
 @dataclass(slots=True)
@@ -29,9 +42,81 @@ class InstalledProposer:
     _made: Any
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
-        """See ``ports.Proposer``."""
-        found: Iterator[Proposal] = self._made.propose(brief)
-        return found
+        """See ``ports.Proposer``. It works on a thread of its own, which is left to itself where nothing comes in time."""
+        wanted: SimpleQueue[bool] = SimpleQueue()
+        came: SimpleQueue[Proposal | BaseException] = SimpleQueue()
+
+        def work() -> None:
+            try:
+                source = iter(self._made.propose(brief))
+                while wanted.get():
+                    came.put(_taken(next(source)))
+            except BaseException as error:  # noqa: BLE001 - another's code, which may end with SystemExit
+                came.put(error)
+
+        threading.Thread(target=work, name=f"proposer {self.name}", daemon=True).start()
+        try:
+            while True:
+                wanted.put(True)
+                try:
+                    found = came.get(timeout=PROPOSE_S)
+                except Empty:
+                    raise TimeoutError(f"nothing came within {PROPOSE_S:g} s") from None
+                if isinstance(found, StopIteration):
+                    return
+                if isinstance(found, Exception):
+                    raise found
+                if isinstance(found, BaseException):  # not what it would end here
+                    raise RuntimeError(registry.said(found)).with_traceback(found.__traceback__)
+                yield found
+        finally:
+            wanted.put(False)
+
+
+def _taken(found: object) -> Proposal:
+    """The proposal as a copy of plain values, so that what is screened is what is tried and recorded.
+
+    Of one that is none, a proposal that says why.
+    """
+    try:
+        more = islice(getattr(found, "beside", ()), _BESIDE_MAX)
+        return replace(_copied(found), beside=tuple(map(_copied, more)))
+    except Exception as error:  # noqa: BLE001 - its fields may be anything, and answer with anything
+        why = f"no proposal: {registry.said(error)}"
+        return Proposal("", "an edit that cannot be taken", "", {}, "", (), (), unusable=why)
+
+
+def _copied(found: object) -> Proposal:
+    if not isinstance(found, Proposal):
+        raise TypeError(f"it is a {type(found).__name__}")
+    texts = {name: clean(_text(getattr(found, name), name)[:_TEXT_MAX]) for name in _TEXTS}
+    lists = {
+        name: tuple(clean(_text(item, name)[:_TEXT_MAX]) for item in _list(getattr(found, name), name))
+        for name in _LISTS
+    }
+    numbers = {name: float(getattr(found, name)) for name in _NUMBERS}
+    if wrong := [name for name, value in numbers.items() if not 0 <= value <= 1]:
+        raise ValueError(f"{wrong[0]} is a number from 0 to 1")
+    files = {_text(path, "a path"): _text(text, "a file's text") for path, text in found.files.items()}
+    if sum(len(path) + len(text) for path, text in files.items()) > _FILES_MAX:
+        raise ValueError(f"its files have more than {_FILES_MAX:,} characters")
+    if not files and not texts["unusable"]:
+        raise ValueError("it changes no file")
+    whole: dict[str, Any] = {"files": files, **texts, **lists, **numbers}
+    return Proposal(**whole)
+
+
+def _list(value: object, what: str) -> list[Any]:
+    if not isinstance(value, tuple | list) or len(value) > _TEXT_MAX:
+        raise TypeError(f"{what} is not a tuple of at most {_TEXT_MAX:,} texts")
+    return list(value)
+
+
+def _text(value: object, what: str) -> str:
+    """An own copy of a text that can be written down."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is a {type(value).__name__}, not a text")
+    return value.encode().decode()
 
 
 class _ReadOnly:

@@ -39,6 +39,7 @@ from agentos.evolver.propose.briefing import brief_for
 from agentos.evolver.propose.validation import rule_fault, screen
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.gates import is_asked
+from agentos.plugins.registry import said
 from agentos.ports import Brief, Proposal
 from agentos.resources import is_tool_file, parse_id, tool_name
 
@@ -291,7 +292,7 @@ def _broke(error: Exception) -> str:
     """What went wrong in a proposer's own code, and where."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"it broke: {type(error).__name__}: {error}"[:BROKE_MAX] + where
+    return f"it broke: {said(error)}"[:BROKE_MAX] + where
 
 
 def _store(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import difflib
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -85,6 +86,11 @@ DANGEROUS = frozenset(
     ]
 )
 
+_LONGEST = 256 << 10  # characters that an edit may add to a file
+_DEEPEST = 200  # levels of a syntax tree, unless it had more
+_WIDEST = 10_000  # bits of a number: Python refuses to write the digits of much larger ones
+_BESIDE = 3  # statements of a block in one line, unless there were more
+
 
 def screen(
     old: Mapping[str, str],
@@ -106,7 +112,8 @@ def screen(
         return weaker
     for path, text in new.items():
         before = old.get(path)
-        reason = _path_fault(path, surface, searched=searched) or _size_fault(before, text, surface)
+        reason = _path_fault(path, surface, searched=searched)
+        reason = reason or _bulk_fault(path, before or "", text) or _size_fault(before, text, surface)
         if is_on(surface.searched, path) and (why := widened(path, before or "", text)):
             reason = reason or Refusal(RefusalKind.SURFACE, why)
         if not path.endswith(".py"):
@@ -130,6 +137,44 @@ def _path_fault(path: str, surface: SurfacePolicy, *, searched: bool) -> Refusal
 def is_on(surface: Sequence[str], path: str) -> bool:
     """Whether a registry path matches one of the patterns, part by part: fnmatch's * also matches "/"."""
     return any(fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for pattern in surface)
+
+
+def _bulk_fault(path: str, old: str, new: str) -> Refusal | None:
+    """What no rule is to work on: their cost grows with a text faster than the lines by which an edit is measured."""
+    if len(new) > len(old) + _LONGEST:
+        return Refusal(RefusalKind.SURFACE, f"it adds more than {_LONGEST:,} characters")
+    if not path.endswith(".py"):
+        return None
+    try:
+        before, after = parse(old), parse(new)
+    except (SyntaxError, ValueError) as error:
+        return Refusal(RefusalKind.TEXT, f"not valid Python: {error}")
+    if _depth(after) > max(_DEEPEST, _depth(before)):
+        return Refusal(RefusalKind.TEXT, f"it nests more than {_DEEPEST} levels")
+    if _bits(after) > max(_WIDEST, _bits(before)):
+        return Refusal(RefusalKind.TEXT, f"it has a number of more than {_WIDEST:,} bits")
+    if _in_one_line(after) > max(_BESIDE, _in_one_line(before)):
+        return Refusal(RefusalKind.SURFACE, f"it has more than {_BESIDE} statements in one line")
+    return None
+
+
+def _depth(tree: ast.AST) -> int:
+    found, level = 0, [tree]
+    while level := [child for node in level for child in ast.iter_child_nodes(node)]:
+        found += 1
+    return found
+
+
+def _bits(tree: ast.AST) -> int:
+    numbers = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return max((value.bit_length() for value in numbers if isinstance(value, int)), default=0)
+
+
+def _in_one_line(tree: ast.Module) -> int:
+    """Of the statements of one block, the most that begin in one line."""
+    bodies = (getattr(node, name, ()) for node in ast.walk(tree) for name in ("body", "orelse", "finalbody"))
+    blocks = (Counter(item.lineno for item in body) for body in bodies if isinstance(body, list))
+    return max((most for lines in blocks for most in lines.values()), default=0)
 
 
 def _size_fault(old: str | None, new: str, surface: SurfacePolicy) -> Refusal | None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from agentos.daemon.control.tokens import Token, TokenScope
@@ -33,7 +33,7 @@ from agentos.web.api.conversations import (
     turn_end,
 )
 from agentos.web.api.documents import FeedbackBody
-from agentos.web.api.door import ApiRefusal, error_object, read_body
+from agentos.web.api.door import ApiRefusal, EventStream, error_object, read_body
 from agentos.web.api.operations import ApiHome, note_act, rate
 
 OPEN_MAX = 32  # turns that are followed at a time
@@ -99,7 +99,7 @@ class _Chat:
         said = conversation_of(body.model, body.messages)
         begun = await self._begin(request, said)
         if body.stream:
-            return _sse(self._chunks(request, body, begun))
+            return EventStream(self._chunks(request, body, begun), self._leave)
         end = await self._ended(request, begun)
         return _json(completion(f"{_CHAT}{begun.id}", body.model, end))
 
@@ -137,7 +137,7 @@ class _Chat:
             said = await run_in_threadpool(self._after, request, said, body.previous_response_id)
         begun = await self._begin(request, said)
         if body.stream:
-            return _sse(self._response_events(request, body, begun))
+            return EventStream(self._response_events(request, body, begun), self._leave)
         end = await self._ended(request, begun)
         return _json(response(begun.id, body, end))
 
@@ -223,30 +223,39 @@ class _Chat:
     # --- turns --------------------------------------------------------------------------------
 
     async def _begin(self, request: Request, said: Dialogue) -> Begun:
+        """Who gets one calls ``_leave`` when it is no longer followed."""
         if self._open >= OPEN_MAX:
             raise ApiRefusal(
                 429, "too_many_turns", f"{OPEN_MAX} replies are under way already.", {"Retry-After": "5"}
             )
-        return await run_in_threadpool(begin, self._site, request.scope["token"], said)
+        self._open += 1  # before anything is waited for: many come at once
+        try:
+            return await run_in_threadpool(begin, self._site, request.scope["token"], said)
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        self._open -= 1
 
     async def _follow(self, request: Request, begun: Begun) -> AsyncGenerator[Step | TurnEnd, None]:
         """As ``conversations.follow``; raises ApiRefusal where a turn came to no text."""
-        self._open += 1
-        try:
-            async for found in follow(self._site, begun, request, self._is_ending):
+        async with aclosing(follow(self._site, begun, request, self._is_ending)) as following:
+            async for found in following:
                 if isinstance(found, TurnEnd) and found.text is None:
                     raise ApiRefusal(
                         422, found.result, f"{found.reason or found.result} (run {found.run_id})"
                     )
                 yield found
-        finally:
-            self._open -= 1
 
     async def _ended(self, request: Request, begun: Begun) -> TurnEnd:
-        async with aclosing(self._follow(request, begun)) as following:
-            async for found in following:
-                if isinstance(found, TurnEnd):
-                    return found
+        try:
+            async with aclosing(self._follow(request, begun)) as following:
+                async for found in following:
+                    if isinstance(found, TurnEnd):
+                        return found
+        finally:
+            self._leave()
         raise ApiRefusal(422, Result.CANCELLED, "The caller hung up.")
 
 
@@ -267,10 +276,6 @@ def _error(error: AgentOSError) -> dict[str, Any]:
 def _json(value: Any, status: int = 200) -> Response:
     """In ASCII: an answer comes out of a box, and may hold half a character."""
     return Response(json_text(value), status, media_type="application/json")
-
-
-def _sse(events: AsyncIterator[str]) -> Response:
-    return StreamingResponse(events, media_type="text/event-stream")
 
 
 def _data(value: Any, event: str = "") -> str:

@@ -23,7 +23,7 @@ from agentos.daemon.control.tokens import Token
 from agentos.daemon.intake.filing import cancel_task, file_task, require_model
 from agentos.daemon.people.answers import chosen, give
 from agentos.domain import Question, Result, Run, Step, Task, TaskState, digest
-from agentos.errors import Conflict, NotFound, Unavailable, UserError
+from agentos.errors import AgentOSError, Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.blobs import BlobStore
 from agentos.web.api.door import ApiRefusal
 from agentos.web.api.operations import ApiHome, note_act, writing
@@ -172,7 +172,6 @@ async def follow(
     try:
         while True:
             if is_ending():
-                over = True
                 raise Unavailable("The server ends; the daemon goes on with the task.")
             steps, end = await run_in_threadpool(_look, site, begun, told)
             over = end is not None
@@ -184,6 +183,9 @@ async def follow(
             if await request.is_disconnected():
                 return
             await asyncio.sleep(_EVERY_S)
+    except AgentOSError:  # nobody hung up: the task is not the caller's to lose
+        over = True
+        raise
     finally:
         if not over:
             _cancel(site, begun.task_id)

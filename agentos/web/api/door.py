@@ -6,16 +6,19 @@ header is sent), and the value of Host must be ours, so a name that was rebound 
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 from urllib.parse import unquote
 
 from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentos import checks
@@ -141,6 +144,21 @@ def has_token_in_address(scope: Scope) -> bool:
     return bool(names & set(_IN_ADDRESS)) or tokens.looks_like_one(unquote(f"{scope['path']}?{query}"))
 
 
+class EventStream(StreamingResponse):
+    """Server-sent events. ``ended`` is called once, also where the caller is gone before the first of them."""
+
+    def __init__(self, events: AsyncIterator[str], ended: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One answer."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
+
+
 # -------------------------------------------------------------------------------------------------
 # How the API says that something went wrong: problem details (RFC 9457) under ``/api``, OpenAI's
 # error object under ``/v1``.
@@ -232,7 +250,28 @@ async def read_body(request: Request, form: type[BaseModel]) -> Any:
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise ApiRefusal(415, "not_json", "The body is JSON: send `Content-Type: application/json`.")
     data = await _read(request, BODY_MAX)
+    return await run_in_threadpool(_read_json, data, form)  # a second of a large one would hold up all others
+
+
+def _read_json(data: bytes, form: type[BaseModel]) -> BaseModel:
+    _refuse_twice(data)
     return held_against(form, lambda model: model.model_validate_json(data, strict=False), "the body")
+
+
+def _refuse_twice(data: bytes) -> None:
+    """A reader before us may have gone by the first of two equal keys where we would go by the last."""
+    with suppress(ValueError, RecursionError):  # what is no JSON is told with its place by who reads it
+        json.loads(data, object_pairs_hook=_unique, parse_int=str, strict=False)
+
+
+def _unique(pairs: list[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise ApiRefusal(
+                400, "duplicate_key", f"The body gives the key {key[:60]!r} twice: give it once."
+            )
+        seen.add(key)
 
 
 async def no_body(request: Request) -> object:

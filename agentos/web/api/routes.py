@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -32,7 +32,17 @@ from agentos.ledger.reading import Reader
 from agentos.plaintext import json_text
 from agentos.web.api import documents
 from agentos.web.api.chat import chat_routes
-from agentos.web.api.door import DOCUMENT, ApiDoor, ApiRefusal, no_body, problem, read_body, read_query, told
+from agentos.web.api.door import (
+    DOCUMENT,
+    ApiDoor,
+    ApiRefusal,
+    EventStream,
+    no_body,
+    problem,
+    read_body,
+    read_query,
+    told,
+)
 from agentos.web.api.operations import OPERATIONS, ApiCall, ApiHome, ApiOperation, Done, note_act
 
 PREFIX = "/api/v1"
@@ -219,16 +229,16 @@ class Streams:
                 429, "too_many_streams", f"{OPEN_MAX} streams are open already.", {"Retry-After": "5"}
             )
 
-        async def counted() -> AsyncIterator[str]:
-            self._open += 1
-            try:
-                yield "retry: 2000\n\n"
-                async for event in events:
-                    yield event
-            finally:
-                self._open -= 1
+        async def beginning() -> AsyncIterator[str]:
+            yield "retry: 2000\n\n"
+            async for event in events:
+                yield event
 
-        return StreamingResponse(counted(), media_type="text/event-stream")
+        self._open += 1  # before anything is waited for: many come at once
+        return EventStream(beginning(), self._leave)
+
+    def _leave(self) -> None:
+        self._open -= 1
 
     async def file(self, request: Request) -> Response:
         """A file that a run left, by its place in the list: no path comes from the address."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from agentos.domain import EditedName
@@ -139,3 +141,11 @@ def test_a_new_file_is_told_as_one() -> None:
 @pytest.mark.parametrize("path", ["skill/x/SKILL.md", "prompt/default/prompt.md", "memory/m/memory.md"])
 def test_texts_have_no_parts(path: str) -> None:
     assert edited_parts({}, {path: "def f(): pass"}) == ()
+
+
+def test_a_long_row_of_names_that_follow_one_another_costs_little() -> None:
+    row = "".join(f"n{number} = n{number - 1} + n{number - 1}\n" for number in range(1, 120))
+    since = time.process_time()
+    found = edited_parts({PATH: "n0 = 1\n"}, {PATH: f"n0 = 1\n{row}def run():\n    return n119\n"})
+    assert len(found) == 120
+    assert time.process_time() - since < 5

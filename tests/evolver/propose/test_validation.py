@@ -310,7 +310,36 @@ def test_no_text_makes_the_look_for_secrets_long(part: str) -> None:
     assert time.process_time() - began < 1.0
 
 
-def test_source_made_to_break_the_parser_is_refused() -> None:
-    deep = TOOL + "x = " + "(" * 5000 + ")" * 5000
-    assert kind_of({PATH: TOOL}, {PATH: deep}) is K.TEXT
-    assert kind_of({PATH: TOOL}, {PATH: TOOL + "\0"}) is K.TEXT
+@pytest.mark.parametrize(
+    "written",
+    [
+        "x = " + "(" * 5000 + ")" * 5000,
+        "x = " + "-" * 100_000 + "1",  # each of these ends the parser, or what walks the tree, in its own way
+        "x = " + "1 + " * 950 + "1",
+        "x = Input" + ".a" * 600,
+        "x = " + "lambda: " * 950 + "1",
+        "x = 0x" + "f" * 5000,
+        "x = 1; " * 4,
+        "x = '" + "a" * 300_000 + "'",
+        "\0",
+    ],
+    ids=lambda text: text[:12],
+)
+def test_source_made_to_break_what_reads_it_is_refused(written: str) -> None:
+    assert kind_of({PATH: TOOL}, {PATH: f"{TOOL}{written}\n"}) in (K.TEXT, K.SURFACE)
+
+
+@pytest.mark.parametrize("twice", ["{0} + {0}", "({0}, {0})", "{{1: {0}, 2: {0}}}", "[*{0}, *{0}]"])
+def test_what_doubles_with_each_line_is_not_put_together(twice: str) -> None:
+    lines = [f"t{number} = {twice.format(f't{number - 1}')}" for number in range(1, 80)]
+    new = "\n".join([TOOL, "t0 = (1, 1)", *lines, "text = repr(t79)\n"])
+    since = time.process_time()
+    assert kind_of({}, {PATH: new}) is None
+    assert time.process_time() - since < 5
+
+
+@pytest.mark.parametrize("path", ["tool/double/resource.toml", "harness/default/resource.toml"])
+def test_a_document_made_to_break_its_parser_is_refused(path: str) -> None:
+    old = 'description = "x"\n'
+    deep = "a = " + ("[" * 590 + "\n") * 9 + ("]" * 590 + "\n") * 9
+    assert kind_of({path: old}, {path: old + deep}) is K.TEXT

@@ -171,6 +171,27 @@ def test_a_huge_body_is_not_taken(served: Served, raw: Raw, token: str) -> None:
     assert raw(f"Bearer {token}").post("/api/v1/tasks", content=b"a=1").status_code == 415
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"goal": "x", "goal": "y"}',
+        '{"goal": "x", "\\u0067oal": "y"}',
+        '{"goal": "x", "files": {"a": "1", "a": "2"}}',
+        f'{{"goal": "x", "limits": {"1" * 5000}, "goal": "y"}}',
+        '{"goal": "a\nb", "goal": "y"}',
+        '{"goal": NaN, "checks": [{"equals": {"value": 1, "value": 2}}]}',
+    ],
+    ids=["plain", "escaped", "files", "beside a number without end", "control character", "check"],
+)
+def test_a_body_that_gives_a_key_twice_is_refused(shared: Served, body: str) -> None:
+    token = token_for(shared, name=secrets.token_hex(8))
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    with httpx.Client(base_url=shared.address, headers=headers, timeout=60) as client:
+        assert kind(client.post("/api/v1/tasks", content=body)) == (400, "duplicate_key")
+        refused = client.post("/v1/chat/completions", content=body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "duplicate_key")
+
+
 def test_who_guesses_is_slowed_down_and_others_are_not(raw: Raw, token: str) -> None:
     guessing = raw("Bearer agentos_program_" + "x" * 43)
     statuses = [guessing.get("/api/v1/token").status_code for _ in range(int(FAILED_BURST) + 10)]

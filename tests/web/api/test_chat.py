@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +22,8 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.testing import call, say
 from agentos.testing.modelserver.replies import ServerReply
+from agentos.web.api.chat import OPEN_MAX
+from agentos.web.api.routes import OPEN_MAX as STREAMS_MAX
 from tests.daemon.conftest import Daemon, made_home, until  # noqa: F401 - a fixture
 from tests.daemon.thinking_world import KEY, KEY_ENV, results, scripted, turn_of, world
 from tests.web.conftest import serving
@@ -318,3 +322,51 @@ def test_without_a_daemon_nothing_is_queued(talk: Talk, client: openai.OpenAI) -
         assert len(talk.reader.tasks()) == before
     finally:
         talk.daemon.start()
+
+
+def test_a_turn_goes_on_where_the_daemon_ended_meanwhile(talk: Talk, client: openai.OpenAI) -> None:
+    stream = client.chat.completions.create(model="tester", messages=[user("[slow] on")], stream=True)
+    task_id = next(stream).id.removeprefix("chatcmpl-").rpartition("-")[0]
+    until(lambda: bool(talk.reader.runs(task_id)), "it has begun", 60)
+    talk.daemon.close()
+    try:
+        with pytest.raises(openai.APIError, match="goes on with the task"):
+            list(stream)
+        assert talk.reader.task_view(task_id).state is TaskState.RUNNING
+    finally:
+        talk.daemon.start()
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "most"),
+    [
+        (
+            "/v1/chat/completions",
+            {"model": "tester", "messages": [user("[slow] at once")], "stream": True},
+            OPEN_MAX,
+        ),
+        ("/api/v1/events?after=0", None, STREAMS_MAX),
+    ],
+)
+def test_no_more_streams_than_there_are_places_also_where_they_come_at_once(
+    talk: Talk, address: str, body: Any, most: int
+) -> None:
+    token = add(talk.home, f"many-{most}", (TokenScope.TALK, TokenScope.LOOK), 1, datetime.now(UTC))[1]
+    content = json.dumps(body).encode() if body else b""
+    head = f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+    head = (
+        f"{'POST' if body else 'GET'} {address} HTTP/1.1\r\nHost: {talk.address.partition('//')[2]}\r\n{head}"
+    )
+    asked = f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+    place = ("127.0.0.1", int(talk.address.rpartition(":")[2]))
+
+    def statuses(number: int) -> list[bytes]:
+        with ExitStack() as stack:
+            open_ = [stack.enter_context(socket.create_connection(place, 60)) for _ in range(number)]
+            for connection in open_:
+                connection.sendall(asked)
+            return [connection.recv(12)[9:] for connection in open_]
+
+    many = statuses(2 * most)
+    assert (many.count(b"200"), many.count(b"429")) == (most, most)
+    until(lambda: statuses(1) == [b"200"], "those that hung up have left their places", 60)

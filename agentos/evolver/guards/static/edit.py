@@ -27,6 +27,7 @@ _KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
 UNKNOWN = object()
 _FAR = frozenset({"os", "sys", "time"})
 _LONGEST = 1_000  # characters of a text that is still put together
+_HEAVIEST, _DEEPEST = 10_000, 50  # of a tuple or table: values in it, at any depth, and levels
 _BUILTINS = frozenset(dir(builtins))
 _NAMED = (
     ast.FunctionDef,
@@ -327,7 +328,21 @@ def _fold(node: ast.AST, names: Mapping[str, object]) -> object:
 
 
 def _all(values: list[object]) -> object:
-    return UNKNOWN if UNKNOWN in values else tuple(values)
+    return UNKNOWN if UNKNOWN in values else _light(tuple(values))
+
+
+def _light(value: tuple[object, ...] | dict[object, object]) -> object:
+    """UNKNOWN for what has too much in it, or too deep: each name may hold the one before it twice."""
+    weight, depth, level = 0, 0, [value]
+    while level:
+        weight, depth = weight + sum(map(len, level)), depth + 1
+        if weight > _HEAVIEST or depth > _DEEPEST:
+            return UNKNOWN
+        inside = [
+            one for item in level for one in ((*item, *item.values()) if isinstance(item, dict) else item)
+        ]
+        level = [one for one in inside if isinstance(one, tuple | dict)]
+    return value
 
 
 def _formatted(node: ast.JoinedStr | ast.FormattedValue, names: Mapping[str, object]) -> object:
@@ -350,7 +365,9 @@ def _held(node: ast.List | ast.Tuple | ast.Dict, names: Mapping[str, object]) ->
         return _all([_fold(item, names) for item in node.elts])
     keys = [_fold(key, names) if key else UNKNOWN for key in node.keys]
     values = [_fold(value, names) for value in node.values]
-    return UNKNOWN if UNKNOWN in keys or UNKNOWN in values else dict(zip(keys, values, strict=True))
+    if UNKNOWN in keys or UNKNOWN in values:
+        return UNKNOWN
+    return _light(dict(zip(keys, values, strict=True)))
 
 
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -382,7 +399,7 @@ def _operated(sign: ast.operator, left: object, right: object) -> object:
     if isinstance(left, str | bytes) and isinstance(sign, ast.Mult) and isinstance(right, int):
         return left * right if len(left) * right <= _LONGEST else UNKNOWN
     if isinstance(left, tuple) and isinstance(right, tuple) and isinstance(sign, ast.Add):
-        return left + right
+        return _light(left + right)
     if not (_is_small(left) and _is_small(right)) or isinstance(left, str) or isinstance(right, str):
         return UNKNOWN
     steep = isinstance(sign, ast.Pow | ast.LShift | ast.RShift)

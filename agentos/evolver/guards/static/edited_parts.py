@@ -12,6 +12,7 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -47,6 +48,11 @@ class _File:
         self.labels = dict(functions(self.source.tree, self.source.path))
         self.looks_up = {node: _looks_up(node) for node in self.labels}
         self.attributes = {node: _attributes(node) for node in self.labels}
+
+    @cached_property
+    def statements(self) -> list[tuple[ast.stmt, set[str], set[str]]]:
+        """Those of the module, each with the names that it looks up while it is loaded, and those that it binds."""
+        return [(item, _loaded(_outside_functions(item)), {*_bound(item)}) for item in self.source.tree.body]
 
     def using(self, names: Set[str]) -> set[str]:
         """Top-level functions, by name, that look one of these up."""
@@ -214,10 +220,11 @@ def _own(node: Function) -> set[str]:
 
 
 def _looks_up(node: Function) -> set[str]:
-    loaded = {
-        item.id for item in _inside(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)
-    }
-    return loaded - _own(node)
+    return _loaded(_inside(node)) - _own(node)
+
+
+def _loaded(nodes: Iterable[ast.AST]) -> set[str]:
+    return {item.id for item in nodes if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
 
 
 def _attributes(node: Function) -> set[str]:
@@ -263,22 +270,16 @@ def _spread(file: _File, names: set[str]) -> tuple[set[str], set[str]]:
     """
     touched, made = set(names), set[str]()
     while True:
-        more = set()
-        for statement in file.source.tree.body:
-            loaded = {
-                item.id
-                for item in _outside_functions(statement)
-                if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)
-            }
-            if not loaded & (touched | file.using(touched)):
+        known, using = len(touched), file.using(touched)
+        for statement, loaded, bound in file.statements:
+            if loaded.isdisjoint(touched) and loaded.isdisjoint(using):
                 continue
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 made.add(file.labels[statement])
             else:
-                more |= set(_bound(statement))
-        if more <= touched:
+                touched |= bound
+        if len(touched) == known:
             return touched, made
-        touched |= more
 
 
 def _lookers(file: _File, names: set[str]) -> set[str]:
