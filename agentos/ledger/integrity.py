@@ -14,7 +14,7 @@ import hashlib
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from agentos.domain import (
     EvolutionState,
     Json,
     Run,
+    Sighting,
     Task,
     Trial,
     digest,
@@ -36,8 +37,18 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import all_rows, tables_of
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import PrunedRange, PrunedTotals, of_bodies, pruned_so_far, tasks_without_inputs
-from agentos.ledger.rows.codec import data_of, from_text, plain
-from agentos.ledger.rows.record_types import RECORDS, SETS, of_run, of_set, of_text, texts_of
+from agentos.ledger.rows.codec import data_of, from_text, plain, time_text
+from agentos.ledger.rows.record_types import (
+    RECORDS,
+    SETS,
+    SHELVES,
+    column_value,
+    id_of,
+    of_run,
+    of_set,
+    of_text,
+    texts_of,
+)
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
 _FINISHED = ("run.finished", "run.imported", "run.regraded")
@@ -173,6 +184,7 @@ def rows_faults(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
         _decisions(reader, log),
         _evolutions(reader, log),
         _sets(reader, log),
+        _columns(reader),
     ]
     for look in looks:
         try:
@@ -184,7 +196,10 @@ def rows_faults(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
 def _runs(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     missing = dict(log.runs)
     pruned: dict[PrunedRange, list[str]] = {item: [] for item in log.pruned.ranges}
-    sql = "SELECT seq, id, task_id, task_key, share, commit_id, result, body FROM run WHERE seq IS NOT NULL ORDER BY seq"
+    sql = (
+        "SELECT seq, id, task_id, task_key, share, commit_id, attempt, finished_at, result, body FROM run "
+        "WHERE seq IS NOT NULL ORDER BY seq"
+    )
     for seq, name, *columns, body in reader.rows(sql):
         entry = missing.pop(name, None)
         if entry is None:
@@ -196,8 +211,9 @@ def _runs(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
             yield f"the run {name}: {error}"
             continue
         ended = run.outcome.result.value if run.outcome else None
-        own = (run.id, run.task_id, run.task_key, run.share.value, run.snapshot.commit, ended)
-        if (name, *columns) != own:
+        at = time_text(run.finished_at) if run.finished_at else None
+        own = (run.task_id, run.task_key, run.share.value, run.snapshot.commit, run.attempt, at, ended)
+        if (name, *columns) != (run.id, *own):
             yield f"the run {name}: its columns are not what its record says"
         if ended != entry.detail.get("result"):
             yield f"the run {name} is {ended} on record, and entry {entry.seq} of the audit log says {entry.detail.get('result')}"
@@ -348,6 +364,21 @@ def _sets(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
         own = f"att-{evolution_id.removeprefix('evo-')}"
         if name not in (own, f"{own}-replay"):
             yield f"the attestation {name} of {evolution_id} is none that this program makes"
+
+
+def _columns(reader: LedgerSnapshot) -> Iterator[str]:
+    """What records are looked up by stands in columns of their own. One that cannot be read is told elsewhere."""
+    for kind, shelf in SHELVES.items():
+        names = ("id", *shelf.columns)
+        rows = (
+            reader.rows(f"SELECT body, {', '.join(names)} FROM {shelf.table}") if kind is not Sighting else ()
+        )
+        for body, *columns in rows:
+            with suppress(Unavailable):
+                record: Any = from_text(kind, body)
+                own = [id_of(record), *(column_value(getattr(record, name)) for name in shelf.columns)]
+                if columns != own:
+                    yield f"the {shelf.table} {columns[0]}: its columns are not what its record says"
 
 
 # --- blobs ------------------------------------------------------------------------------------

@@ -175,16 +175,21 @@ def tasks_with(reader: Reader, text: str, limit: int) -> Sequence[TaskView]:
     """Of the newest tasks those whose name has the text in it, newest first."""
     sql = (
         "SELECT body, share, state FROM task WHERE no > (SELECT coalesce(max(no), 0) FROM task) - ? "
-        f"AND instr(lower(name), lower(?)) > 0 ORDER BY no DESC LIMIT {limit:d}"
+        f"AND instr(lower(name), ?) > 0 ORDER BY no DESC LIMIT {limit:d}"
     )
-    rows = reader._rows(sql, _SCAN_MAX, text)
+    rows = reader._rows(sql, _SCAN_MAX, _lowered(text))
     return [TaskView(from_text(Task, body), Share(share), TaskState(state)) for body, share, state in rows]
 
 
 def evolutions_with(reader: Reader, text: str, limit: int) -> Sequence[Evolution]:
     """Evolutions whose resource has the text in it, newest first."""
-    sql = f"SELECT body FROM evolution WHERE instr(resource, lower(?)) > 0 ORDER BY seq DESC LIMIT {limit:d}"
-    return [from_text(Evolution, body) for (body,) in reader._rows(sql, text)]
+    sql = f"SELECT body FROM evolution WHERE instr(resource, ?) > 0 ORDER BY seq DESC LIMIT {limit:d}"
+    return [from_text(Evolution, body) for (body,) in reader._rows(sql, _lowered(text))]
+
+
+def _lowered(text: str) -> str:
+    """As ``lower`` has it of a column, in either database: ASCII alone. Of a value PostgreSQL goes by its own locale."""
+    return "".join(letter.lower() if letter.isascii() else letter for letter in text)
 
 
 def last_step(reader: Reader, run_id: str) -> int:

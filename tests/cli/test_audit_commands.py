@@ -366,6 +366,26 @@ def test_an_evolution_that_gives_another_reason(agentos: Agentos, home: Home) ->
     assert any(f"the evolution {name} is not what entry" in fault for fault in faults(agentos))
 
 
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        *((table, "id") for table in ("evolution", "candidate", "verdict", "trial")),
+        ("evolution", "fingerprint_id"),
+        ("evolution", "evidence_id"),
+        ("evolution", "resource"),
+        ("evidence", "fingerprint"),
+        ("trial", "candidate_id"),
+        ("probe", "driving_sha256"),
+        ("run", "finished_at"),
+    ],
+)
+def test_a_column_by_which_records_are_found(agentos: Agentos, home: Home, table: str, column: str) -> None:
+    with opened(home) as connection:
+        newest = f"SELECT max(rowid) FROM {table}"
+        connection.execute(f"UPDATE {table} SET {column} = 'other' WHERE rowid = ({newest})")
+    assert any("its columns are not what its record says" in fault for fault in faults(agentos))
+
+
 @pytest.mark.parametrize("table", ["evolution", "consent", "verdict"])
 @pytest.mark.parametrize("body", [b"\x01cut", "no JSON"])
 def test_a_row_that_cannot_be_read_is_named_and_the_rest_is_looked_at(

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from agentos.domain import Run, Share, Step, Task, TaskState
 from agentos.errors import Unavailable, UserError
 from agentos.ledger.connect import tables_of, transaction
+from agentos.ledger.listing import tasks_with
 from agentos.ledger.moving import move_ledger
 from agentos.ledger.postgres.address import address_of, fault_of
 from agentos.ledger.postgres.connection import LeaderLock, PostgresConnection
@@ -256,6 +258,18 @@ def test_a_server_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     for opened in (Ledger, Reader):
         with pytest.raises(Unavailable):
             opened(tmp_path / "ledger.db")
+
+
+@pytest.mark.slow
+def test_a_name_is_found_whatever_the_locale_of_the_database(
+    postgres_server: PostgresServer, tmp_path: Path, make_task: Callable[..., Task]
+) -> None:
+    postgres_server._sql("CREATE DATABASE utf8 TEMPLATE template0 LOCALE 'C.UTF-8'")
+    (tmp_path / "agentos.toml").write_text(f'database = "{postgres_server.address("utf8")}"\n')
+    with closing(Ledger(tmp_path / "ledger.db")) as ledger:
+        ledger.add_task(replace(make_task(), name="Ärger"), Share.OPEN)
+        assert [view.task.name for view in tasks_with(ledger, "ÄRGER", 5)] == ["Ärger"]
+    postgres_server._sql("DROP DATABASE utf8 WITH (FORCE)")
 
 
 def test_a_ledger_is_sealed_whatever_stands_in_the_name_of_the_place_it_went_to(

@@ -65,7 +65,7 @@ def verify_home(home: Home, noted: Sequence[Noted] = ()) -> AuditReport:
         for evolution in evolutions:
             try:
                 faults += evolution_faults(home, reader, registry, reader.story(evolution.id))
-            except Unavailable as error:
+            except AgentOSError as error:
                 faults.append(f"{evolution.id} cannot be verified: {error}")
         promotions: Sequence[Promotion] = ()
         try:
@@ -255,6 +255,7 @@ def _under_way(ledger: Path, promotion: Promotion) -> bool:
 
 
 def _stored(reader: LedgerSnapshot, table: str, name: str) -> Json:
-    """A record as it was stored: its digest does not change with fields that came since."""
-    ((body,),) = reader.rows(f"SELECT body FROM {table} WHERE id = ?", name)  # noqa: S608 - of this module
-    return data_of(body)
+    """A record as it was stored: its digest does not change with fields that came since. Raises NotFound, Unavailable."""
+    for (body,) in reader.rows(f"SELECT body FROM {table} WHERE id = ?", name):  # noqa: S608 - of this module
+        return data_of(body)
+    raise NotFound(f"there is no {table} {name}")

@@ -137,16 +137,10 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
         own = sorted(path for path in home.root.iterdir() if path.name not in _LEFT_OUT)
         own = [path for path in own if not _LEAVINGS.search(path.name)]
         address = address_of(home.ledger)
-        databases = sorted(
-            (
-                path
-                for path in own
-                if path.suffix == ".db" and not (address and path in (home.ledger, home.engine))
-            ),
-            key=lambda path: path == home.ledger,
-        )
+        elsewhere = (home.ledger, home.engine) if address else ()
+        databases = [path for path in own if path.suffix == ".db" and path not in elsewhere]
         kept = HeadFile(home.root / "audit.head").read()
-        for path in databases:  # the ledger last
+        for path in sorted(databases, key=home.ledger.__eq__):  # the ledger last
             say(f"copying {path.name} ({path.stat().st_size >> 20} MB)")
             archive.file(path.name, copy_database(path, aside))
         if address:
