@@ -408,11 +408,11 @@ def _json_schema(check: JsonSchema, answer: Any, _: Path) -> str:
 
 
 def _file(check: File, _: Any, workspace: Path) -> str:
+    if not check.exists:  # nor a folder of that name: it is there only with files in it
+        return f"{check.path} exists and must not" if os.path.lexists(workspace / check.path) else ""
     content = _content(workspace / check.path)
     if content is None:
-        return f"{check.path} is not among the files that the run left" if check.exists else ""
-    if not check.exists:
-        return f"{check.path} exists and must not"
+        return f"{check.path} is not among the files that the run left"
     if check.sha256 is not None and (found := hashlib.sha256(content).hexdigest()) != check.sha256:
         return f"{check.path} has the SHA-256 {found}, expected {check.sha256}"
     text = content.decode("utf-8", "replace")

@@ -113,6 +113,7 @@ def test_file_reads_regular_files_only(tmp_path: Path) -> None:
     assert digest in why("file", {"path": "out.txt", "sha256": digest}, None, tmp_path)
     assert "must not" in why("file", {"path": "out.txt", "exists": False}, None, tmp_path)
     assert why("file", {"path": "none.txt", "exists": False}, None, tmp_path) == ""
+    assert "must not" in why("file", {"path": "folder", "exists": False}, None, tmp_path)
     for name in ("none.txt", "secret", "pipe", "folder"):
         assert "is not among the files" in why("file", {"path": name}, None, tmp_path)
 

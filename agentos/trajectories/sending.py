@@ -32,7 +32,7 @@ class Collector:
     def __init__(self, address: str, path: str, setting: str) -> None:
         try:
             url = urlsplit(address)
-            host, self._port = url.hostname, url.port
+            host, port = url.hostname, url.port
         except ValueError:
             host = None
         if not host or url.scheme not in ("http", "https"):
@@ -40,6 +40,7 @@ class Collector:
                 f"{setting} is {address!r}, expected the address of a collector, as http://localhost:4318"
             )
         secure = url.scheme == "https"
+        self._port = port or (443 if secure else 80)  # left out, the end of an IPv6 address is taken for it
         self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         self.host = host
         own = url.path.rstrip("/")

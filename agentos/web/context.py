@@ -353,19 +353,12 @@ def _is_ip(text: str) -> bool:
 
 
 def _address(text: str) -> str:
-    found = urlsplit(text.rstrip("/").lower())
     try:
-        port = found.port
+        found = urlsplit(text.rstrip("/").lower())
+        _ = found.port  # one that is none raises only now
     except ValueError:
-        port = -1
-    if (
-        found.scheme != "https"
-        or not found.hostname
-        or found.path
-        or found.query
-        or "@" in found.netloc
-        or port == -1
-    ):
+        found = urlsplit("")
+    if found.scheme != "https" or not found.hostname or found.path or found.query or "@" in found.netloc:
         raise UserError(
             f"Say under which address browsers reach it, such as `--address https://agentos.example.org`; found {text[:100]!r}."
         )

@@ -77,8 +77,9 @@ def _needs(site: WebContext) -> tasks.Inbox:
     return site.kept.get("inbox", data_version(site.reader), _NEEDS_S, lambda: tasks.look(site))
 
 
-def _before(request: Request) -> int:
-    given = request.query_params.get("before", "")
+def _number(request: Request, name: str) -> int:
+    """A number of the query, 0 for what is none."""
+    given = request.query_params.get(name, "")
     return int(given) if given.isdecimal() and len(given) < 16 else 0
 
 
@@ -94,7 +95,7 @@ def evolutions_view(site: WebContext, request: Request) -> Response:
     state = request.query_params.get("state", "")
     state = state if state in set(EvolutionState) else ""
     resource = request.query_params.get("resource", "")
-    found = evolution_page(site.reader, ROWS, _before(request), state=state, resource=resource)
+    found = evolution_page(site.reader, ROWS, _number(request, "before"), state=state, resource=resource)
     counts = state_counts(site.reader, "evolution")
     rows = [
         row | {"reason": tables.with_names(site, row["reason"])}
@@ -114,8 +115,7 @@ def evolutions_view(site: WebContext, request: Request) -> Response:
 
 def evolution_view(site: WebContext, request: Request) -> Response:
     evolution_id = site.reader.resolve("evolution", request.path_params["id"])
-    rank = request.query_params.get("candidate", "")
-    found = evolutions.evolution_page(site, evolution_id, int(rank) if rank.isdecimal() else 0)
+    found = evolutions.evolution_page(site, evolution_id, _number(request, "candidate"))
     possible = acts.evolution_acts(found.scene.story)
     return show(
         site,
@@ -136,7 +136,7 @@ def evolution_view(site: WebContext, request: Request) -> Response:
 def runs_view(site: WebContext, request: Request) -> Response:
     result = request.query_params.get("result", "")
     result = result if result in set(Result) else ""
-    found = run_page(site.reader, ROWS, _before(request), result=result)
+    found = run_page(site.reader, ROWS, _number(request, "before"), result=result)
     return show(
         site,
         request,
@@ -187,7 +187,7 @@ def step_value(site: WebContext, request: Request) -> Response:
 def tasks_view(site: WebContext, request: Request) -> Response:
     state = request.query_params.get("state", "")
     state = state if state in set(TaskState) else ""
-    found = task_page(site.reader, ROWS, _before(request), state=state)
+    found = task_page(site.reader, ROWS, _number(request, "before"), state=state)
     newest = {view.task.id: site.reader.runs(view.task.id, limit=1) for view in found.rows}
     lines = tasks.schedule_lines(site.reader)
     schedules = [(line, when_text(line.view.task), next_due(line.view.task)) for line in lines]

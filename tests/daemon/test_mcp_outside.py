@@ -29,6 +29,7 @@ from agentos.errors import UserError
 from agentos.evolver.history.recordings import recording_of
 from agentos.home import Home
 from agentos.ledger.store import Ledger
+from agentos.messages import Ask
 from agentos.models.secrets import Secret, keep
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
@@ -289,6 +290,18 @@ def test_only_what_was_named_is_reached(home: Home, site: ThreadingHTTPServer, r
     home.settings.write_text(f'egress = ["{place}"]\n')  # the name, and not the address that is not public
     private = run("caller/get", url=f"http://{place}/").answer["text"]
     assert "key=none" in private or "not public" in private
+
+
+def test_half_a_character_in_a_header_is_refused_and_ends_nothing(home: Home) -> None:
+    place = f"{HOST}:1"
+    known(home, f"http://{place}")
+    tool = ServerTool("skill/x", "get", "", (), {"KEY": "{{secret:API}}"}, "", hosts=(place,))
+    fetch = by_hand(home, tool)
+    assert fetch is not None
+    headers = {"X-Key": "{{secret:API}}\ud800"}
+    answer = fetch(Ask(id=0, what="fetch", body={"url": f"http://{place}/", "headers": headers}))
+    assert answer.fault is not None
+    assert answer.fault.type == "request"
 
 
 def test_a_secret_of_the_home_that_the_server_was_not_given_stays(

@@ -103,12 +103,13 @@ def test_a_server_that_does_not_begin_is_told(sandbox: Bubblewrap, how: str, typ
     [
         ("dies", "exit", "ended with status 1: Error: out of ink"),
         ("hangs", "timeout", "did not answer tools/call in time"),
+        ("blank", "timeout", "did not answer tools/call in time"),
         ("huge", "limit", "a message of it is larger than"),
         ("endless", "limit", "a message of it is larger than"),
     ],
 )
 def test_a_server_that_fails_a_call_is_over(sandbox: Bubblewrap, how: str, type: str, says: str) -> None:
-    patience_s = 2.0 if how == "hangs" else 60.0
+    patience_s = 2.0 if type == "timeout" else 60.0
     with closing(open_box(sandbox, how)) as box, pytest.raises(McpFault, match=says) as caught:
         box.call("count-up", {}, soon(patience_s))
     assert (caught.value.fault.type, caught.value.over) == (type, True)

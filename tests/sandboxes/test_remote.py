@@ -714,7 +714,16 @@ def test_connections_count_before_their_handshake_and_no_longer_than_they_last(
 
 
 @pytest.mark.parametrize(
-    "url", ["http://example.org:8421", "ftp://127.0.0.1", "https://", "https://h:1/path", "h:1"]
+    "url",
+    [
+        "http://example.org:8421",
+        "ftp://127.0.0.1",
+        "https://",
+        "https://h:1/path",
+        "h:1",
+        "https://[::1",
+        "https://h:99999",
+    ],
 )
 def test_a_token_is_sent_to_no_address_that_could_be_read_on_the_way(url: str) -> None:
     with pytest.raises(UserError):

@@ -190,3 +190,11 @@ def test_a_collector_that_is_away_or_speaks_no_http(happened: Make) -> None:
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(UserError, match="expected the address of a collector"):
         Sender(address, lambda _: None)
+
+
+def test_an_ipv6_address_without_a_port_is_whole(happened: Make) -> None:
+    told: list[str] = []
+    sender = Sender("http://[::1]", told.append)
+    sender.send(happened(STEP))
+    sender.close(wait_s=10)
+    assert "gaierror" not in told[0]  # nobody listens, or there is no IPv6 here

@@ -310,6 +310,11 @@ def test_lists_go_on_where_they_were_cut(browser: httpx.Client) -> None:
     assert "run-hostile" not in browser.get("/runs?result=passed").text
 
 
+def test_a_number_without_end_is_none(browser: httpx.Client, served: Served) -> None:
+    for address in (f"/evolutions/{served.evolution.id}?candidate=", "/runs?before="):
+        assert browser.get(address + "9" * 5_000).text.count("<main") == 1
+
+
 def test_a_run_shows_the_tree_of_what_it_handed_over(browser: httpx.Client, served: Served) -> None:
     with offline_context(served.home) as parts:
         ledger, stable, above = parts.records, parts.snapshots.stable(), ""

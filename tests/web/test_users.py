@@ -374,6 +374,13 @@ def refusal(**said: Any) -> str:
     return str(error.value)
 
 
+@pytest.mark.parametrize(
+    "address", ["https://[::1", "https://h:99999", "https://h:x", "https://u@h", "https://"]
+)
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    assert "--address" in refusal(bind="0.0.0.0", address=address, header="X-Proto")
+
+
 def test_what_is_not_safe_to_serve_is_refused_with_what_to_type(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -102,6 +102,12 @@ def test_what_cannot_be_honoured_is_refused(
     assert kernel.asked == []
 
 
+def test_what_refers_to_an_item_of_before_is_refused(connection: http.client.HTTPConnection) -> None:
+    asked = {"input": [{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "and then?"}]}
+    status, said = call(connection, "POST", "/v1/responses", asked)
+    assert (status, said["error"]["type"]) == (400, "request")
+
+
 def test_an_error_is_json_and_does_not_spoil_the_next_request(
     connection: http.client.HTTPConnection, kernel: Kernel
 ) -> None:

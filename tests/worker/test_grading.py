@@ -131,6 +131,13 @@ def test_a_hostile_archive_stays_inside(workers: Callable[[], Any]) -> None:
     assert list(worker.workspace.iterdir()) == []
 
 
+def test_files_that_no_box_can_hold_fail_the_checks_and_not_the_grader(worker: Any) -> None:
+    """Else a harness that makes some up would end each of its runs as one whose checks could not be applied."""
+    absent = ("file", {"path": "x", "exists": False})
+    found = reasons(worker, 3, ("equals", {"value": 3}), absent, tar=write_tar({"a" * 300: b"x"}))
+    assert all("cannot be laid out" in why for why in found)
+
+
 def test_an_answer_is_data(worker: Any) -> None:
     deep = json.loads("[" * 190 + "]" * 190)
     found = reasons(worker, deep, ("equals", {"value": deep}), ("regex", {"pattern": r"\[\["}))

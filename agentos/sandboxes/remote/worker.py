@@ -79,16 +79,19 @@ class Joining:
     @property
     def address(self) -> str:
         """As a WebSocket's. Raises UserError for what would send the token in the clear, or is no address."""
-        found = urlsplit(self.url)
+        told = f"--join takes an address such as https://control.example.org:8421; found {self.url[:100]!r}"
+        try:
+            found = urlsplit(self.url)
+            _ = found.port  # one that is none raises only now
+        except ValueError:
+            raise UserError(told) from None
         if (
             found.scheme not in ("http", "https")
             or not found.hostname
             or found.path.strip("/")
             or found.query
         ):
-            raise UserError(
-                f"--join takes an address such as https://control.example.org:8421; found {self.url[:100]!r}"
-            )
+            raise UserError(told)
         if found.scheme == "http" and found.hostname not in _LOOPBACK:
             raise UserError(
                 f"To {found.hostname} the token would go in the clear: use https://, and `workers.certificate` there "

@@ -8,6 +8,7 @@ from typing import Any
 
 _SAME = ("model", "temperature", "top_p", "parallel_tool_calls")
 _STATEFUL = ("previous_response_id", "conversation", "background")
+_NOT_KEPT = "'{}' is not there: nothing is kept between requests, so send the whole input"
 _ONE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
 
@@ -17,9 +18,7 @@ def request(body: dict[str, Any]) -> dict[str, Any]:
     Raises KeyError, TypeError, AttributeError on what is no such body, ValueError on what nobody here can honour.
     """
     if stateful := next((name for name in _STATEFUL if body.get(name)), ""):
-        raise ValueError(
-            f"'{stateful}' is not there: nothing is kept between requests, so send the whole input"
-        )
+        raise ValueError(_NOT_KEPT.format(stateful))
     messages: list[dict[str, Any]] = []
     if body.get("instructions"):
         messages.append({"role": "system", "content": body["instructions"]})
@@ -120,6 +119,8 @@ def _add(messages: list[dict[str, Any]], item: dict[str, Any]) -> None:
     elif kind in ("function_call_output", "custom_tool_call_output"):
         content = _content(item["output"])
         messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": content})
+    elif kind == "item_reference":
+        raise ValueError(_NOT_KEPT.format(kind))
 
 
 def _content(content: Any) -> Any:

@@ -38,8 +38,7 @@ _QUICK = (checks.Equals, checks.Contains, checks.File)  # cannot take long, need
 def grade(channel: Channel, job: GradeJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
     """Answer with one result for each check, in order."""
     tar = blobs[0] if blobs else b""
-    if tar:
-        files.unpack(place.workspace, tar)
+    unheld = _laid_out(place, tar)
     os.environ.update(workspace_code.environment({}))
     deadline = time.monotonic() + job.wall_s
     results: dict[int, WireCheckResult] = {}
@@ -47,7 +46,7 @@ def grade(channel: Channel, job: GradeJob, blobs: tuple[bytes, ...], place: Work
     for number, check in sorted(enumerate(job.checks), key=lambda item: _runs_workspace(item[1])):
         # Half of what is left: a check that hangs leaves time for those after it.
         left = max(0.1, (deadline - time.monotonic()) / 2)
-        why = _laid_out_again(place, tar) if used else ""
+        why = unheld or (_laid_out_again(place, tar) if used else "")
         why = why or apply(check, job.answer, place, left)
         used = used or _runs_workspace(check)
         results[number] = WireCheckResult(kind=check.kind, passed=not why, detail=shorten(why, _DETAIL))
@@ -58,6 +57,16 @@ def _runs_workspace(check: WireCheck) -> bool:
     return bool(check.spec.get("runs_workspace"))
 
 
+def _laid_out(place: WorkerPlace, tar: bytes) -> str:
+    """Why they cannot be, else "". A harness may make up files that no box ever held; that is no fault of the grader's."""
+    try:
+        if tar:
+            files.unpack(place.workspace, tar)
+    except OSError as error:
+        return f"the files that the run left cannot be laid out: {error.strerror}"
+    return ""
+
+
 def _laid_out_again(place: WorkerPlace, tar: bytes) -> str:
     """The files as the run left them: code of the check before may have changed them. Why not, else ""."""
     left = [str(path) for path in place.workspace.iterdir()]
@@ -65,9 +74,7 @@ def _laid_out_again(place: WorkerPlace, tar: bytes) -> str:
         subprocess.run(["rm", "-rf", "--", *left], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if any(place.workspace.iterdir()):
         return "the check before it left files that cannot be taken away"
-    if tar:
-        files.unpack(place.workspace, tar)
-    return ""
+    return _laid_out(place, tar)
 
 
 def apply(check: WireCheck, answer: Any, place: WorkerPlace, wall_s: float) -> str:

@@ -239,6 +239,8 @@ class StdioServer:
     def receive(self, method: str, deadline: float) -> dict[str, Any]:
         """The next message; lines that are none are passed over."""
         while True:
+            if time.monotonic() > deadline:  # whoever always has something to say is never waited for
+                raise Failed(self._late(method))
             line = self._line(method, deadline).strip()
             try:
                 message = json.loads(line)
@@ -259,8 +261,7 @@ class StdioServer:
                 raise Failed(fault("limit", f"a message of it is larger than {self._most:,} bytes"))
             left_s = max(0.0, deadline - time.monotonic())
             if not select.select([self._process.stdout], [], [], left_s)[0]:
-                said = f"; it wrote: {self._stray}" if self._stray else ""
-                raise Failed(fault("timeout", f"it did not answer {method} in time{said}"))
+                raise Failed(self._late(method))
             chunk = os.read(self._process.stdout.fileno(), 1 << 16)
             if not chunk:
                 raise Failed(self._ended())
@@ -270,6 +271,10 @@ class StdioServer:
         if len(line) > self._most:
             raise Failed(fault("limit", f"a message of it is larger than {self._most:,} bytes"))
         return line
+
+    def _late(self, method: str) -> WireFault:
+        said = f"; it wrote: {self._stray}" if self._stray else ""
+        return fault("timeout", f"it did not answer {method} in time{said}")
 
     def _ended(self) -> WireFault:
         """What is said of a server that closed its streams."""

@@ -30,6 +30,9 @@ def called(name, args):
         sys.exit("Error: out of ink")
     if how == "hangs" or args.get("text") == "hang":
         time.sleep(3600)
+    if how == "blank":
+        while True:
+            sys.stdout.write("\n" * 65536)
     if how == "huge":
         return {"content": [{"type": "text", "text": "x" * (20 << 20)}]}
     if how == "endless":
