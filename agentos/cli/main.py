@@ -249,8 +249,10 @@ def _leave(code: int) -> None:
 
 def _report() -> str:
     """Write the traceback where it can be sent from; beside the person when there is no home."""
-    logs = Home.find().logs
-    path = (logs if logs.is_dir() else Path.cwd()) / f"bug-{datetime.now(UTC):%Y%m%d-%H%M%S}.txt"
+    folder = Path.cwd()
+    with suppress(AgentOSError, OSError):  # the home may be what is wrong
+        folder = logs if (logs := Home.find().logs).is_dir() else folder
+    path = folder / f"bug-{datetime.now(UTC):%Y%m%d-%H%M%S}.txt"
     text = f"agentos {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}"
     try:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")

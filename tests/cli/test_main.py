@@ -101,6 +101,12 @@ def test_what_a_person_can_mend_is_one_sentence_and_exit_code_1(agentos: Agentos
     assert agentos("task", "show", "zzz", code=1).stderr.startswith("There is no task 'zzz'")
 
 
+def test_a_home_directory_that_nobody_has_is_a_sentence(agentos: Agentos) -> None:
+    done = agentos("--home", "~no-such-user/home", "status", code=1)
+    assert "~no-such-user" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_file_is_named_as_it_is_called(agentos: Agentos, home: Home, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("goal: [")
     done = agentos("task", "add", "bad.yaml", code=1)

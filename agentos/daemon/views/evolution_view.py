@@ -335,6 +335,6 @@ def folders_of(home: Home, registry: Registry, known: KnownFolders | None = None
         table = tomllib.loads(home.settings.read_text(encoding="utf-8")) if home.settings.exists() else {}
         watched = table.get("skills", [])
     named = [*watched, *(item["folder"] for item in Reader(home.ledger).get_kv(ADOPTED, []))]
-    places = [home.skills, *(Path(os.path.abspath(Path(place).expanduser())) for place in named)]
+    places = [home.skills, *(Path(os.path.abspath(os.path.expanduser(place))) for place in named)]
     found = folder_differences(registry, places, known)
     return {str(item.skill): {"folder": str(item.folder), "ahead": item.ahead.value} for item in found}
