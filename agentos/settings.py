@@ -381,7 +381,7 @@ def _is_void(claim: Path, uid: int, place: str) -> bool:
     except FileNotFoundError:
         return True
     try:
-        found = tomllib.loads(Path(owner, "agentos.toml").read_text("utf-8"))
+        found = tomllib.loads(Path(owner, "agentos.toml").read_text("utf-8-sig"))
     except FileNotFoundError:
         return owner == place or abs(age_s) > _CLAIM_S
     except (OSError, ValueError):

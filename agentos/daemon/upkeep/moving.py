@@ -141,7 +141,7 @@ def stand_alone(home: Home) -> None:
     does, and lets nothing go there.
     """
     if home.settings.exists():
-        named = tomllib.loads(home.settings.read_text(encoding="utf-8"))
+        named = tomllib.loads(home.settings.read_text(encoding="utf-8-sig"))
         for key in ("database", "blobs"):
             if "://" in str(named.get(key, "")):
                 write_setting(home.settings, key, "")
