@@ -295,6 +295,35 @@ def load_settings(path: Path) -> Settings:
         raise Invalid(str(path), [_sentence(fault, text) for fault in error.errors()]) from None
 
 
+def settings_text(path: Path) -> str:
+    """The file as it stands, line ends and all, without a byte order mark; "" where there is none.
+
+    Raises Invalid for settings that are none, which nobody can change a part of.
+    """
+    load_settings(path)
+    return path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+
+
+def write_settings(path: Path, text: str) -> None:
+    """Put the text into the file, which stays a link and keeps its permissions.
+
+    Raises Invalid where it would be no settings then; the file stays as it was.
+    """
+    path = path.resolve()
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    aside = path.with_name(path.name + ".new")
+    aside.unlink(missing_ok=True)
+    try:
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        load_settings(aside)
+        aside.rename(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
 def _with_variables(table: dict[str, Any]) -> dict[str, Any]:
     """The file's table with ``AGENTOS_KEY`` and ``AGENTOS_TABLE__KEY`` over it; a list or table is JSON."""
     found = dict(table)

@@ -22,7 +22,7 @@ from agentos.ledger.connect import tables_of
 from agentos.ledger.moving import LedgerMove, move_ledger
 from agentos.ledger.postgres.address import address_of, checked
 from agentos.ledger.reading import Reader
-from agentos.settings import load_settings
+from agentos.settings import settings_text, write_settings
 
 FILE = "file"  # the word for the home's own ledger.db
 
@@ -149,18 +149,9 @@ def stand_alone(home: Home) -> None:
 
 def write_setting(settings: Path, key: str, value: str) -> None:
     """Change one setting of the top level, "" takes it out. Raises Invalid where the file would be none then."""
-    document = tomlkit.parse(settings.read_text(encoding="utf-8"))
+    document = tomlkit.parse(settings_text(settings))
     document.pop(key, None)
     text = tomlkit.dumps(document)
     if value:  # first: behind a table it would belong to that
         text = f'{key} = "{value}"\n{text}'
-    aside = settings.with_name(settings.name + ".new")
-    try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        load_settings(aside)  # raises Invalid, and then the file stays as it was
-        aside.rename(settings)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_settings(settings, text)
