@@ -90,8 +90,8 @@ def _parsed(front: str) -> tuple[Mapping[str, Any], Sequence[str]]:
         value = yaml.load(front, yaml.CSafeLoader)
         if value is not None and not isinstance(value, dict):
             raise ValueError("it is no keys and values")
-    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:
-        # the library itself trips over a tag with a text that does not fit it, as `!!bool often`
+    # a tag whose text is none of its kind (!!bool x) raises what its constructor happens to
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
         why = (str(error).splitlines() or ["unknown"])[0]
         warnings.append(f"the front matter is not YAML ({why}); it was read line by line")
         return _by_line(front), warnings

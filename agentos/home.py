@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentos.errors import UserError
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -15,9 +17,13 @@ class Home:
 
     @classmethod
     def find(cls, given: str | Path | None = None) -> Home:
-        """``given``, else ``$AGENTOS_HOME``, else ``~/.agentos``; made absolute, not created."""
-        chosen = given or os.environ.get("AGENTOS_HOME") or Path.home() / ".agentos"
-        return cls(Path(chosen).expanduser().absolute())
+        """``given``, else ``$AGENTOS_HOME``, else ``~/.agentos``; made absolute, not created. Raises UserError."""
+        chosen = os.path.expanduser(given or os.environ.get("AGENTOS_HOME") or "~/.agentos")
+        if chosen.startswith("~"):
+            raise UserError(
+                f"Nobody's home directory is '{chosen.split('/')[0]}' here: give the whole path as --home."
+            )
+        return cls(Path(chosen).absolute())
 
     @property
     def settings(self) -> Path:

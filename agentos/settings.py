@@ -295,6 +295,15 @@ def load_settings(path: Path) -> Settings:
         raise Invalid(str(path), [_sentence(fault, text) for fault in error.errors()]) from None
 
 
+def settings_text(path: Path) -> str:
+    """The file as it stands, line ends and all, without a byte order mark; "" where there is none.
+
+    Raises Invalid for settings that are none, which nobody can change a part of.
+    """
+    load_settings(path)
+    return path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+
+
 def _with_variables(table: dict[str, Any]) -> dict[str, Any]:
     """The file's table with ``AGENTOS_KEY`` and ``AGENTOS_TABLE__KEY`` over it; a list or table is JSON."""
     found = dict(table)
@@ -381,7 +390,7 @@ def _is_void(claim: Path, uid: int, place: str) -> bool:
     except FileNotFoundError:
         return True
     try:
-        found = tomllib.loads(Path(owner, "agentos.toml").read_text("utf-8"))
+        found = tomllib.loads(Path(owner, "agentos.toml").read_text("utf-8-sig"))
     except FileNotFoundError:
         return owner == place or abs(age_s) > _CLAIM_S
     except (OSError, ValueError):

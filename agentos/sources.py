@@ -322,7 +322,7 @@ def source_of(given: str, base: Path, place: str | None) -> InputSource:
 
     A single file stands by its name alone.
     """
-    path = Path(os.path.normpath(base.absolute() / Path(given).expanduser()))
+    path = Path(os.path.normpath(base.absolute() / os.path.expanduser(given)))
     if place is None:
         written = PurePosixPath(os.path.normpath(given))
         outside = written.is_absolute() or ".." in written.parts or given.startswith("~")

@@ -105,6 +105,8 @@ def test_a_helper_module_without_the_contract_is_no_tool() -> None:
         ("---\nname: !!python/object/apply:os.system ['true']\ndescription: x\n---\n", "x", "is not YAML"),
         ("---\nname: counting\ndescription: x\nuser-invocable: !!bool often\n---\n", "x", "is not YAML"),
         ("---\nname: counting\ndescription: x\nsince: !!timestamp lately\n---\n", "x", "is not YAML"),
+        ("---\nname: counting\nlicense: !!bool maybe\ndescription: x\n---\n", "x", "is not YAML"),
+        ("---\nname: counting\nlicense: !!timestamp soon\ndescription: x\n---\n", "x", "is not YAML"),
         ("---\n" + "[" * 5_000 + "\n---\nCounts.\n", "Counts.", "is not YAML"),
     ],
 )  # fmt: skip

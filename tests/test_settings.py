@@ -11,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from agentos.daemon.upkeep.heartbeat import settings_digest
+from agentos.daemon.views import evolution_view
 from agentos.errors import Invalid
+from agentos.home import Home
+from agentos.ledger import blobs
 from agentos.settings import Settings, claim_uid, first_settings, load_settings
 
 
@@ -117,6 +121,19 @@ def test_what_an_editor_on_windows_writes_is_read_and_what_is_no_text_is_told(tm
         with pytest.raises(Invalid) as caught:
             load_settings(path)
         assert len(caught.value.faults) == 1
+
+
+def test_whatever_else_looks_into_the_settings_reads_what_an_editor_on_windows_writes(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    write(tmp_path, '\ufeffskills = ["~/mine"]\r\nblobs = "file:///elsewhere"\r\n')
+    assert list(evolution_view._watched(home)) == ["~/mine"]
+    assert blobs._wanted(tmp_path) == "file:///elsewhere"
+    with_mark = settings_digest(home)
+    write(tmp_path, 'skills = ["~/mine"]\nblobs = "file:///elsewhere"\n')
+    assert settings_digest(home) == with_mark
+    write(tmp_path, "skills = \n")
+    with pytest.raises(Invalid):
+        evolution_view._watched(home)
 
 
 def test_every_fault_is_told_not_only_the_first(tmp_path: Path) -> None:

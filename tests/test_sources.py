@@ -55,6 +55,14 @@ def places(reading: SourceReading) -> list[str]:
     return [file.path for file in reading.inputs]
 
 
+def test_a_name_that_begins_with_a_tilde_is_a_name_where_nobody_is_called_so(
+    tmp_path: Path, read: Read
+) -> None:
+    make(tmp_path, "~$report.docx", "~drafts/one.txt")
+    assert places(read("~$report.docx")) == ["~$report.docx"]
+    assert places(read("~drafts")) == ["~drafts/one.txt"]
+
+
 def test_trees_are_kept_so_that_equal_names_do_not_collide(tmp_path: Path, read: Read) -> None:
     make(tmp_path, "docs/README.md", "docs/a/README.md", "src/README.md", "docs/.git/config")
     reading = read("docs", "src")

@@ -13,9 +13,11 @@ import importlib
 import io
 import itertools
 import os
+import select
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +27,7 @@ import typer.core
 from typer.core import TyperCommand, TyperGroup
 
 from agentos import __version__
-from agentos.errors import AgentOSError
+from agentos.errors import AgentOSError, Unavailable
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -108,6 +110,28 @@ def load(name: str) -> Any:
     return getattr(found, "commands", {}).get(name, found)
 
 
+@contextmanager
+def _while_it_is_read() -> Iterator[None]:
+    """A reader that had enough (agentos run list | head) is no fault; click would end with 1 and say nothing."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError as error:
+        stdout = select.poll()
+        stdout.register(sys.stdout, 0)
+        if not stdout.poll(0):
+            raise Unavailable("A connection was closed from its other end; try again") from None
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        meant = error.__context__
+        raise typer.Exit(meant.exit_code if isinstance(meant, typer.Exit) else 0) from None
+    except SystemExit as ended:
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        raise typer.Exit from None  # rich ends with 1 itself
+
+
 class _Lazy(TyperGroup):
     """A group whose commands are imported when they are called."""
 
@@ -117,6 +141,16 @@ class _Lazy(TyperGroup):
         self.commands = {
             name: TyperCommand(name, help=line, callback=lambda: None) for name, (_, line) in COMMANDS.items()
         }
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """As click's, which prints the help meanwhile."""
+        with _while_it_is_read():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """As click's, with all that was printed out of the buffer."""
+        with _while_it_is_read():
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """For a call: the command itself."""
@@ -194,9 +228,6 @@ def run() -> None:
     except AgentOSError as error:
         _say(str(error))
         _leave(1)
-    except BrokenPipeError:  # the reader had enough (agentos run list | head)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _leave(0)
     except OSError as error:
         _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         _leave(1)
@@ -249,8 +280,10 @@ def _leave(code: int) -> None:
 
 def _report() -> str:
     """Write the traceback where it can be sent from; beside the person when there is no home."""
-    logs = Home.find().logs
-    path = (logs if logs.is_dir() else Path.cwd()) / f"bug-{datetime.now(UTC):%Y%m%d-%H%M%S}.txt"
+    folder = Path.cwd()
+    with suppress(AgentOSError, OSError):  # the home may be what is wrong
+        folder = logs if (logs := Home.find().logs).is_dir() else folder
+    path = folder / f"bug-{datetime.now(UTC):%Y%m%d-%H%M%S}.txt"
     text = f"agentos {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}"
     try:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")

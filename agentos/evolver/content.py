@@ -233,7 +233,7 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
 def _toml(path: Path) -> dict[str, Any]:
     """A file's document; raises Invalid where it is missing or none."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise Invalid(str(path), ["the file is missing"]) from None
     except OSError as error:

@@ -38,7 +38,7 @@ _URL = re.compile(r"file:///[^\s?#]+|(?!file:)[a-z][a-z0-9+.-]*://[^\s?#]+")
 def _wanted(home: Path) -> str:
     """The setting ``blobs``: read here, because the settings take longer to import than most commands to run."""
     try:
-        table = tomllib.loads((home / "agentos.toml").read_text("utf-8"))
+        table = tomllib.loads((home / "agentos.toml").read_text("utf-8-sig"))
     except (OSError, ValueError):  # told by whoever reads the settings
         table = {}
     return os.environ.get("AGENTOS_BLOBS") or str(table.get("blobs", FILES))

@@ -197,7 +197,7 @@ def read_keys(path: Path) -> dict[str, str]:
     Raises UserError when others could read it, or it is not a table of texts.
     """
     try:
-        table = tomllib.loads(read_private(path).decode("utf-8"))
+        table = tomllib.loads(read_private(path).decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError):
         # the reason is left out: it would quote the line, and that may be a key
         raise UserError(f'{path} is not TOML; expected lines like OPENAI_API_KEY = "…"') from None

@@ -66,7 +66,7 @@ class Mirror:
         self._repository, self._url, self._term = Repository(path), url, term
         self._mine = f"{_TERM}{term}"
         self._led = not term
-        self._key = Path(signing_key).expanduser() if signing_key else None
+        self._key = Path(os.path.expanduser(signing_key)) if signing_key else None
 
     def fingerprint(self) -> str:
         """Another value whenever there may be something to push."""

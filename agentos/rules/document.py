@@ -134,7 +134,8 @@ def _from_yaml(path: str, text: str) -> object:
         mark = getattr(error, "problem_mark", None)
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
         raise Invalid(path, [f"it is not YAML{place}: {getattr(error, 'problem', error)}"]) from None
-    except (ValueError, KeyError, AttributeError) as error:  # a tag, or a date, with a text that is none
+    # a tag whose text is none of its kind (!!bool x, or a date of month 13), a key that is a list
+    except (ValueError, LookupError, AttributeError, TypeError) as error:
         raise Invalid(path, [f"it is not YAML that can be read: {error}"]) from None
 
 
@@ -162,6 +163,10 @@ def document_of(path: str, content: bytes) -> Mapping[str, Any]:
 
 def rule_of(name: str, document: Mapping[str, Any]) -> RunRule:
     """The rule that a document makes. Raises Invalid with every fault."""
+    try:
+        json.dumps(dict(document), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise Invalid(name, [f"it holds what JSON cannot (a date stands in quotes): {error}"]) from None
     faults: list[str] = []
     faults += [_unknown(key) for key in document if key not in _KEYS]
     description = _text(document, "description", faults)

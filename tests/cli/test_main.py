@@ -110,6 +110,12 @@ def test_what_a_person_can_mend_is_one_sentence_and_exit_code_1(agentos: Agentos
     assert agentos("task", "show", "zzz", code=1).stderr.startswith("There is no task 'zzz'")
 
 
+def test_a_home_directory_that_nobody_has_is_a_sentence(agentos: Agentos) -> None:
+    done = agentos("--home", "~no-such-user/home", "status", code=1)
+    assert "~no-such-user" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_file_is_named_as_it_is_called(agentos: Agentos, home: Home, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("goal: [")
     done = agentos("task", "add", "bad.yaml", code=1)
@@ -152,16 +158,21 @@ def test_a_bug_is_exit_code_3_and_leaves_a_report(home: Home, tmp_path: Path) ->
     assert "Traceback" in report.read_text()
 
 
+@pytest.mark.parametrize(
+    "arguments", ["--help", "registry list", "registry list --json", "registry diff tool/shell"]
+)
 @pytest.mark.slow
-def test_a_reader_that_leaves_early_is_no_error(home: Home, tmp_path: Path) -> None:
-    command = f"{sys.executable} -m agentos registry list --json | head -c 10; echo ${{PIPESTATUS[0]}}"
+def test_a_reader_that_leaves_early_is_no_error(home: Home, arguments: str) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
     done = subprocess.run(
-        ["bash", "-c", command],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "agentos", *arguments.split()],
+        stdout=writes,
+        stderr=subprocess.PIPE,
         env=os.environ | {"AGENTOS_HOME": str(home.root)},
     )
-    assert done.stderr == ""
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import os
 import subprocess
 import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -159,3 +160,21 @@ def test_the_default_is_changed_and_cleared(home: Home, agentos: Agentos) -> Non
     agentos("model", "default", "")
     assert "model" not in tomllib.loads(home.settings.read_text())
     assert tomllib.loads(home.settings.read_text())["providers"], "the rest stays"
+
+
+def test_the_settings_keep_whatever_else_a_person_gave_them(
+    home: Home, tmp_path: Path, agentos: Agentos
+) -> None:
+    add(agentos, "main")
+    add(agentos, "spare")
+    own = tmp_path / "own.toml"
+    own.write_bytes(b'\xef\xbb\xbfmodel = "main"\r\n# model = "old"\r\nparallel = 1\r\n')
+    own.chmod(0o600)
+    home.settings.unlink()
+    home.settings.symlink_to(own)
+    agentos("model", "default", "spare")
+    assert own.read_bytes() == b'model = "spare"\r\n# model = "old"\r\nparallel = 1\r\n'
+    assert own.stat().st_mode & 0o777 == 0o600
+    assert home.settings.is_symlink()
+    own.write_text("model = ")
+    assert "not TOML" in agentos("model", "default", "main", code=1).stderr

@@ -49,6 +49,8 @@ def test_yaml_is_taken(agentos: Callable[..., Ran], tmp_path: Path) -> None:
     file.write_text("description: d\non: before_call\nwhen: tool == 'never'\nenforce: stop\n")
     agentos("rule", "add", str(file))
     assert "before_call" in agentos("rule", "show", "mine").stdout
+    file.write_text(file.read_text() + "name:\n")
+    assert "empty value" in agentos("rule", "add", str(file), code=1).stderr
 
 
 def test_an_example_that_does_not_hold_keeps_a_rule_out(agentos: Callable[..., Ran], tmp_path: Path) -> None:

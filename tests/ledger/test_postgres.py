@@ -302,6 +302,7 @@ def test_one_leads_a_database(database: str, tmp_path: Path) -> None:
         ('# database = "postgresql://h/d"', ""),
         ('[providers.x]\ndatabase = "postgresql://h/d"', ""),
         ("\ufeff", ""),
+        ('\ufeffdatabase = "postgresql://h/d"', "postgresql://h/d"),
     ],
 )
 def test_the_settings_say_where_it_lies(settings: str, address: str, tmp_path: Path) -> None:

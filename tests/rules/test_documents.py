@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import date
 from typing import Any
 
 import pytest
@@ -53,6 +54,8 @@ def test_on_is_a_key_in_yaml_without_quotes_too() -> None:
         ({"when": ""}, "such as"),
         ({"examples": {"stop": []}}, "stops"),
         ({"evolvable": 3}, "evolvable"),
+        ({"enforce": "replace", "replace": {"day": date(2026, 1, 31)}}, "date"),
+        ({"enforce": "replace", "replace": {"x": float("nan")}}, "JSON"),
     ],
 )
 def test_what_is_wrong_is_said_with_what_to_type(changes: dict[str, Any], told: str) -> None:
@@ -118,6 +121,9 @@ def test_which_files_are_rules() -> None:
         "a: " + "[" * 5_000,
         "a: {x: 1, x: 2}\n",
         "a: !!python/object/apply:os.system ['true']\n",
+        "a: !!bool maybe\n",
+        "a: 2026-13-01\n",
+        "? [a]\n: b\n",
     ],
 )
 def test_yaml_in_circles_twice_named_or_too_deep_is_one_fault(text: str) -> None:

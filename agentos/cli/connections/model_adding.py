@@ -24,10 +24,10 @@ from agentos.models.resolving import price_of
 from agentos.models.secrets import read_keys
 from agentos.registry.store import Registry
 from agentos.resources import MAIN_FILE, examine, read
-from agentos.settings import Settings, load_settings
+from agentos.settings import Settings, load_settings, settings_text
 
 CONTEXT_TOKENS = 32_768  # of a model that is added without a word on it
-_COMMENTED = re.compile(r"^# model = .*$", re.MULTILINE)
+_COMMENTED = re.compile(r"^# model = [^\r\n]*", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,8 @@ def set_default(home: Home, name: str) -> bool:
         registry = Registry(home.registry)
         if ResourceId(Kind.MODEL, name) not in registry.names(registry.stable()):
             raise NotFound(f"No model '{name}' is in the registry. Try: agentos model list")
-    before = home.settings.read_text(encoding="utf-8") if home.settings.exists() else ""
-    document = tomlkit.parse(_COMMENTED.sub(f'model = "{name}"', before, count=1) if name else before)
-    if name:
-        document["model"] = name
-    else:
-        document.pop("model", None)
+    before = settings_text(home.settings)
+    document = _with_model(before, name)
     return _written(home.settings, before, tomlkit.dumps(document))
 
 
@@ -168,19 +164,26 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 def _write_settings(path: Path, wanted: TypedModel, *, default: bool) -> bool:
     """Whether anything changed. Comments and order stay as they are."""
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    text = before
-    if default:  # where the first settings have it as a comment: above all tables, whatever is uncommented
-        text = _COMMENTED.sub(f'model = "{wanted.name}"', before, count=1)
-    document = tomlkit.parse(text)
-    if default:
-        document["model"] = wanted.name
+    before = settings_text(path)
+    document = _with_model(before, wanted.name) if default else tomlkit.parse(before)
     given = {"api_base": wanted.api_base, "key_env": wanted.key_env}
     if any(given.values()):
         providers = document.setdefault("providers", tomlkit.table(is_super_table=True))
         provider = providers.setdefault(wanted.provider, tomlkit.table())
         provider.update({key: value for key, value in given.items() if value})
     return _written(path, before, tomlkit.dumps(document))
+
+
+def _with_model(text: str, name: str) -> tomlkit.TOMLDocument:
+    """The settings with this default, "" for none."""
+    document = tomlkit.parse(text)
+    if name and "model" not in document:  # where the first settings have it as a comment: above all tables
+        document = tomlkit.parse(_COMMENTED.sub(f'model = "{name}"', text, count=1))
+    if name:
+        document["model"] = name
+    else:
+        document.pop("model", None)
+    return document
 
 
 def _written(path: Path, before: str, after: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -53,14 +54,14 @@ def adopt(
     if path is None:
         _list(Reader(home.ledger), as_json=as_json)
         return
-    place = path.expanduser().absolute()
+    place = Path(os.path.expanduser(path)).absolute()
     if give and give not in set(GiveBack):
         raise UserError(f"There is no way '{give}'; the ways are {', '.join(GiveBack)}.")
     if not release and not place.is_dir():
         raise UserError(f"'{path}' is no folder; name the one that holds the skills' folders.")
     if (place / "SKILL.md").exists() and not release:
         raise UserError(f"'{path}' is a skill itself; name the folder above it: {place.parent}.")
-    if sessions is not None and not sessions.expanduser().is_dir():
+    if sessions is not None and not os.path.isdir(os.path.expanduser(sessions)):
         raise UserError(
             f"'{sessions}' is no folder; name the one that holds session logs, as ~/.claude/projects."
         )
@@ -73,7 +74,9 @@ def adopt(
             print_text(f"{place} is watched no longer; its skills stay in the registry.")
             return
         before = next((item for item in adopted_folders(ledger) if item.folder == str(place)), None)
-        logs = str(sessions.expanduser().absolute()) if sessions else before.sessions if before else ""
+        logs = (
+            os.path.abspath(os.path.expanduser(sessions)) if sessions else before.sessions if before else ""
+        )
         adopt_folder(ledger, AdoptedFolder(str(place), give or (before.give if before else ""), logs))
     found = sorted(item.parent.name for item in place.glob("*/SKILL.md"))
     taken = _take_sessions(home, Path(logs)) if logs else {}

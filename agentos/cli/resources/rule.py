@@ -270,12 +270,18 @@ def _found(name: str) -> tuple[str, RunRule]:
 def _document(given: str, name: str) -> tuple[ResourceId, bytes]:
     """What is to stand in the registry for a file or the name of a rule that ships."""
     import tomlkit
+    import tomlkit.exceptions
 
     path = Path(given)
     if path.is_file():
         content = _bounded(path)
         if path.suffix in (".yaml", ".yml"):
-            content = tomlkit.dumps(dict(_parsed(given, content))).encode()
+            try:
+                content = tomlkit.dumps(dict(_parsed(given, content))).encode()
+            except tomlkit.exceptions.ConvertError:
+                raise UserError(
+                    f"{given} holds an empty value, which TOML has not: leave that key out"
+                ) from None
         stem = path.parent.name if path.name == "resource.toml" else path.stem
         return ResourceId(Kind.RULE, name or stem.replace("_", "-").lower()), content
     key = given if given.startswith("rule/") else f"rule/{given}"

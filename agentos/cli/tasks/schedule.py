@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -53,7 +54,7 @@ def add(
     from agentos.taskfile import MAX_BYTES, drafts_of, read_drafts
 
     # a folder on the command line is seen from here, one in the file from the file
-    folder = str(Path(watch).expanduser().absolute()) if watch else ""
+    folder = os.path.abspath(os.path.expanduser(watch)) if watch else ""
     said = {"schedule": cron, "watch": folder, "timezone": timezone, "missed": missed}
     given: dict[str, Json] = {key: value for key, value in said.items() if value}
     if file == "-":

@@ -219,8 +219,8 @@ def workers_of(
             lambda text: _admission(home, text),
             lambda admission: still_stands(home, admission.name, admission.id),
             why_not,
-            Path(mine.certificate).expanduser() if mine.certificate else None,
-            Path(mine.key).expanduser() if mine.key else None,
+            Path(os.path.expanduser(mine.certificate)) if mine.certificate else None,
+            Path(os.path.expanduser(mine.key)) if mine.key else None,
             mine.lost_s,
         )
     )

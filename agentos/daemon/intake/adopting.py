@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -62,7 +63,7 @@ def release_folder(ledger: Ledger, folder: str) -> bool:
 def watched_folders(home: Home, settings: Settings, reader: Reader) -> list[Path]:
     """All folders that skills are taken from: the home's own, those of the settings, those adopted."""
     adopted = (Path(item.folder) for item in adopted_folders(reader))
-    found = [home.skills, *(path.expanduser().absolute() for path in settings.skills), *adopted]
+    found = [home.skills, *(Path(os.path.expanduser(path)).absolute() for path in settings.skills), *adopted]
     return list(dict.fromkeys(found))
 
 

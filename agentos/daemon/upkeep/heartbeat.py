@@ -154,7 +154,7 @@ def settings_digest(home: Home) -> str:
         with suppress(OSError):
             found.append(name.encode() + (home.root / name).read_bytes())
     with suppress(OSError, ValueError):
-        table = tomllib.loads(home.settings.read_text(encoding="utf-8"))
+        table = tomllib.loads(home.settings.read_text(encoding="utf-8-sig"))
         kept = {key: value for key, value in table.items() if key not in ("model", "providers")}
         found.append(json.dumps(kept, sort_keys=True, default=str).encode())
     return hashlib.sha256(b"\0".join(found)).hexdigest()[:16]

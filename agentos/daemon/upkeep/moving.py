@@ -22,7 +22,7 @@ from agentos.ledger.blobs import FILES, BlobStore, claim, store_of
 from agentos.ledger.moving import LedgerMove, move_ledger
 from agentos.ledger.postgres.address import address_of, checked
 from agentos.ledger.reading import Reader
-from agentos.settings import load_settings
+from agentos.settings import load_settings, settings_text
 
 FILE = "file"  # the word for the home's own ledger.db
 
@@ -138,7 +138,7 @@ def stand_alone(home: Home) -> None:
     does, and lets nothing go there.
     """
     if home.settings.exists():
-        named = tomllib.loads(home.settings.read_text(encoding="utf-8"))
+        named = tomllib.loads(home.settings.read_text(encoding="utf-8-sig"))
         for key in ("database", "blobs"):
             if "://" in str(named.get(key, "")):
                 write_setting(home.settings, key, "")
@@ -146,7 +146,7 @@ def stand_alone(home: Home) -> None:
 
 def write_setting(settings: Path, key: str, value: str) -> None:
     """Change one setting of the top level, "" takes it out. Raises Invalid where the file would be none then."""
-    document = tomlkit.parse(settings.read_text(encoding="utf-8"))
+    document = tomlkit.parse(settings_text(settings))
     document.pop(key, None)
     text = tomlkit.dumps(document)
     if value:  # first: behind a table it would belong to that

@@ -356,6 +356,17 @@ def resource_whole(registry: Registry, resource: ResourceId, number: str | None)
     }
 
 
+def _watched(home: Home) -> Sequence[str]:
+    """The setting ``skills``. Raises Invalid for settings that are none."""
+    with suppress(OSError, ValueError):  # importing the settings takes longer than the command
+        named = tomllib.loads(home.settings.read_text(encoding="utf-8-sig")).get("skills", [])
+        if "AGENTOS_SKILLS" not in os.environ and isinstance(named, list):
+            return list(map(str, named))
+    from agentos.settings import load_settings
+
+    return [str(place) for place in load_settings(home.settings).skills]
+
+
 def folders_of(home: Home, registry: Registry, known: KnownFolders | None = None) -> Mapping[str, Any]:
     """Skill -> the folder that differs from the registry, and which side is ahead; see ``folder_differences``."""
     if not has_ledger(home.ledger):
@@ -363,14 +374,7 @@ def folders_of(home: Home, registry: Registry, known: KnownFolders | None = None
     from agentos.ledger.reading import Reader
     from agentos.registry.skill_folders.folder import ADOPTED, folder_differences
 
-    if "AGENTOS_SKILLS" in os.environ:
-        from agentos.settings import load_settings
-
-        watched = [str(place) for place in load_settings(home.settings).skills]
-    else:  # importing the settings takes longer than the command
-        table = tomllib.loads(home.settings.read_text(encoding="utf-8")) if home.settings.exists() else {}
-        watched = table.get("skills", [])
-    named = [*watched, *(item["folder"] for item in Reader(home.ledger).get_kv(ADOPTED, []))]
-    places = [home.skills, *(Path(os.path.abspath(Path(place).expanduser())) for place in named)]
+    named = [*_watched(home), *(item["folder"] for item in Reader(home.ledger).get_kv(ADOPTED, []))]
+    places = [home.skills, *(Path(os.path.abspath(os.path.expanduser(place))) for place in named)]
     found = folder_differences(registry, places, known)
     return {str(item.skill): {"folder": str(item.folder), "ahead": item.ahead.value} for item in found}

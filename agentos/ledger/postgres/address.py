@@ -5,6 +5,7 @@ Standard library only: each command asks it.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import tomllib
@@ -28,7 +29,7 @@ def address_of(ledger: Path) -> str:
         return checked(given)
     settings = ledger.with_name("agentos.toml")
     try:
-        text = settings.read_bytes()
+        text = settings.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError:
         return ""
     if not _NAMED.search(text):  # parsing takes each command of a home with a file a millisecond

@@ -27,7 +27,7 @@ def checkout(source: str) -> Iterator[Path]:
     Raises UserError when there is none. Nothing of a repository is run: no hooks, no submodules.
     """
     if not _ADDRESS.fullmatch(source):
-        place = Path(source).expanduser()
+        place = Path(os.path.expanduser(source))
         if not place.is_dir():
             raise UserError(
                 f"There is no folder {source}. Give a folder with a SKILL.md, or a repository's URL"

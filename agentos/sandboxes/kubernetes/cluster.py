@@ -383,7 +383,7 @@ def find_access(context: str, namespace: str) -> Access:
             trust = ssl.create_default_context(cafile=str(_ACCOUNT / "ca.crt"))
             return Access(f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}", namespace, trust,
                           token_file=_ACCOUNT / "token")  # fmt: skip
-    path = Path(os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config").expanduser()
+    path = Path(os.path.expanduser(os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config"))
     try:
         return _of(yaml.safe_load(path.read_text(encoding="utf-8")), context, namespace, path.parent)
     except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:

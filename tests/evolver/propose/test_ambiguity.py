@@ -26,8 +26,8 @@ from agentos.domain import (
 )
 from agentos.evolver.policy import Policy, ReplayPolicy
 from agentos.evolver.propose.ambiguity import (
-    EditFindings,
     EditExamination,
+    EditFindings,
     Known,
     crossed,
     edited_lines,
