@@ -60,9 +60,10 @@ def triage(parts: TriageContext) -> list[Evolution]:
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
     end = parts.records.last_sighting()
     sightings = parts.records.newest_sightings(mendable, parts.policy.look_back.sightings, CLOSED)
-    hidden = dict.fromkeys(item for item in sightings if _is_hidden(parts, item))
     quiet = {it for it in {item.fingerprint.id for item in sightings} if is_muted(parts.cursor, it)}
-    seen = [item for item in sightings if item not in hidden and item.fingerprint.id not in quiet]
+    sightings = [item for item in sightings if item.fingerprint.id not in quiet]
+    hidden = dict.fromkeys(item for item in sightings if _is_hidden(parts, item))
+    seen = [item for item in sightings if item not in hidden]
     for ripe in [*_ripe(seen, parts.policy.mine, parts.now()), *_starved(parts, seen, hidden)]:
         if _file(ripe.fingerprint) in busy or is_retired(parts.evolvable, ripe.fingerprint.resource):
             continue
