@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from agentos.domain import (
     AT_WORK,
@@ -34,6 +35,7 @@ from agentos.ports import Cursor, Evolvable
 from agentos.resources import parse_id
 
 CURSOR = "triage"
+_SUCCEEDED = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
 
 
@@ -200,9 +202,10 @@ def _past(parts: TriageContext, fingerprint: Fingerprint) -> Sequence[Evolution]
     last = parts.records.newest(Evolution, 1, fingerprint_id=fingerprint.id)
     if last and last[0].state not in WITHOUT_SUCCESS:
         return last
-    return parts.records.newest(
+    found = parts.records.newest(
         Evolution, parts.policy.look_back.same_failure, fingerprint_id=fingerprint.id
-    )[::-1]
+    )
+    return [*takewhile(lambda item: item.state not in _SUCCEEDED, found)][::-1]
 
 
 def _mended(ripe: RipeFailure, past: Sequence[Evolution], now: datetime) -> bool:
