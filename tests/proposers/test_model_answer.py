@@ -46,6 +46,8 @@ def test_two_parts_replace_what_they_name() -> None:
         "<<<<<<< SEARCH\nc = 1\n=======\n>>>>>>> REPLACE  \n"
     )
     assert replaced("a = 1\nb = 1\nc = 1\n", block) == "a = 2\nb = 1\n"
+    answer = f"{FINDINGS}\n```\n{block}\n```\n"
+    assert parse(answer.replace("\n", "\r\n")) == parse(answer)
 
 
 def test_what_is_beside_the_edit_stays_as_it_is() -> None:
