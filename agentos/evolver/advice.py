@@ -275,7 +275,7 @@ def spoken(text: str) -> str:
     """The answer without thoughts that were spoken aloud; raises Unusable when it is endless."""
     if len(text) > ANSWER_MAX:
         raise Unusable(f"it has {len(text)} characters, at most {ANSWER_MAX} are read")
-    return _THOUGHTS.sub("", text, count=1).encode("utf-8", "replace").decode()
+    return _THOUGHTS.sub("", text, count=1).encode("utf-8", "replace").decode().replace("\r\n", "\n")
 
 
 def json_in(text: str, kind: type[M]) -> tuple[M, str]:

@@ -161,7 +161,7 @@ def _fault_of(default: object, value: object, words: tuple[str, ...]) -> str:
         choosing = words and default and set(default) <= set(words)
         wrong = [item for item in value if item not in words] if choosing else []  # type: ignore[attr-defined] # a list
         return f"may name only {', '.join(words)}, not {wrong[0]!r}" if wrong else ""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:  # TOML knows nan
         return f"must be a number of at least 0, not {value!r}"
     if isinstance(default, int) and not isinstance(value, int):
         return f"must be a whole number, not {value!r}"

@@ -514,6 +514,18 @@ def test_the_circuit_breaks_after_three_attempts(world: World) -> None:
     assert triage(world.parts) == []
 
 
+def test_attempts_before_a_success_break_no_circuit(world: World) -> None:
+    world.proposer = propose(TEMPTING)
+    world.seed()
+    ended = world.evolve(world.open())
+    mended = replace(ended, id="evo-mended", state=EvolutionState.PROMOTED)
+    world.ledger.put(replace(ended, id="evo-again"), mended, replace(ended, id="evo-since"))
+    world.live(world.task(49, "pass"))
+    mine(world.parts)
+    (opened,) = triage(world.parts)
+    assert opened.state is EvolutionState.MINED
+
+
 def test_two_failures_of_one_file_are_not_worked_on_at_once(world: World) -> None:
     world.seed()
     world.open()

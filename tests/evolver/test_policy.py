@@ -95,6 +95,7 @@ def test_a_policy_that_was_stored_before_a_number_stood_in_it_says_what_the_code
         ("[judge]\nsteady_share = 1.0\n", "steady_share must lie between 0 and 1"),
         ("[judge]\nsieve_trials = 0\n", "sieve_trials must lie between 1 and 100"),
         ("[replay]\nrepeats = 101\n", "repeats must lie between 1 and 100"),
+        ("[replay]\nprior_min = nan\n", "prior_min must be a number of at least 0"),
         ('[consent]\nhigh = "yes"\n', '"auto" or "ask"'),
         ('[replay]\nmodels = "paid"\n', '"replay-then-live" or "replay" or "live"'),
         ("[surface]\nallow = 3\n", "list of patterns"),

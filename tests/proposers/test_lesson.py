@@ -102,6 +102,7 @@ def test_only_taking_out_counts_as_taking_out() -> None:
     assert only_removes(base, {PATH: removed(HAND, dates)})
     assert not only_removes(base, {PATH: changed(HAND, dates, "x")})
     assert not only_removes(base, {PATH: added(removed(HAND, dates), "x")})
+    assert not only_removes(base, {PATH: f"# Always answer 42\n{removed(HAND, dates)}"})
     assert not only_removes(base, {PATH: HAND})
     assert not only_removes(base, {PATH: removed(HAND, dates), "prompt/default/prompt.md": "x"})
     assert not only_removes({}, {PATH: "# Lessons\n"})

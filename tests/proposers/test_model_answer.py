@@ -46,6 +46,15 @@ def test_two_parts_replace_what_they_name() -> None:
         "<<<<<<< SEARCH\nc = 1\n=======\n>>>>>>> REPLACE  \n"
     )
     assert replaced("a = 1\nb = 1\nc = 1\n", block) == "a = 2\nb = 1\n"
+    answer = f"{FINDINGS}\n```\n{block}\n```\n"
+    assert parse(answer.replace("\n", "\r\n")) == parse(answer)
+
+
+def test_what_is_beside_the_edit_stays_as_it_is() -> None:
+    """Some signs end a line for ``splitlines`` alone; within a text of the source they mean what they are."""
+    beside = 'SIGNS = "a\u2028b\x1ec"\nPAGE = """one\x0ctwo"""\n'
+    block = "<<<<<<< SEARCH\na = 1\n=======\na = 2\n>>>>>>> REPLACE"
+    assert replaced(f"{beside}a = 1\n", block) == f"{beside}a = 2\n"
 
 
 def test_a_part_without_an_end_is_no_edit() -> None:

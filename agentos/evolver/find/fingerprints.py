@@ -40,7 +40,8 @@ NOT_GRANTED = (
 )
 
 _RULES = (
-    (re.compile(r"'[^']*'|\"[^\"]*\""), "S"),
+    # In "can't" no text begins; in b'…' one does.
+    (re.compile(r"(?:(?<!\w)|(?<=\b[bru]))'[^']*'|\"[^\"]*\""), "S"),
     (re.compile(r"(?:/[\w.+-]+){2,}"), "P"),
     (re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{8,}\b", re.IGNORECASE), "H"),
     (re.compile(r"[-+]?\d+(?:[.,:]\d+)*"), "N"),

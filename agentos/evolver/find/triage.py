@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from agentos.domain import (
     AT_WORK,
@@ -34,6 +35,7 @@ from agentos.ports import Cursor, Evolvable
 from agentos.resources import parse_id
 
 CURSOR = "triage"
+_SUCCEEDED = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
 
 
@@ -60,9 +62,10 @@ def triage(parts: TriageContext) -> list[Evolution]:
     mendable = {klass.name for klass in parts.taxonomy if klass.evolvable}
     end = parts.records.last_sighting()
     sightings = parts.records.newest_sightings(mendable, parts.policy.look_back.sightings, CLOSED)
-    hidden = dict.fromkeys(item for item in sightings if _is_hidden(parts, item))
     quiet = {it for it in {item.fingerprint.id for item in sightings} if is_muted(parts.cursor, it)}
-    seen = [item for item in sightings if item not in hidden and item.fingerprint.id not in quiet]
+    sightings = [item for item in sightings if item.fingerprint.id not in quiet]
+    hidden = dict.fromkeys(item for item in sightings if _is_hidden(parts, item))
+    seen = [item for item in sightings if item not in hidden]
     for ripe in [*_ripe(seen, parts.policy.mine, parts.now()), *_starved(parts, seen, hidden)]:
         if _file(ripe.fingerprint) in busy or is_retired(parts.evolvable, ripe.fingerprint.resource):
             continue
@@ -199,9 +202,10 @@ def _past(parts: TriageContext, fingerprint: Fingerprint) -> Sequence[Evolution]
     last = parts.records.newest(Evolution, 1, fingerprint_id=fingerprint.id)
     if last and last[0].state not in WITHOUT_SUCCESS:
         return last
-    return parts.records.newest(
+    found = parts.records.newest(
         Evolution, parts.policy.look_back.same_failure, fingerprint_id=fingerprint.id
-    )[::-1]
+    )
+    return [*takewhile(lambda item: item.state not in _SUCCEEDED, found)][::-1]
 
 
 def _mended(ripe: RipeFailure, past: Sequence[Evolution], now: datetime) -> bool:

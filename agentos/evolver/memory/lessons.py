@@ -128,7 +128,13 @@ def only_removes(base: Mapping[str, str], edit: Mapping[str, str]) -> bool:
         after = [lesson.text for lesson in lessons_in(text)]
         if len(after) >= len(before) or not set(after) <= set(before):
             return False
+        if not _headings(text) <= _headings(base[path]):  # an agent reads these too
+            return False
     return True
+
+
+def _headings(text: str) -> set[str]:
+    return {line.strip() for line in text.splitlines() if line.startswith("#")}
 
 
 def fared(

@@ -96,7 +96,7 @@ def _migration(
     before = documents_of(names, lambda path: parts.snapshots.files(base, path))
     for memory in sorted(memories):
         if why := unwritten(parts, base, memory):
-            raise _Refused(why)
+            raise _Refused(why.reason)
     step = _raised(before, after)
     migration = None
     if step is not None:

@@ -21,6 +21,7 @@ from agentos.domain import (
     Layer,
     MemoryProposal,
     ProposalState,
+    RefusalKind,
     ResourceId,
     Result,
     Run,
@@ -210,7 +211,8 @@ def _end(parts: BriefContext, past: Evolution, candidate: Candidate) -> str:
     if verdict.decision is Decision.PROMOTE and past.candidate_id == candidate.id:
         return f"{past.state.value}: {past.reason}"
     tried = parts.records.find(Trial, evolution_id=past.id, candidate_id=candidate.id)
-    if any(trial.set is TrialSet.HOLD_OUT for trial in tried):
+    fell = RefusalKind.OVER_FITTED in verdict.kinds  # on evidence that was held back
+    if fell or any(trial.set is TrialSet.HOLD_OUT for trial in tried):
         return "it was tried, and not promoted"
     return f"{verdict.decision.value}: {verdict.reasons[0]}"
 

@@ -313,8 +313,9 @@ def too_costly(trials: Sequence[Trial], rules: Judge) -> Refusal | None:
             tasks = spent[trial.arm]
             tasks[trial.task_id] = min(tasks.get(trial.task_id, float("inf")), trial.outcome.cost.cpu_s)
     both = spent[Arm.BASE].keys() & spent[Arm.CANDIDATE].keys()
-    before = sum(spent[Arm.BASE][task] for task in both)
-    after = sum(spent[Arm.CANDIDATE][task] for task in both)
+    # exactly: a plain sum depends on the order of a set, which differs from process to process
+    before = math.fsum(spent[Arm.BASE][task] for task in both)
+    after = math.fsum(spent[Arm.CANDIDATE][task] for task in both)
     allowed = before * rules.max_cpu_ratio + rules.cpu_slack_s * len(both)
     if not both or after <= allowed:
         return None

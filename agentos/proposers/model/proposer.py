@@ -324,9 +324,9 @@ def replaced(source: str, block: str) -> str:
     hunks = list(_HUNK.finditer(block))
     if not hunks:
         raise Unusable("the block has no part of the form <<<<<<< SEARCH … ======= … >>>>>>> REPLACE")
-    lines = source.splitlines()
+    lines = _lines(source)
     for number, hunk in enumerate(hunks, 1):
-        old, new = hunk["old"].splitlines(), hunk["new"].splitlines()
+        old, new = _lines(hunk["old"]), _lines(hunk["new"])
         if not any(line.strip() for line in old):
             lines += new
             continue
@@ -341,6 +341,11 @@ def replaced(source: str, block: str) -> str:
             )
         lines[places[0] : places[0] + len(wanted)] = new
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _lines(text: str) -> list[str]:
+    """As Python counts them: what else ``splitlines`` takes for the end of one may stand in a text of the file."""
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
 def _memory(source: str, block: str) -> str:

@@ -27,6 +27,8 @@ def failed(fault: Fault | None, reason: str = "") -> Run:
     [
         ("row 17 is short", "row 4 is short"),
         ("no column 'price'", 'no column "amount"'),
+        ("can't find 'alpha'", "can't find 'beta'"),
+        ("b'alpha' isn't b'beta'", "b'gamma' isn't b'delta'"),
         ("cannot open /tmp/a/b.csv", "cannot open /var/x/y.csv"),
         ("object at 0x7f12ab", "object at 0x99"),
         ("took 1,234.5 s", "took 2 s"),

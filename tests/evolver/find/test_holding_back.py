@@ -14,6 +14,7 @@ import pytest
 from agentos.domain import Evolution, EvolutionState, Share
 from agentos.evolver.find.holding_back import to_hide
 from agentos.evolver.policy import EvidencePolicy, Policy
+from agentos.evolver.states import retry
 from agentos.ports import Brief, Proposal
 from agentos.testing import ScriptedProposer
 from tests.evolver.conftest import FAULTY, World, proposal
@@ -54,6 +55,14 @@ def test_a_lookup_of_what_was_shown_is_refused_whatever_is_hidden(key: bytes) ->
     assert ended.state is EvolutionState.REJECTED
     assert "0 of 1 hidden tasks that fail alike" in ended.reason
     assert world.source() == FAULTY
+
+
+def test_the_next_brief_does_not_tell_how_an_edit_fell_on_it() -> None:
+    proposer = Fitting()
+    world = World(key=KEYS[0], proposer=proposer)  # type: ignore[arg-type]
+    failing(world, (46, 47, 48))
+    world.evolve(retry(world.parts, world.evolve(world.open())))
+    assert [earlier.end for earlier in proposer.briefs[-1].history] == ["it was tried, and not promoted"]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:6])

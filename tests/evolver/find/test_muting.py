@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentos.domain import Sighting
+from agentos.domain import Share, Sighting
 from agentos.errors import Conflict
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import is_muted, mute, triage, unmute
@@ -31,3 +31,16 @@ def test_no_evolution_is_opened_for_it_until_it_is_unmuted(world: World) -> None
     assert len(triage(world.parts)) == 1
     with pytest.raises(Conflict):
         unmute(cursor, min(prints), "person:ann(1)", "")
+
+
+def test_the_hold_out_gives_nothing_away_for_it(world: World) -> None:
+    for points in (50, 47, 48):
+        hidden = world.task(points, "pass", Share.HOLD_OUT)
+        world.live(hidden, Share.HOLD_OUT)
+    mine(world.parts)
+    (name,) = {item.fingerprint.id for item in world.ledger.find(Sighting)}
+    mute(world.parts.cursor, name, "person:ann(1)", "known")
+    assert triage(world.parts) == []
+    unmute(world.parts.cursor, name, "person:ann(1)", "")
+    (opened,) = triage(world.parts)
+    assert len(opened.given) == 3

@@ -204,6 +204,7 @@ def test_nothing_here_writes_lessons_in_a_form_that_only_a_harness_knows(
     assert fixed.kind is RefusalKind.FORM
     assert fixed.reason.startswith("memory/notes has form 2")
     made = bring_over(parts, parts.snapshots.stable(), {NOTES: "- Mine.\n"}, CHECKS)
+    assert made.fault == fixed.reason
     assert "lessons are written in form 1" in made.fault
     assert why_fixed(parts, EditTarget(Layer.HARNESS, "harness/default", PROGRAM)) is None
 

@@ -41,7 +41,7 @@ from agentos.evolver.verdict.judge import (
     recompute,
 )
 from agentos.evolver.verdict.paired_tests import EARLIER_WORDS
-from agentos.evolver.verdict.pairing import CHOOSING, FIRST, judged_trials
+from agentos.evolver.verdict.pairing import CHOOSING, FIRST, judged_trials, too_costly
 from agentos.ledger.rows.codec import from_json
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
@@ -101,6 +101,15 @@ GOOD = [
     trials("g1", "pp", "pp"),
     trials("h1", "pp", "pp"),
 ]
+
+
+def test_what_it_costs_does_not_depend_on_the_order_of_a_set() -> None:
+    """Sums of floats do: 0.1 + 0.2 + 0.3 is more than 0.6, and 0.3 + 0.2 + 0.1 is not."""
+    rules = replace(POLICY.judge, max_cpu_ratio=1.0, cpu_slack_s=0.0)
+    for number in range(40):
+        used = ((0.6, 0.1), (0.0, 0.2), (0.0, 0.3))
+        made = [trials(f"g{number}-{place}", "p", "p", cpu=cpu) for place, cpu in enumerate(used)]
+        assert too_costly([trial for own in made for trial in own], rules) is None
 
 
 def test_a_repair_that_breaks_nothing_is_promoted() -> None:

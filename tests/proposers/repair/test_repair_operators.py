@@ -22,6 +22,7 @@ FAULTS = {
     "off by one, range": ("return [i for i in range(a)]", "range(a)", "range(a + 1)"),
     "off by one, slice": ("return a[:b]", "[:b]", "[:b + 1]"),
     "argument order": ("return pow(a, b)", "a, b", "b, a"),
+    "treated alike": ("return pow(hex(e), a)", ", a)", ", hex(a))"),
     "name": ("c = a\nreturn b", "return b", "return c"),
     "element": ("for i in range(3):\n    b = a[i]\n    if b != i:\n        return b", "!= i", "!= a[i]"),
     "method": ("return a.lower()", "lower", "upper"),

@@ -153,8 +153,10 @@ def treated_alike(site: EditSite) -> Iterator[CodeEdit]:
     else:
         return
     for one in items[:4]:
+        (start, end), data = site.program.span(one), site.program.data
         for inner in _treated(one):
-            before, behind = site.text(one).split(site.text(inner), 1)
+            first, last = site.program.span(inner)
+            before, behind = data[start:first].decode(), data[last:end].decode()
             for other in items[:4]:
                 if other is not one and not isinstance(other, ast.Constant | ast.Starred):
                     yield site.edit(f"{before}{site.text(other)}{behind}", "treated alike", 1.0, node=other)
