@@ -212,6 +212,7 @@ def test_a_run_that_a_person_graded_anew_names_the_one_that_it_grades(
     ] == "run-1"
     assert 'what a person said of <a href="/runs/run-1"' in browser.get("/runs").text
     assert '<a href="/runs/run-1">' in browser.get("/runs/run-anew").text
+    assert 'what a person said of <a href="/runs/run-1"' in browser.get("/tasks").text
 
 
 def test_what_files_start_has_no_button_to_run_it_now(browser: httpx.Client, served: Served) -> None:
