@@ -122,7 +122,7 @@ def test_a_day_of_work(agentos: Agentos, file: Path, home: Home, tmp_path: Path)
         "{name: arrivals, watch: {folder: inbox, settle_s: 0.1}, call: {tool: word_count, args: {path: '{file}'}},"
         " deliver: {folder: out, name: '{input}.json'}}"
     )
-    agentos("schedule", "add", "-", stdin=watch)
+    assert "*" not in agentos("schedule", "add", "-", stdin=watch).stdout  # the pattern that takes all
     agentos("daemon", "start")
     try:
         agentos("schedule", "run", "nightly words")

@@ -241,6 +241,8 @@ def test_a_run_that_a_person_graded_anew_is_marked(home: Home, file: Path, agent
     newest, first = (line for line in agentos("run", "list").stdout.splitlines() if line.startswith("run-"))
     assert "of run-1" in newest
     assert "of run-1" not in first
+    told = {line.split()[0]: line for line in agentos("task", "list").stdout.splitlines()}
+    assert ("of run-1" in told["task-anew"], "of run-1" in told[task_id]) == (True, False)
 
 
 def test_a_task_without_a_run_is_held_up_by_itself_by_the_daemon_or_by_others() -> None:

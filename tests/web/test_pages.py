@@ -42,6 +42,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.plaintext import json_text
 from agentos.registry.store import Registry
+from agentos.web.context import environment
 from agentos.web.pages.tables import as_csv
 from tests.web.conftest import Served, a_run, a_task
 
@@ -93,6 +94,16 @@ def test_the_inbox_counts_what_waits_and_names_it(browser: httpx.Client) -> None
         "no daemon",
     ):
         assert words in page
+
+
+def test_two_sentences_of_the_inbox_have_a_blank_between_them() -> None:
+    drawn = environment()
+    source, _, _ = drawn.loader.get_source(drawn, "inbox.html")  # type: ignore[union-attr]
+    lead = source[source.index('<p class="lead">') : source.index("</p>")]
+    for code, running in ((0, ()), (0, ("run-1",)), (1, ())):
+        needs = {"daemon": {"code": code}, "running": running, "under_way": ()}
+        told = drawn.from_string(lead).render(needs=needs, tasks=35, stands=0)
+        assert re.search(r"\.\s+35 tasks", told)
 
 
 def test_the_evolution_shows_its_proof(browser: httpx.Client, served: Served) -> None:
@@ -202,6 +213,7 @@ def test_a_run_that_a_person_graded_anew_names_the_one_that_it_grades(
     ] == "run-1"
     assert 'what a person said of <a href="/runs/run-1"' in browser.get("/runs").text
     assert '<a href="/runs/run-1">' in browser.get("/runs/run-anew").text
+    assert 'what a person said of <a href="/runs/run-1"' in browser.get("/tasks").text
 
 
 def test_what_files_start_has_no_button_to_run_it_now(browser: httpx.Client, served: Served) -> None:

@@ -17,7 +17,7 @@ from agentos.cli.runs.feedback import tell_signals, tell_words
 from agentos.cli.tasks.deliveries import tell_delivery
 from agentos.cli.tasks.questions import questions_of, tell
 from agentos.daemon.people.answers import chosen, give
-from agentos.daemon.views.json_views import handed_below, run_whole, without_share
+from agentos.daemon.views.json_views import handed_below, run_whole, why_text, without_share
 from agentos.domain import Delivery, Feedback, Json, KernelFault, MemoryProposal, Question, Result, Run, Step
 from agentos.errors import UserError
 from agentos.home import Home
@@ -91,13 +91,10 @@ def _together(runs: Sequence[Run]) -> Iterable[tuple[Run, list[Run]]]:
 
 
 def _why(run: Run, lost: Sequence[Run]) -> str:
-    why = run.outcome.reason if run.outcome else ""
-    if run.regrades:
-        told = f"what a person said of {run.regrades}"
-    elif lost:
-        told = f"{len(lost) + 1} times since {time_text(lost[-1].started_at)}"
-    else:
+    why = why_text(run)
+    if not lost:
         return why
+    told = f"{len(lost) + 1} times since {time_text(lost[-1].started_at)}"
     return f"{told}: {why}" if why else told
 
 

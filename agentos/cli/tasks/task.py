@@ -17,7 +17,7 @@ from agentos.cli.output import clean, print_json, print_table, print_text, short
 from agentos.cli.tasks.deliveries import tell_delivery
 from agentos.cli.tasks.model_waits import ModelWaits
 from agentos.cli.tasks.questions import ask_here, tell
-from agentos.daemon.views.json_views import task_facts, task_whole
+from agentos.daemon.views.json_views import task_facts, task_whole, why_text
 from agentos.domain import Outcome, Question, Result, Run, Step, Task, TaskState
 from agentos.errors import UserError
 from agentos.home import Home
@@ -102,7 +102,7 @@ def list_(
             (last,) = copies(reader, view.task.id, 1) or (view,)
         newest = _newest(reader, last.task.id)
         outcome = newest.outcome if newest else None
-        why = _asked(last.state) + outcome.reason if outcome else ""
+        why = _asked(last.state) + why_text(newest) if newest and outcome else ""
         if last is not view and outcome:
             why = f"last {outcome.result.value}{f': {why}' if why else ''}"
         rows.append(

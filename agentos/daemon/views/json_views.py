@@ -168,6 +168,15 @@ def ended(view: TaskView, run: Run | None) -> tuple[str, str]:
     return run.outcome.result.value, run.outcome.reason[:200]
 
 
+def why_text(run: Run) -> str:
+    """Why it ended so; of one that a person's word graded anew, first which one that was."""
+    why = run.outcome.reason if run.outcome else ""
+    if not run.regrades:
+        return why
+    told = f"what a person said of {run.regrades}"
+    return f"{told}: {why}" if why else told
+
+
 def when_text(task: Task) -> str:
     """When it comes: its cron line, or the folder that it watches."""
     if task.trigger is not None and task.trigger.watch is not None:
