@@ -15,15 +15,19 @@ from agentos.benches import Benches
 from agentos.domain import (
     RUNNING_STATES,
     Candidate,
+    Decision,
     Evolution,
     EvolutionEnding,
     EvolutionState,
     Layer,
     Refusal,
+    RefusalKind,
     ResourceId,
     SafetyRate,
     Snapshot,
     Task,
+    Trial,
+    Verdict,
     digest,
 )
 from agentos.errors import Conflict, NotFound, Unavailable
@@ -31,7 +35,11 @@ from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.guards.static.check import screened
 from agentos.evolver.memory import MigrationResult
 from agentos.evolver.policy import FailureClass, Policy
+from agentos.evolver.propose.validation import is_on
 from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
+from agentos.evolver.verdict.gates import judged_rates
+from agentos.evolver.verdict.judge import judge
+from agentos.evolver.verdict.pairing import judged_trials
 from agentos.ports import (
     Adviser,
     Audit,
@@ -126,6 +134,22 @@ class Dependencies:
     def screened(self, candidate: Candidate) -> Refusal | None:
         """Why the guards of sources want a person to look at the edit; None where they do not."""
         return screened(self.snapshots.files, candidate, self.policy.screen)
+
+    def outgrown(self, candidate: Candidate, verdict: Verdict) -> Refusal | None:
+        """Why the policy of now would not promote what another one let pass; None where it would."""
+        if verdict.policy_sha256 == self.policy.sha256:
+            return None
+        surface = (*self.policy.surface.allow, *self.policy.surface.searched)
+        outside = [path for path in candidate.edit.files if not is_on(surface, path)]
+        own = {"evolution_id": candidate.evolution_id}
+        trials = judged_trials(candidate, self.records.find(Trial, **own))
+        again = judge(
+            candidate, trials, self.policy, judged_rates(candidate, self.records.find(SafetyRate, **own))
+        )
+        if again.decision is Decision.PROMOTE and not outside:
+            return None
+        why = f"{outside[0]} is outside the surface" if outside else again.reasons[0]
+        return Refusal(RefusalKind.STALE, f"by the policy of now it may not be promoted: {why}")
 
     def measured(self, evolution: Evolution, candidate: Candidate) -> list[SafetyRate]:
         """The rates of the safety probes, stored; raises Unavailable when the machinery failed."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from agentos.daemon.engine import VERSION
-from agentos.daemon.offline import offline_context
+from agentos.daemon.offline import offline_context, policy_of
 from agentos.domain import (
     Arm,
     Candidate,
@@ -146,7 +146,7 @@ def waiting(
         base_tree=base.tree,
         manifest_sha256=digest(manifest),
         trials_sha256="0" * 64,
-        policy_sha256="0" * 64,
+        policy_sha256=policy_of(home).sha256,
     )
     if judged:
         _judged(home, ledger, evidence, candidate, evolution)

@@ -168,7 +168,7 @@ def waiting(world: Service) -> Evolution:
         base_tree=base.tree,
         manifest_sha256=digest(manifest),
         trials_sha256="",
-        policy_sha256="",
+        policy_sha256=world.parts.policy.sha256,
     )
     for record in (evidence, evolution, candidate, verdict):
         world.ledger.put(record)

@@ -10,7 +10,7 @@ from agentos.evolver.history import HistoryContext
 from agentos.evolver.states import Clock, EvolutionStates, RecordContext
 
 if TYPE_CHECKING:
-    from agentos.domain import Candidate, Evolution, Refusal, SafetyRate
+    from agentos.domain import Candidate, Evolution, Refusal, SafetyRate, Verdict
     from agentos.evolver.policy import Policy
     from agentos.ports import (
         Adviser,
@@ -69,6 +69,10 @@ class ConsentContext(RecordContext, EvolutionStates, Protocol):
 
     def screened(self, candidate: Candidate, /) -> Refusal | None:
         """Why the guards of sources want a person to look at the edit; None where they do not."""
+        ...
+
+    def outgrown(self, candidate: Candidate, verdict: Verdict, /) -> Refusal | None:
+        """Why the policy of now would not promote what another one let pass; None where it would."""
         ...
 
 

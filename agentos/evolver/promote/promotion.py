@@ -107,6 +107,11 @@ def approve(parts: ConsentContext, evolution: Evolution, principal: str, given: 
             f"{evolution.id} is stale: the registry moved since it was judged; "
             f"type `agentos evolution retry {evolution.id}` to measure it again.",
         )
+    if (why := parts.outgrown(candidate, verdict_on(parts, candidate.id))) is not None:
+        raise PromotionRefused(
+            why.kind,
+            f"{evolution.id} is stale: {why.reason}; type `agentos evolution retry {evolution.id}` to measure it again.",
+        )
     for fault in misquoted(parts.snapshots, candidate):  # what was shown is the record
         raise PromotionRefused(RefusalKind.UNTESTED, f"There is nothing to consent to: {fault}.")
     return _store(parts, candidate, principal, given)
@@ -173,7 +178,8 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
             return _stale(parts, evolution, "the registry moved while it was probed")
     base, snapshot = stands_on(candidate)
     if not is_overtaken(parts, candidate):  # by itself before a kill, or by others
-        if why := _measured_otherwise(parts, candidate):
+        # also for a consent of before the policy was changed, as one out of a backup: it opens no gate
+        if why := parts.outgrown(candidate, verdict) or _measured_otherwise(parts, candidate):
             return _stale(parts, evolution, why.reason)
         if not _may_drive(parts, candidate):
             raise PromotionRefused(

@@ -132,7 +132,7 @@ def made(world: World, files: dict[str, str]) -> Case:
         base_tree=base.tree,
         manifest_sha256=digest(manifest),
         trials_sha256="t",
-        policy_sha256="p",
+        policy_sha256=world.parts.policy.sha256,
     )
     evolution = Evolution("evo-1", "evd-1", "f", S.AWAITING_CONSENT, base, candidate_id=candidate.id)
     for record in (evidence, candidate, verdict, evolution):
@@ -356,6 +356,27 @@ def test_a_promotion_is_attested_by_its_replay(case: Case) -> None:
     case.consent()
     promote(case.parts, case.now())
     assert [found.when for found in case.world.ledger.find(Attestation)] == ["promotion"]
+
+
+@pytest.mark.parametrize(
+    "stricter",
+    [
+        lambda policy: replace(policy, surface=replace(policy.surface, allow=("memory/*/memory.md",))),
+        lambda policy: replace(
+            policy, judge=replace(policy.judge, min_fixed_share=0.9)
+        ),  # no trial of it is there
+    ],
+    ids=["surface", "judge"],
+)
+def test_a_policy_that_became_stricter_is_held_to(case: Case, stricter: Callable[[Policy], Policy]) -> None:
+    case.consent()  # of before, as one out of a backup
+    case.parts = replace(case.parts, policy=stricter(case.parts.policy))
+    refused(case, R.STALE, lambda parts, waiting: approve(parts, waiting, "person:ada"))
+    before = case.registry.stable()
+    promote(case.parts, case.now())
+    assert (case.now().state, case.registry.stable()) == (S.STALE, before)
+    (again,) = [one for one in case.parts.records.find(Evolution) if one.id != case.evolution.id]
+    assert again.takes_up == case.candidate.id  # measured again, by the policy of now
 
 
 def test_the_policys_own_consent_does_not_open_what_a_person_is_asked_for(case: Case) -> None:

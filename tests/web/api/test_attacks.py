@@ -235,6 +235,20 @@ def test_what_changed_since_it_was_looked_at_is_not_approved(served: Served, pro
     assert Reader(served.home.ledger).get(Evolution, served.evolution.id).state is EvolutionState.REJECTED
 
 
+@pytest.mark.slow
+def test_what_the_policy_of_now_would_not_promote_is_not_approved(served: Served, program: Client) -> None:
+    seen = program.evolution(served.evolution.id)
+    policy = served.home.root / "policy.toml"
+    policy.write_text('[surface]\nallow = ["memory/*/memory.md"]\n')
+    with pytest.raises(ApiError) as error:
+        program.decide("approve", seen)
+    assert error.value.status == 409
+    assert Reader(served.home.ledger).find(Consent) == []
+    policy.unlink()
+    program.decide("approve", program.evolution(served.evolution.id))
+    assert len(Reader(served.home.ledger).find(Consent)) == 1
+
+
 def test_another_persons_token_speaks_for_them_and_only_where_they_may(served: Served, tmp_path: Any) -> None:
     text = token_for(served, TokenScope.LOOK, TokenScope.APPROVE, name="ada")
     file = served.home.api_tokens / "ada"
