@@ -58,6 +58,7 @@ class EditFindings:
     ``unmended``: a call that still ends by the exception of the evidence, or whose answer is still wrong in the way in
     which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
     that the base answers and the edit ends by an exception. ``idle``: what it writes that changes no answer.
+    ``accepted``: a call that the base refused otherwise than the evidence, and the edit answers.
     ``share``: of its proposer's belief in all edits that pass the known tasks; 0 where it has none. ``rivals``: the names of
     all that answer otherwise.
     """
@@ -70,6 +71,7 @@ class EditFindings:
     needless: str = ""
     share: float = 0.0
     rivals: Sequence[str] = ()
+    accepted: str = ""
 
 
 def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
@@ -163,6 +165,7 @@ def examined(
         breaks,
         *_without(bench, known, drawn, before, old, own),
         known.weight / left if left else 0.0,
+        accepted=_accepts(bench, known, drawn, own, before),
     )
     if not standing:
         return seen
@@ -228,6 +231,35 @@ def _breaks(bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, be
         if _failed(output) and not _failed(output, *_NOT_TAKEN):
             return f"{_call(drawn[number - count], known.tasks)} by {_short(output)}"
     return ""
+
+
+def _accepts(bench: Bench, known: Known, drawn: Sequence[Neighbour], own: str, before: BenchResult) -> str:
+    """A call that the base ends by an exception which none of the evidence has, and the edit answers.
+
+    Only where all evidence ends by one and the same: a default for the one key that was missing is one for every
+    other key, too. Where the evidence ends by several, it says itself how far they reach.
+    """
+    count = len(known.tasks)
+    shown = [
+        before.outputs[number]
+        for number in range(count)
+        if number not in known.working and number not in known.hidden and not before.passed[number]
+    ]
+    if not shown or not _failed(shown[0]) or any(output != shown[0] for output in shown):
+        return ""
+    tried = [
+        number
+        for number in _reaching(before, set(), known, len(drawn))
+        if _failed(output := before.outputs[number]) and output != shown[0]
+    ]
+    answers = bench.try_source(own, cases=tried).outputs if tried else ()
+    taken = [
+        (_call(drawn[number - count], known.tasks), _short(before.outputs[number]))
+        for number, answer in zip(tried, answers, strict=True)
+        if not _failed(answer)
+    ]
+    call, error = min(taken, key=lambda each: len(each[0]), default=("", ""))
+    return f"the error of {call} ({error})" if call else ""
 
 
 def _hangs(

@@ -374,6 +374,47 @@ def test_a_docstring_is_no_statement_without_an_effect() -> None:
     assert not any("alone" in words for words in idle(OLD, edit))
 
 
+UNITS = (
+    OLD[: OLD.index("class Input")]
+    + """FACTORS = {"h": 60, "m": 1}
+
+
+class Input(BaseModel):
+    amount: int
+    unit: str
+
+
+class Output(BaseModel):
+    minutes: int
+
+
+def run(input: Input) -> Output:
+    return Output(minutes=input.amount * FACTORS[input.unit])
+"""
+)
+FOR_ALL = [
+    "FACTORS.get(input.unit, 480)",
+    "(FACTORS[input.unit] if input.unit in FACTORS else 480)",
+    "{**FACTORS, input.unit: FACTORS.get(input.unit) or 480}[input.unit]",
+    "next((FACTORS[each] for each in FACTORS if each == input.unit), 480)",
+    "max(FACTORS.get(input.unit, 0), 480 * (input.unit not in FACTORS))",
+]
+
+
+@pytest.mark.parametrize("body", FOR_ALL)
+@pytest.mark.slow
+def test_a_default_for_one_missing_key_is_one_for_all(body: str) -> None:
+    given = [(2, "d", 960), (1, "d", 480), (2, "h", 120), (5, "m", 5), (7, "h", 420)]
+    tasks = [case(n, {"minutes": m}, amount=k, unit=u) for n, (k, u, m) in enumerate(given)]
+    edit = UNITS.replace("FACTORS[input.unit]", body)
+    assert found(edit, tasks, 2, KEYS[0], ReplayPolicy(), UNITS).accepted
+    right = UNITS.replace('"m": 1}', '"m": 1, "d": 480}')
+    assert not found(right, tasks, 2, KEYS[0], ReplayPolicy(), UNITS).accepted
+    # of several missing keys the evidence says itself that more than one is meant
+    tasks[1] = case(1, {"minutes": 480}, amount=1, unit="day")
+    assert not found(edit, tasks, 2, KEYS[0], ReplayPolicy(), UNITS).accepted
+
+
 @pytest.mark.slow
 def test_many_other_new_things_do_not_hide_what_is_moot() -> None:
     """Padding: as many numbers as there are mutants, before the one thing that matters."""
