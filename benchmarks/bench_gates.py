@@ -207,6 +207,7 @@ def asked(tool: SearchTool, row: Row, number: int) -> Row:
         "idle": found.idle,
         "needless": found.needless,
         "loosened": loosened(tool.source, own),
+        "accepted": found.accepted,
         "unread": unread(tool.source, own),
         "broad": broad(
             [tool.shown[n] for n in order if n not in hidden and row["base"][n] == "1"],
@@ -252,6 +253,7 @@ GATES: dict[str, Callable[[Row], bool]] = {
     "loosened": lambda row: bool(row["loosened"]),
     "idle": lambda row: bool(row["idle"]),
     "needless": lambda row: bool(row["needless"]),
+    "accepted": lambda row: bool(row.get("accepted")),
     "unread": lambda row: bool(row["unread"]),
     "broad": lambda row: row["broad"],
     "far-fetched": lambda row: 0 < row["prior"] < Policy().replay.prior_min,

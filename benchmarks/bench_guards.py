@@ -1,11 +1,16 @@
 """How often the guards refuse good edits of source, rule by rule, and which bad edits they find.
 
     python benchmarks/bench_guards.py [--repair SECONDS] [--data PATH] [--python OLD NEW]... [--most N]
+    python benchmarks/bench_guards.py --live [--only TOOL/EDIT,...] [--part K/N] [--fresh N] [--json FILE]
 
 Good edits: repairs of small programs as the proposer finds them (with ``--repair``), each hunk by itself of
 this repository's history, and each hunk by itself between the standard libraries of two Python versions (``--python`` names two folders such
 as /usr/lib/python3.11; by default those found beside each other under the user's pyenv). Bad edits:
 ``tests/evolver/guards/bad_edits.toml``.
+
+With ``--live`` the labelled edits of small tools (`benchmarks/data/edits/README.md`) go through the whole loop instead: a fresh home
+with a daemon, nine tasks of live work, a proposer that hands in just this edit while the search has no time, the shipped policy,
+and fresh work for an edit that waits for it. A run with ``--json`` goes on where the file ends.
 """
 
 from __future__ import annotations
@@ -14,19 +19,38 @@ import argparse
 import ast
 import difflib
 import itertools
+import json
+import os
 import random
 import subprocess
+import tempfile
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from bench_repair import PATH, PROGRAMS, brief_of, rows, score
+from bench_tools import (
+    ASKED,
+    LIVE,
+    QUIET_S,
+    WAITS,
+    Agentos,
+    Stuck,
+    fresh_numbers,
+    judge,
+    settle,
+    try_fresh,
+    until,
+    work_off,
+)
+from tool_sets import EDITS, Labelled, labelled, write_skill, write_tasks
 
-from agentos.domain import tier_of
+from agentos.domain import Evolution, tier_of
 from agentos.evolver.guards.static import RULES, RuleHit
 from agentos.evolver.guards.static.check import findings, refusal, scan
 from agentos.evolver.guards.static.rules_names import MODULES
@@ -210,6 +234,139 @@ def bad() -> None:
     print(f"| bad edits refused | {refused['medium']} of {count} | in the tier high {refused['high']} | |")
 
 
+# --- the whole loop ---------------------------------------------------------------------------
+
+PROPOSER = '''"""Hands in one edit, and nothing else."""
+
+import json
+from pathlib import Path
+
+from agentos.domain import Layer
+from agentos.ports import Proposal
+
+
+class Given:
+    name = "given"
+    layers = (Layer.SKILL, Layer.TOOL)
+
+    def __init__(self, adviser, snapshots):
+        self.files = json.loads(Path(__file__).with_name("edit.json").read_text())
+
+    def propose(self, brief):
+        fixes = tuple(case.task_id for case in brief.cases)
+        yield Proposal("it answers wrongly", "the edit", "given", self.files, "the tool's", fixes, ())
+'''
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of one labelled edit."""
+
+    name: str
+    kind: str
+    right: bool
+    outcome: str  # promoted, asked, waiting (for more fresh work), rejected, no edit
+    reasons: list[str]
+    drawn: int  # fresh tasks that were filed
+    kept: int  # of the five tasks that were never shown
+    fresh: int  # of the fresh inputs that were not filed
+    seconds: float
+
+    @property
+    def fault(self) -> str:
+        """The order of the product's fault: an edit promoted wrongly, refused wrongly, or asked about for nothing."""
+        if self.outcome == "promoted":
+            return "" if self.right else "FIRST"
+        return ("second" if self.outcome == "rejected" else "third") if self.right else ""
+
+
+def given_site(place: Path, edit: Labelled) -> Path:
+    """A distribution with the proposer of this edit."""
+    about = place / "given-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: given\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[agentos.proposers]\ngiven = given:Given\n")
+    (place / "given.py").write_text(PROPOSER)
+    path = f"skill/{edit.tool.name}/tools/{edit.tool.function}.py"
+    (place / "edit.json").write_text(json.dumps({path: edit.source}))
+    return place
+
+
+def live(edit: Labelled, fresh: int) -> Ended:
+    """One edit, from a fresh home to its end."""
+    began, tool = time.monotonic(), edit.tool
+    with tempfile.TemporaryDirectory(prefix="bench-guards-") as folder:
+        agentos = Agentos(Path(folder) / "home")
+        site = given_site(Path(folder) / "site", edit)
+        before = os.environ.get("PYTHONPATH", "")
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(site), before]))
+        agentos("init")
+        (agentos.home / "policy.toml").write_text("[propose]\nbudget_s = 0.001\n")  # no search beside it
+        drawn: list[int] = []
+        write_skill(tool, agentos.home / "skills")
+        try:
+            agentos("daemon", "start")
+            until(f"{tool.name} to be taken in", lambda: agentos.source(tool) is not None)
+            work_off(agentos, write_tasks(tool, tool.shown, Path(folder) / "tasks"))
+            agentos("evolve")
+            evolutions = settle(agentos, QUIET_S)
+            if fresh and any(item.reason.startswith(WAITS) for item in evolutions):
+                drawn = fresh_numbers(tool, fresh)
+                evolutions = try_fresh(agentos, tool, drawn, Path(folder) / "later")
+        finally:
+            os.environ["PYTHONPATH"] = before
+            with suppress(Stuck):  # it never came up
+                agentos("daemon", "stop", "--now")
+    kept, right, _ = judge(tool, edit.source, drawn)
+    return Ended(
+        f"{tool.name}/{edit.name}",
+        edit.kind,
+        edit.right,
+        ended(list(evolutions)),
+        [item.reason for item in evolutions],
+        len(drawn),
+        kept,
+        right,
+        round(time.monotonic() - began, 1),
+    )
+
+
+def ended(evolutions: list[Evolution]) -> str:
+    """In one word, by the evolution that came furthest."""
+    states = {item.state.value for item in evolutions}
+    if states & LIVE:
+        return "promoted"
+    if states & ASKED:
+        return "waiting" if any(item.reason.startswith(WAITS) for item in evolutions) else "asked"
+    return "rejected" if states & {"rejected", "no_improvement", "cannot_fix"} else "no edit"
+
+
+def whole_loop(options: argparse.Namespace) -> None:
+    """Put the labelled edits through it, and say what became of each."""
+    first, of = map(int, options.part.split("/"))
+    edits = [edit for path in sorted(EDITS.glob("*/edits.toml")) for edit in labelled(path.parent)]
+    done: list[Ended] = []
+    if options.json and options.json.exists():
+        done = [Ended(**item) for item in json.loads(options.json.read_text())]
+    known = {item.name for item in done}
+    for edit in edits[first::of]:
+        name = f"{edit.tool.name}/{edit.name}"
+        if name in known or (options.only and name not in options.only.split(",")):
+            continue
+        done.append(live(edit, options.fresh))
+        item = done[-1]
+        print(f"{name:40} {item.kind:20} {item.outcome:9} {item.fault:7} {item.reasons}", flush=True)
+        if options.json:
+            options.json.write_text(json.dumps([asdict(item) for item in done], indent=1))
+    for right in (True, False):
+        chosen = [item for item in done if item.right is right]
+        ends = Counter(item.outcome for item in chosen)
+        said = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
+        print(
+            f"| {'right' if right else 'bad'} edits of the unseen set, the whole loop | {said} | n={len(chosen)} | |"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, default=DATA)
@@ -221,7 +378,15 @@ def main() -> None:
         "--repair", type=float, default=0.0, help="seconds of search for each program; 0: none"
     )
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--live", action="store_true", help="the labelled edits of tools, by the whole loop")
+    parser.add_argument("--only", help="of them: names such as bill-split/modulo, with commas between them")
+    parser.add_argument("--part", default="0/1", help="of them: every Nth, from the Kth on")
+    parser.add_argument("--fresh", type=int, default=24, help="fresh inputs that are filed  [default: 24]")
+    parser.add_argument("--json", type=Path, help="where to write what became of them")
     options = parser.parse_args()
+    if options.live:
+        whole_loop(options)
+        return
     bad()
     measure("repairs of programs", list(programs(options.data, options.repair)), verbose=options.verbose)
     own = list(history())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent / "data" / "tools"
+EDITS = ROOT.parent / "edits"  # a tool with its labelled edits in each folder
 SHOWN = 9  # the first tasks; the others are kept from the program
 
 Case = dict[str, Any]
@@ -61,6 +63,37 @@ def read(folder: Path) -> Tool:
         said["fresh"],
         said.get("state", False),
     )
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """An edit of a faulty tool, and whether it is right."""
+
+    tool: Tool
+    name: str
+    kind: str
+    why: str
+    source: str
+    wrong_on: Case | None  # arguments and files that show it
+
+    @property
+    def right(self) -> bool:
+        return self.kind == "right"
+
+
+def labelled(folder: Path) -> list[Labelled]:
+    """The edits of the tool in a folder."""
+    tool, found = read(folder), []
+    faulty = (folder / "faulty.py").read_text(encoding="utf-8")
+    for edit in tomllib.loads((folder / "edits.toml").read_text(encoding="utf-8"))["edit"]:
+        source = faulty
+        for old, new in edit["replace"]:
+            if source.count(old) != 1:
+                raise ValueError(f"{folder.name}, {edit['name']}: not once there: {old!r}")
+            source = source.replace(old, new)
+        shown = json.loads(edit["wrong_on"]) if "wrong_on" in edit else None
+        found.append(Labelled(tool, edit["name"], edit["kind"], edit["why"], source, shown))
+    return found
 
 
 def write_skill(tool: Tool, place: Path, version: str = "faulty") -> Path:

@@ -96,6 +96,32 @@ def test_the_task_files_say_what_the_sets_say(which: str, tmp_path: Path) -> Non
             assert given == task["files"]
 
 
+@pytest.mark.slow
+def test_labelled_edits_are_right_or_wrong_as_they_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in sorted(tool_sets.EDITS.glob("*/edits.toml")):
+        tool = tool_sets.read(path.parent)
+        right = Version(tool, "right")
+        for edit in tool_sets.labelled(path.parent):
+            version = Version(tool, "faulty", edit.source)
+            passed = [passes(version, task) for task in tool.tasks]
+            if edit.right:
+                assert all(passed), edit
+                assert all(version.outcome(case)[0] == case["answer"] for case in tool.fresh), edit
+            elif edit.wrong_on:
+                assert told(version, edit.wrong_on) != told(right, edit.wrong_on), edit
+
+
+def told(version: Version, case: dict[str, Any]) -> Any:
+    """The outcome, or the name of the error."""
+    try:
+        return version.outcome(case)
+    except Exception as error:  # noqa: BLE001 - a tool may raise anything
+        return type(error).__name__
+
+
 def test_a_key_of_digits_stays_a_text(tmp_path: Path) -> None:
     folder = next(folder for folder in TOOLS if folder.name == "pack-order")
     tool = tool_sets.read(folder)
@@ -111,9 +137,10 @@ def test_a_key_of_digits_stays_a_text(tmp_path: Path) -> None:
 class Version:
     """One of a tool's two versions; where a fault lives in the process, each call loads it anew."""
 
-    def __init__(self, tool: Any, which: str) -> None:
+    def __init__(self, tool: Any, which: str, source: str = "") -> None:
         self.anew = tool.state
-        self.code = compile((tool.folder / f"{which}.py").read_text(encoding="utf-8"), f"{which}.py", "exec")
+        text = source or (tool.folder / f"{which}.py").read_text(encoding="utf-8")
+        self.code = compile(text, f"{which}.py", "exec")
         self.module = self.load()
 
     def load(self) -> types.ModuleType:

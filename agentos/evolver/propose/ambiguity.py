@@ -58,6 +58,7 @@ class EditFindings:
     ``unmended``: a call that still ends by the exception of the evidence, or whose answer is still wrong in the way in
     which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
     that the base answers and the edit ends by an exception. ``idle``: what it writes that changes no answer.
+    ``accepted``: a call that the base refused otherwise than the evidence, and the edit answers.
     ``share``: of its proposer's belief in all edits that pass the known tasks; 0 where it has none. ``rivals``: the names of
     all that answer otherwise.
     """
@@ -70,6 +71,7 @@ class EditFindings:
     needless: str = ""
     share: float = 0.0
     rivals: Sequence[str] = ()
+    accepted: str = ""
 
 
 def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
@@ -163,7 +165,8 @@ class EditExamination:
         # Hidden tasks were not known to the search, so what they leave of its belief is divided anew.
         left = known.weight + sum(known.weights.get(name, 0.0) for name in standing)
         share = known.weight / left if left else 0.0
-        seen = EditFindings(None, unguarded, unmended, breaks, *self._without(before, lines), share)
+        idle_parts, accepted = self._without(before, lines), self._accepts(before)
+        seen = EditFindings(None, unguarded, unmended, breaks, *idle_parts, share, accepted=accepted)
         if not standing:
             return seen
         about = lines.union(*(edited_lines(self.old, source) for source in standing.values()))
@@ -225,6 +228,27 @@ class EditExamination:
             if _failed(output) and not _failed(output, *_NOT_TAKEN):
                 return f"{self._call(number)} by {_short(output)}"
         return ""
+
+    def _accepts(self, before: BenchResult) -> str:
+        """A call that the base ends by an exception which none of the evidence has, and the edit answers.
+
+        Only where all evidence ends by one and the same: a default for the one key that was missing is one for every
+        other key, too. Where the evidence ends by several, it says itself how far they reach.
+        """
+        known, tasks = self.known, range(self._count)
+        open_evidence = (number for number in tasks if number not in known.working | known.hidden)
+        shown = [before.outputs[number] for number in open_evidence if not before.passed[number]]
+        if not shown or not _failed(shown[0]) or any(output != shown[0] for output in shown):
+            return ""
+        tried = [
+            number
+            for number in self._reaching(before, set())
+            if _failed(output := before.outputs[number]) and output != shown[0]
+        ]
+        answers = zip(tried, self._outputs(tried), strict=True)
+        taken = [number for number, answer in answers if not _failed(answer)]
+        first = min(taken, key=lambda number: len(self._call(number)), default=-1)
+        return f"the error of {self._call(first)} ({_short(before.outputs[first])})" if taken else ""
 
     def _hangs(self, before: BenchResult, lines: Set[int]) -> str:
         """Anywhere: of what is malformed a right edit may make nothing, but it ends."""

@@ -103,7 +103,7 @@ def behaves(
             unguarded=bool(found.unguarded),
             unmended=found.unmended,
             breaks=found.breaks,
-            loosened=told.loosened or _without_effect(found),
+            loosened=told.loosened or _without_effect(found) or found.accepted,
             unread=unread(old[edited], candidate.edit.files[edited]),
             share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
         )

@@ -2,8 +2,9 @@
 
 In the manner of condition coverage (MC/DC): a new operand that could as well always be true, a call that could as
 well not be there, a statement that could as well be gone are not pinned down by the tasks, if these pass without
-them. Nor is a pick by place that could as well be one by size, nor that something had to go for what came. Nothing is
-run here.
+them. Nor is a pick by place that could as well be one by size, nor that something had to go for what came. And of an
+edit at several places each by itself could as well be as it was: what rides along with a repair is not pinned down
+by what the repair mends. Nothing is run here.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ _BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.Wit
 _LOGICAL = (ast.Compare, ast.BoolOp)
 _REPEATED = (ast.Expr, ast.AugAssign)
 _KEYS = ("", ", key=len", ", key=lambda each: each[-1]")
+_MORE = 1000  # by which a number is raised to see whether it bounds anything; loops still end
 Change = tuple[str, ast.AST, str]  # what is done to a node, and the text that takes its place
 
 
 def moot(old: str, new: str) -> dict[str, str]:
     """The sources, each under a few words that say what is otherwise; none where a text is no Python."""
-    found: dict[str, str] = {}
+    found = {f"the same edit without {words}": source for words, source in undone(old, new).items()}
     written, tests = _newly_written(old, new)
     ids = {id(node) for node in written}
     changes = [change for test in tests for change in _decided(test)]
@@ -40,11 +42,80 @@ def moot(old: str, new: str) -> dict[str, str]:
     return found
 
 
+def undone(old: str, new: str) -> dict[str, str]:
+    """Each part of an edit that has several, and the source in which it alone is as it was.
+
+    A part is a run of lines that change together, or one of several statements that stand where others of the same
+    kind stood, of one with a block its head. Of what changes within one expression the parts are no edits of their own.
+    """
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    opcodes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    found = {
+        f"its change of line {since + 1}": "".join([*after[:since], *before[start:end], *after[to:]])
+        for tag, start, end, since, to in opcodes
+        if tag != "equal"
+    }
+    try:
+        pairs = [*_exchanged(parse(old), parse(new), inner=True)]
+        for gone, come, _ in pairs:
+            if isinstance(come, ast.expr | ast.stmt) and isinstance(gone, ast.expr | ast.stmt):
+                found.setdefault(f"{_cut(come)} for {_cut(gone)}", _with(new, come, ast.unparse(gone)))
+        known = {_meaning(old), _meaning(new)}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    parts = {}
+    for words, source in found.items():
+        if _parses(source) and (meaning := _meaning(source)) not in known:
+            known.add(meaning)
+            parts[words] = source
+    return parts
+
+
+def _meaning(source: str) -> str:
+    """What of a text may make a difference: no docstrings, no hints, and no imports and functions that nothing names."""
+    tree = parse(source)
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    named |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+        for name in ("body", "orelse", "finalbody"):
+            if isinstance(block := getattr(node, name, None), list):
+                setattr(node, name, [each for each in block if not _is_mute(each, named)])
+    return ast.dump(tree)
+
+
+def _is_mute(node: ast.AST, named: Set[str]) -> bool:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return named.isdisjoint((alias.asname or alias.name).split(".")[0] for alias in node.names)
+    if isinstance(node, ast.FunctionDef):
+        return node.name != "run" and node.name not in named and not node.decorator_list
+    return _is_text(node)
+
+
+def _is_text(node: ast.AST) -> bool:
+    """A docstring, or a text that stands where one could."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 def idle(old: str, new: str) -> dict[str, str]:
-    """Each statement and constant operand that is newly written, and the source without it."""
-    found: dict[str, str] = {}
-    for node in _newly_written(old, new)[0]:
-        if isinstance(node, ast.BinOp):
+    """Each part, statement and constant operand that is newly written, and the source without it; each number, raised."""
+    found = undone(old, new)
+    written = _newly_written(old, new)[0]
+    # how many digits are kept is nothing that an input reaches
+    digits = {
+        id(arg) for node in written if isinstance(node, ast.Call) and _is_round(node) for arg in node.args
+    }
+    for node in written:
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value > 1:
+            if id(node) not in digits:
+                words = f"the number {node.value} (line {node.lineno}, column {node.col_offset + 1})"
+                found[words] = _with(new, node, str(node.value + _MORE))
+        elif _is_text(node):
+            continue
+        elif isinstance(node, ast.BinOp):
             for kept, other in ((node.left, node.right), (node.right, node.left)):
                 if isinstance(other, ast.Constant):
                     found.setdefault(_cut(node), _with(new, node, f"({ast.unparse(kept)})"))
@@ -62,6 +133,10 @@ def constant_tests(old: str, new: str) -> dict[str, str]:
         for word in ("True", "False") if not isinstance(test, ast.Constant) else ():
             found.setdefault(f"{_cut(test)} always {word.lower()}", _with(new, test, word))
     return {words: source for words, source in found.items() if source != old and _parses(source)}
+
+
+def _is_round(node: ast.Call) -> bool:
+    return ast.unparse(node.func).rpartition(".")[2] == "round"
 
 
 def near_texts(old: str, new: str) -> list[str]:
@@ -204,19 +279,27 @@ def _either(gone: ast.AST, come: ast.AST, call: ast.Call) -> str:
     return repr(f"(?:{texts[0]})|(?:{texts[1]})") if ast.unparse(call.func).startswith("re.") else ""
 
 
-def _exchanged(one: ast.AST, other: ast.AST) -> Iterator[tuple[ast.AST, ast.AST, ast.AST]]:
-    """Nodes of two trees that stand at the same place and differ, with what is around the second; outer ones first."""
+def _exchanged(
+    one: ast.AST, other: ast.AST, *, inner: bool = False
+) -> Iterator[tuple[ast.AST, ast.AST, ast.AST]]:
+    """Nodes of two trees that stand at the same place and differ, with what is around the second; outer ones first.
+
+    ``inner``: only those within which nothing does so, and within statements nothing.
+    """
+    if inner and isinstance(other, (ast.expr, *_SIMPLE)):
+        return
     before, after = [*ast.iter_child_nodes(one)], [*ast.iter_child_nodes(other)]
     if type(one) is not type(other) or len(before) != len(after) or isinstance(one, ast.JoinedStr):
         return
     for gone, come in zip(before, after, strict=True):
         if ast.dump(gone) != ast.dump(come):
-            yield gone, come, other
-            yield from _exchanged(gone, come)
+            below = [*_exchanged(gone, come, inner=inner)]
+            yield from () if inner and below else [(gone, come, other)]
+            yield from below
 
 
 def _without_all(node: ast.AST) -> Iterator[Change]:
-    if isinstance(node, _SIMPLE):
+    if isinstance(node, _SIMPLE) and not _is_text(node):
         yield f"without {_cut(node)}", node, "pass"
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) > 1:
         for text in (node.value[1:], node.value[:-1]):

@@ -30,11 +30,17 @@ from agentos.rules.document import RuleTrigger, RunRule, is_rule_file, read_rule
 from agentos.rules.trying import faults_of, in_run
 from agentos.syntax import parse
 
-# Libraries that a repair may start to use; anything else it must have used before.
+# Libraries that a repair may start to use; anything else it must have used before. They work on what they are given,
+# and none hashes, hides errors or leads outside.
 HARMLESS_IMPORTS = frozenset(
     [
+        "array",
         "bisect",
+        "calendar",
+        "cmath",
         "collections",
+        "colorsys",
+        "copy",
         "csv",
         "dataclasses",
         "datetime",
@@ -42,11 +48,13 @@ HARMLESS_IMPORTS = frozenset(
         "enum",
         "fractions",
         "functools",
+        "graphlib",
         "heapq",
         "io",
         "itertools",
         "json",
         "math",
+        "numbers",
         "operator",
         "pathlib",
         "pydantic",

@@ -13,7 +13,7 @@ from agentos.domain import Ambiguity, Call, Candidate, Check, Json, RefusalKind
 from agentos.evolver.policy import Policy, ReplayPolicy
 from agentos.evolver.propose.ambiguity import EditFindings, Known, compared
 from agentos.evolver.propose.edit_mutants import mutants
-from agentos.evolver.propose.moot_mutants import constant_tests, idle, moot, near_texts
+from agentos.evolver.propose.moot_mutants import constant_tests, idle, moot, near_texts, undone
 from agentos.evolver.propose.neighbours import spelled
 from agentos.evolver.verdict.doubts import doubts
 from agentos.ports import Case
@@ -315,6 +315,104 @@ def test_an_annotation_has_no_effect_to_lose() -> None:
     new = "def limit(days: int | None) -> int | None:\n    last: int | None = days\n    return last\n"
     assert not any("|" in text and "last" not in text for text in idle(old, new))
     assert not any("None" in words and "last" not in words for words in moot(old, new))
+
+
+REPAIR = ("name.strip(", "name.removesuffix(")
+RIDES_ALONG = [
+    [("in input.names:", "in input.names[:50]:")],
+    [("in input.names:", "in [*input.names][:40]:")],
+    [("in input.names:", "in dict(enumerate(input.names[-99:])).values():")],
+    [("many=count > input.limit", "many=count > min(input.limit, 900)")],
+    [("many=count > input.limit", "many=800 > count > input.limit")],
+    [("result=found", "result=found or [each for each in input.names if not each]")],
+    [("result=found", "result=[each for each in found if each != 'total']")],
+    [("    count = 0\n", "    count = 0\n    if 'admin' in input.names:\n        return Output(result=[], many=False)\n")],
+    [('removesuffix(".csv")', 'removesuffix(".csv")[:200]')],
+    [('removesuffix(".csv")', 'removesuffix(".csv").rsplit("/", 2)[-1]')],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("more", RIDES_ALONG, ids=[more[0][1][:40] for more in RIDES_ALONG])
+@pytest.mark.slow
+def test_what_rides_along_with_a_repair_is_told(more: list[tuple[str, str]]) -> None:
+    """The repair is right and needed; what stands beside it no task asks for."""
+    plain = found(changed(REPAIR), names(NAMES), 2, KEYS[0], ReplayPolicy())
+    assert not plain.idle
+    seen = found(changed(REPAIR, *more), names(NAMES), 2, KEYS[0], ReplayPolicy())
+    new = {*seen.rivals} - {*plain.rivals}
+    assert seen.idle or seen.needless or new
+
+
+def test_the_parts_of_an_edit_are_lines_that_change_together_and_statements_at_one_place() -> None:
+    both = changed(REPAIR, ("count = 0", "count = 1"))
+    assert {changed(REPAIR), changed(("count = 0", "count = 1"))} == {*undone(OLD, both).values()}
+    near = changed(("count = 0", "count = 1"), ("found = []", "found = ['']"))
+    assert changed(("count = 0", "count = 1")) in undone(OLD, near).values(), "lines beside each other"
+    within = changed(("many=count > input.limit", "many=count + 1 > input.limit - 1"))
+    assert undone(OLD, within) == {}, "one expression is one part"
+    assert undone(OLD, changed(REPAIR)) == undone(OLD, OLD) == undone(OLD, "def f(:") == {}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("    count = 0", "    # how many\n    count = 0"),
+        ("    count = 0", "    count = 0  # how many"),
+        ("-> Output:\n", '-> "Output":\n    """What is there."""\n'),
+        ("from pydantic", "import math\n\nfrom pydantic"),
+        ("def run", "def unused() -> None:\n    return None\n\n\ndef run"),
+    ],
+)
+def test_what_can_have_no_effect_is_no_part(more: tuple[str, str]) -> None:
+    assert undone(OLD, changed(REPAIR, more)) == {}
+
+
+def test_a_docstring_is_no_statement_without_an_effect() -> None:
+    helper = 'def plain(name: str) -> str:\n    """The name alone."""\n    return name[:-4]\n\n\ndef run'
+    edit = changed(('name.strip(".csv")', "plain(name)"), ("def run", helper))
+    assert not any("alone" in words for words in (*idle(OLD, edit), *moot(OLD, edit)) if "without" in words)
+    assert not any("alone" in words for words in idle(OLD, edit))
+
+
+UNITS = (
+    OLD[: OLD.index("class Input")]
+    + """FACTORS = {"h": 60, "m": 1}
+
+
+class Input(BaseModel):
+    amount: int
+    unit: str
+
+
+class Output(BaseModel):
+    minutes: int
+
+
+def run(input: Input) -> Output:
+    return Output(minutes=input.amount * FACTORS[input.unit])
+"""
+)
+FOR_ALL = [
+    "FACTORS.get(input.unit, 480)",
+    "(FACTORS[input.unit] if input.unit in FACTORS else 480)",
+    "{**FACTORS, input.unit: FACTORS.get(input.unit) or 480}[input.unit]",
+    "next((FACTORS[each] for each in FACTORS if each == input.unit), 480)",
+    "max(FACTORS.get(input.unit, 0), 480 * (input.unit not in FACTORS))",
+]
+
+
+@pytest.mark.parametrize("body", FOR_ALL)
+@pytest.mark.slow
+def test_a_default_for_one_missing_key_is_one_for_all(body: str) -> None:
+    given = [(2, "d", 960), (1, "d", 480), (2, "h", 120), (5, "m", 5), (7, "h", 420)]
+    tasks = [case(n, {"minutes": m}, amount=k, unit=u) for n, (k, u, m) in enumerate(given)]
+    edit = UNITS.replace("FACTORS[input.unit]", body)
+    assert found(edit, tasks, 2, KEYS[0], ReplayPolicy(), UNITS).accepted
+    right = UNITS.replace('"m": 1}', '"m": 1, "d": 480}')
+    assert not found(right, tasks, 2, KEYS[0], ReplayPolicy(), UNITS).accepted
+    # of several missing keys the evidence says itself that more than one is meant
+    tasks[1] = case(1, {"minutes": 480}, amount=1, unit="day")
+    assert not found(edit, tasks, 2, KEYS[0], ReplayPolicy(), UNITS).accepted
 
 
 @pytest.mark.slow

@@ -72,6 +72,10 @@ def told(
 def test_a_small_honest_edit_passes() -> None:
     assert refused("> 0:", ">= 0:") is None
     assert refused("import csv", "import csv\nimport math") is None
+    assert (
+        refused("import csv", "import csv\nfrom calendar import monthrange\nfrom copy import deepcopy")
+        is None
+    )
 
 
 @pytest.mark.parametrize(
