@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -229,11 +229,11 @@ class _Chat:
                 429, "too_many_turns", f"{OPEN_MAX} replies are under way already.", {"Retry-After": "5"}
             )
         self._open += 1  # before anything is waited for: many come at once
-        try:
-            return await run_in_threadpool(begin, self._site, request.scope["token"], said)
-        except BaseException:
-            self._leave()
-            raise
+        with ExitStack() as given_back:
+            given_back.callback(self._leave)
+            begun = await run_in_threadpool(begin, self._site, request.scope["token"], said)
+            given_back.pop_all()
+        return begun
 
     def _leave(self) -> None:
         self._open -= 1

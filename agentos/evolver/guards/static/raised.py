@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Fault, Refusal, RefusalKind
-from agentos.evolver.guards.static.edit import FUNCTIONS, UNKNOWN, ParsedSource, read
+from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, read
+from agentos.syntax import UNKNOWN
 
 _BROAD = frozenset({"Exception", "BaseException"})
 _LEAVES = ast.Return | ast.Continue | ast.Break

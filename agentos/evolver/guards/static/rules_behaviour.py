@@ -17,8 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentos.evolver.guards.static import Construct, RuleHit
-from agentos.evolver.guards.static.edit import UNKNOWN, ParsedSource
+from agentos.evolver.guards.static.edit import ParsedSource
 from agentos.evolver.guards.static.rules_names import MODULES, words
+from agentos.syntax import UNKNOWN
 
 HOOKS = frozenset({"before_act", "after_observe", "on_finish"})
 _LIMITS = frozenset({"steps_left", "max_steps", "StepsUsedUp"})

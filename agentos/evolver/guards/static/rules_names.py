@@ -12,7 +12,8 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 
 from agentos.evolver.guards.static import Construct, RuleHit
-from agentos.evolver.guards.static.edit import UNKNOWN, ParsedSource
+from agentos.evolver.guards.static.edit import ParsedSource
+from agentos.syntax import UNKNOWN
 
 # --- The names that a source edit must not begin to use, by rule ---------------------------------
 # ``sdk`` names are those of ``agentos/worker/sdk.py``, which the kernel does not import; a test holds the two
