@@ -43,6 +43,7 @@ from agentos.ledger.store import Ledger
 from agentos.plaintext import json_text
 from agentos.registry.store import Registry
 from agentos.web.context import environment
+from agentos.web.pages import health
 from agentos.web.pages.tables import as_csv
 from tests.web.conftest import Served, a_run, a_task
 
@@ -368,6 +369,14 @@ def test_the_health_page_says_what_each_check_of_the_supervisor_is_worth(
     cells = [unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", table)]
     assert cells == ["loop", "40", "4", "25%", "2 of 30", "no: it lost <i>2</i>"]
     assert "<i>" not in table
+
+
+def test_health_that_takes_too_long_to_measure_is_told(
+    browser: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_BESIDE", 0)
+    monkeypatch.setattr(health, "_PATIENCE_S", 0.01)
+    assert browser.get("/health").status_code == 503
 
 
 def test_the_health_page_shows_workers_and_escapes_what_they_say_of_themselves(

@@ -76,7 +76,11 @@ def _measured(site: WebContext) -> Health:
     if sum(state_counts(site.reader, "evolution").values()) < _BESIDE:
         return measure(site.home, datetime.now(UTC))
     command = [sys.executable, "-P", "-m", "agentos.web.pages.health", str(site.home.root)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+    except subprocess.TimeoutExpired:
+        told = f"How the loop does could not be measured in {_PATIENCE_S:g} s: is the machine very busy?"
+        raise Unavailable(f"{told} `agentos evolution health` takes its time.") from None
     if done.returncode:
         raise Unavailable(f"How the loop does could not be measured: {done.stderr.strip()[-300:]}")
     return from_text(Health, done.stdout)
