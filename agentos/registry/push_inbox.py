@@ -118,13 +118,21 @@ def _tried(repository: Repository, plan: _Plan, load: Load | None) -> list[str]:
 def _accept(repository: Repository, name: str, target: pygit2.Oid, plan: _Plan, about: CommitInfo) -> None:
     pushed = repository.commit(target)
     said = CommitInfo(
-        f"{pushed.message.strip()}\n\nPushed as incoming/{name}.",
+        f"{_words(pushed.raw_message, pushed.message_encoding).strip()}\n\nPushed as incoming/{name}.",
         about.origin,
         about.now,
-        author=pushed.author.name or "",
+        author=_words(pushed.author.raw_name, pushed.message_encoding),
         merged=target,
     )
     advance(repository, plan.main, plan.tree, plan.changed, said)
+
+
+def _words(raw: bytes, encoding: str | None) -> str:
+    """What a pushed commit says: by the encoding that it names, which need not be one."""
+    try:
+        return raw.decode(encoding or "utf-8", "replace")
+    except (LookupError, ValueError):
+        return raw.decode("utf-8", "replace")
 
 
 def _refuse(
@@ -132,6 +140,7 @@ def _refuse(
 ) -> None:
     pushed = repository.commit(target)
     text = "Refused\n\n" + "\n".join(f"- {fault}" for fault in faults) + "\n"
+    text = text.encode("utf-8", "backslashreplace").decode()  # it may quote names that are no text
     by = stamp(about.now)
     made = repository.git.create_commit(None, by, by, text, pushed.tree_id, [target])
     for other in repository.below(REFUSED):  # git has no branch below another one

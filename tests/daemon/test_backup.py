@@ -185,6 +185,9 @@ def test_nothing_is_overwritten(home: Home, tmp_path: Path) -> None:
     assert target.read_text() == "mine"
     with pytest.raises(UserError):
         back_up(home, home.root / "inside.tar")
+    (tmp_path / "link").symlink_to(home.skills)
+    with pytest.raises(UserError):
+        back_up(home, tmp_path / "link" / "inside.tar")
     with pytest.raises(UserError):
         back_up(Home(tmp_path / "nowhere"), tmp_path / "x.tar")
     back_up(home, target, replace=True)

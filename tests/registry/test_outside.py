@@ -190,6 +190,23 @@ def test_a_bad_push_is_refused_and_plain_git_shows_why(registry: Registry, clone
     assert push.faults == ("tool/add-up: it does not load",)
 
 
+@pytest.mark.parametrize("encoding", ["bogus", "idna", "latin-1"])
+def test_a_push_in_any_encoding_is_taken_in(registry: Registry, clone: Clone, encoding: str) -> None:
+    clone.git("config", "i18n.commitEncoding", encoding)
+    clone.push({TEXT: "Do it.\nCheck it.\nSay it better.\n"})
+    (push,) = registry.take_in_pushes(None)
+    assert push.faults == ()
+    assert registry.versions(PROMPT)[0].reason == "Better words"
+
+
+def test_a_push_of_a_name_that_is_no_text_is_refused_with_it(registry: Registry, clone: Clone) -> None:
+    clone.push({os.fsdecode(b"\xff.txt"): "mine"})
+    (push,) = registry.take_in_pushes(None)
+    assert push.faults
+    clone.git("fetch", "-q")
+    assert r"\udcff.txt lies outside" in clone.git("log", "-1", "origin/refused/mine")
+
+
 @pytest.mark.parametrize("names", [("fix", "fix/two"), ("fix/two", "fix")])
 def test_a_refused_push_whose_name_lies_below_another_ones_holds_up_no_other(
     registry: Registry, names: tuple[str, str]

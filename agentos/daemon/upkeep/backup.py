@@ -84,7 +84,7 @@ def back_up(
         raise UserError(f"there is no home at {home.root}; name it by --home")
     if target.exists() and not replace:
         raise UserError(f"{target} is there already; give another name, or --force to replace it")
-    if target.is_relative_to(home.root):
+    if target.parent.resolve().is_relative_to(home.root.resolve()):
         raise UserError(f"{target} lies in the home itself; a backup belongs on another disk")
     if not target.parent.is_dir():
         raise UserError(f"there is no folder {target.parent}")
