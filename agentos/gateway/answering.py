@@ -13,7 +13,7 @@ from typing import Any
 
 from agentos.domain import Mode, ModelSpec, Price, new_id
 from agentos.errors import ModelFailed
-from agentos.gateway.asking import UNCERTAIN, AttemptTally, Completion, Providers, ask, listed_price
+from agentos.gateway.asking import AttemptTally, Completion, Providers, ask, listed_price
 from agentos.gateway.calls import Bodies, CallRecord, CallTotals, ProviderCall, body_of, envelope
 from agentos.gateway.sessions import LIFE_S, BudgetAccount, Session, Tokens, plus, reserve
 from agentos.gateway.setup import GatewayLimits
@@ -367,13 +367,13 @@ class CallService:
                 tally=tally,
             )
         except ModelFailed as error:
-            ended, body = self._failed(wanted.call, error), b""
+            ended, body = self._failed(wanted.call, error, uncertain=tally.uncertain), b""
         else:
             ended, body = self._ended(wanted, answered)
         return replace(ended, latency_ms=(time.monotonic() - began) * 1e3, tries=tally.tries), body
 
-    def _failed(self, call: ProviderCall, error: ModelFailed) -> ProviderCall:
-        uncertain = error.kind in UNCERTAIN
+    def _failed(self, call: ProviderCall, error: ModelFailed, *, uncertain: bool) -> ProviderCall:
+        """``uncertain``: a provider may have counted it, so its estimate stays booked."""
         return replace(
             call,
             state="done" if error.kind in _FINAL else "failed",

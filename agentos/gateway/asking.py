@@ -36,8 +36,8 @@ _REPLY_MAX = 32 << 20
 _LITELLM_TIMEOUT_S = 24 * 3600.0
 _RETRIED = frozenset({"overloaded", "unreachable", "timeout", "malformed"})
 _AWAY = _RETRIED - {"malformed"}
-# After these nobody knows whether the provider counted the call, so its estimate stays booked.
-UNCERTAIN = frozenset({"timeout", "slow", "malformed"})
+# After these nobody knows whether the provider counted the call.
+_UNCERTAIN = frozenset({"timeout", "malformed"})
 _ALIVE_S = 5.0  # for an idle word of a server that works on an answer
 _PREFIX = re.compile(
     r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?"
@@ -67,9 +67,10 @@ class Completion:
 
 @dataclass(slots=True)
 class AttemptTally:
-    """How often anything was sent, also for a call that ends in an exception."""
+    """What was sent, also for a call that ends in an exception. ``uncertain``: nobody knows whether a provider counted it."""
 
     tries: int = 0
+    uncertain: bool = False
 
 
 class Providers:
@@ -128,11 +129,10 @@ async def ask(
     """Ask the model, then its fallbacks in order while the machinery of each is away.
 
     ``deadline`` is on the ``time.monotonic`` clock; each model gets its share of what is left.
-    Raises ModelFailed where no other could be asked: of the first model that may count the call all the same, else of
-    the first.
+    Raises ModelFailed, of the first model where no other could be asked.
     """
     chain = (spec, *spec.fallbacks)
-    failed: list[ModelFailed] = []
+    first: ModelFailed | None = None
     for place, model in enumerate(chain):
         now = time.monotonic()
         share = max(0.0, deadline - now) / (len(chain) - place)
@@ -146,10 +146,10 @@ async def ask(
             api_base = providers.arguments(model).get("api_base", "") if error.kind == "timeout" else ""
             if api_base and await _is_alive(api_base, alive_s):
                 error = ModelFailed("slow", _too_slow(model, asked, time.monotonic() - now))
-            failed.append(error)
+            first = first or error
             if error.kind not in _AWAY | {"slow"}:
                 raise error from None
-    raise next((error for error in failed if error.kind in UNCERTAIN), failed[0])
+    raise first or ModelFailed("unreachable", "no model was asked")
 
 
 async def _is_alive(api_base: str, within_s: float) -> bool:
@@ -200,7 +200,11 @@ async def _with_retries(
     ):
         with attempt:
             tally.tries += 1
-            return await _once(spec, asked, where, idempotency, until)
+            try:
+                return await _once(spec, asked, where, idempotency, until)
+            except ModelFailed as error:
+                tally.uncertain = tally.uncertain or error.kind in _UNCERTAIN
+                raise
     raise AssertionError("tenacity ends with a result or an exception")
 
 

@@ -108,6 +108,7 @@ def test_a_call_that_a_fallback_may_have_counted_stays_booked(bench: Bench) -> N
     away = ModelSpec("away", "openai/nobody", "away", {}, fallbacks=(mute,))
     with pytest.raises(ModelFailed) as caught:
         bench.open(specs=(away,)).complete(asking("anybody else"), within(4.0))
+    assert caught.value.kind == "unreachable"
     assert caught.value.used["input_tokens"] > 0
 
 

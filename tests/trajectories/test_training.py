@@ -171,6 +171,14 @@ def test_the_name_of_an_agent_becomes_one_that_trainers_take(happened: Make) -> 
     }
 
 
+@pytest.mark.parametrize("agent", [5, None, {"name": "x"}])
+def test_an_agent_that_is_no_text_gives_no_name(happened: Make, agent: Json) -> None:
+    message = {"role": "assistant", "content": "it is 3", "agent": agent}
+    (example,) = sft([happened(("model", {"model": "m"}, {"message": message}))])
+    assert not isinstance(example, SkippedExample)
+    assert all("name" not in message for message in example["messages"])
+
+
 def test_a_log_that_begins_with_an_agents_words_gets_its_goal_as_prompt(happened: Make) -> None:
     run = happened(says("3"))
     imported = replace(
