@@ -103,7 +103,9 @@ def test_a_folder_is_adopted_with_its_sessions_and_released(
     assert again["sessions"] == {"imported": 0, "known": 1, "refused": 1}
     assert adopted_folders(Reader(home.ledger)) == [AdoptedFolder(str(folder), "patch", str(logs))]
     assert str(folder) in agentos("adopt").stdout
-    agentos("adopt", str(folder), "--release")
+    assert "adopt PATH" in agentos("adopt", "--release", code=1).stderr
+    gone = json.loads(agentos("adopt", str(folder), "--release", "--json").stdout)
+    assert gone == {"folder": str(folder), "released": True}
     assert json.loads(agentos("adopt", "--json").stdout)["folders"] == []
     assert "not adopted" in agentos("adopt", str(folder), "--release", code=1).stderr
 
@@ -140,7 +142,9 @@ def test_a_difference_is_listed_and_settled(agentos: Agentos, home: Home, folder
     assert listed()["ahead"] == "both"
     assert "both sides" in agentos("skill", "sync", "adding", code=1).stdout
     (folder / "adding" / "SKILL.md").write_text(SKILL)
-    assert "needs an answer" in agentos("skill", "sync", "--give", "in-place", code=1).stderr
+    for more in ((), ("--json",)):
+        assert "needs an answer" in agentos("skill", "sync", "--give", "in-place", *more, code=1).stderr
+    assert "skill/adding" in agentos("skill", "sync", "ading", code=1).stderr
     agentos("skill", "sync", "--give", "in-place", "--yes")
     assert (folder / "adding" / "SKILL.md").read_text() == NEW
     assert listed() is None
