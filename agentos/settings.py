@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
@@ -65,6 +66,18 @@ def _host(text: str) -> str:
 Host = Annotated[str, AfterValidator(_host)]
 
 
+def _address(text: str) -> str:
+    """Of a URL, or HOST:PORT: what its pattern cannot say."""
+    try:
+        urlsplit(text if "://" in text else f"//{text}").port  # noqa: B018 - it raises
+    except ValueError as error:
+        raise ValueError(f"an address with a port up to 65535 ({error})") from None
+    return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
 def _one_of(kind: str, *first: str) -> Callable[[str], str]:
     """Accepts what ships and what installed plug-ins of the kind bring."""
 
@@ -94,7 +107,7 @@ class _Table(BaseModel):
 class Provider(_Table):
     """Where models are reached, and which key is sent there. Never in the registry: see docs/use/models.md."""
 
-    api_base: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
+    api_base: Address = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
     key_env: str = Field("", max_length=100, pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")
 
 
@@ -132,7 +145,7 @@ class Budgets(_Table):
 class Retention(_Table):
     """How long steps and files of runs are kept, and how large the home may become; 0 means no limit."""
 
-    days: float = Field(30.0, ge=0)
+    days: float = Field(30.0, ge=0, le=36_500)
     gb: float = Field(5.0, ge=0)
 
 
@@ -144,11 +157,11 @@ class Notify(_Table):
 
     on: list[Event] = list(get_args(Event))
     command: list[str] = Field(default_factory=list, max_length=50)
-    webhook: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
+    webhook: Address = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
     desktop: bool = False
     mail_to: str = Field("", max_length=300, pattern=r"^([^\s@]+@[^\s@]+)?$")
     mail_from: str = Field("", max_length=300, pattern=r"^([^\s@]+@[^\s@]+)?$")
-    smtp: str = Field("", max_length=300, pattern=r"^([^\s:]+:[0-9]{1,5})?$")
+    smtp: Address = Field("", max_length=300, pattern=r"^([^\s:]+:[0-9]{1,5})?$")
     smtp_security: Literal["starttls", "tls", "none"] = "starttls"
     smtp_user: str = Field("", max_length=200)
     smtp_secret: str = Field("", max_length=64)
@@ -201,7 +214,7 @@ class SupervisorSettings(_Table):
 class WorkerSettings(_Table):
     """Where workers on other hosts join, and what this machine does beside them; docs/use/cluster.md."""
 
-    listen: str = Field("", max_length=300, pattern=r"^(([^\s:]+|\[[0-9a-f:]+\]):[0-9]{1,5})?$")
+    listen: Address = Field("", max_length=300, pattern=r"^(([^\s:]+|\[[0-9a-f:]+\]):[0-9]{1,5})?$")
     certificate: str = Field("", max_length=1000)
     key: str = Field("", max_length=1000)
     here: int | None = Field(None, ge=0, le=256)
@@ -242,7 +255,7 @@ class Settings(_Table):
     web: bool = False
     web_port: int = Field(8420, ge=1, le=65535)
     database: str = Field("", max_length=1000, pattern=r"^(postgres(ql)?://[^\s]+)?$")
-    otlp: str = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
+    otlp: Address = Field("", max_length=1000, pattern=r"^(https?://[^\s]+)?$")
     audit_heads: list[str] = Field(default_factory=list)
     model: str = Field("", max_length=64, pattern=r"^([a-z0-9]+(-[a-z0-9]+)*)?$")
     model_calls: int = Field(64, ge=1, le=4096)

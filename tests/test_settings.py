@@ -190,6 +190,10 @@ def test_where_no_claim_can_be_kept_a_home_still_gets_a_uid(tmp_path: Path) -> N
         ("skills = 3", "but it should be a list"),
         ('egress = ["https://api.example.org"]', "should be a host without http://"),
         ('otlp = "somewhere"', "but it should be of the form"),
+        ('otlp = "http://[::1"', "but it should be an address"),
+        ('[notify]\nwebhook = "http://[::1/"', "but it should be an address"),
+        ('[workers]\nlisten = "127.0.0.1:99999"', "with a port up to 65535"),
+        ("[retention]\ndays = 1e300", "but it should be at most 36500"),
     ],
 )
 def test_a_wrong_value_is_told_what_it_should_be(tmp_path: Path, line: str, sentence: str) -> None:

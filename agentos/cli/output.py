@@ -209,5 +209,6 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise UserError(f"{question} This needs an answer: run it in a terminal, or add --yes.")
-    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+    print(clean(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)  # output may be for a program
+    if input().strip().lower() not in ("y", "yes"):
         raise UserError("Nothing was changed.")

@@ -49,6 +49,8 @@ def keep(home: Home, secret: Secret, value: str, *, in_file: bool = False, store
     hosts = tuple(host.strip().lower().removeprefix("https://").rstrip("/") for host in secret.hosts)
     if wrong := [host for host in hosts if not _HOST.fullmatch(host)]:
         raise UserError(f"'{wrong[0]}' is no host: expected api.example.org, host:port, or http://host:port.")
+    if in_file and store:
+        raise UserError("A secret is kept in one place: give --file or --store, not both.")
     if not hosts:
         raise UserError("A secret is bound to hosts: add --host api.example.org.")
     if not SHORTEST <= len(value) <= LONGEST or not value.isprintable():

@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
-from agentos.cli.tasks.from_run import proposed_checks
+from agentos.cli.tasks.from_run import proposed_checks, write_task
 from agentos.daemon.intake.adopting import AdoptedFolder, adopted_folders, give_all_back
 from agentos.domain import (
+    Call,
     Check,
     Evolution,
     EvolutionState,
     Feedback,
+    InputFile,
     Limits,
     Outcome,
     Rating,
@@ -29,6 +31,7 @@ from agentos.domain import (
     Snapshot,
     Task,
 )
+from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -103,7 +106,9 @@ def test_a_folder_is_adopted_with_its_sessions_and_released(
     assert again["sessions"] == {"imported": 0, "known": 1, "refused": 1}
     assert adopted_folders(Reader(home.ledger)) == [AdoptedFolder(str(folder), "patch", str(logs))]
     assert str(folder) in agentos("adopt").stdout
-    agentos("adopt", str(folder), "--release")
+    assert "adopt PATH" in agentos("adopt", "--release", code=1).stderr
+    gone = json.loads(agentos("adopt", str(folder), "--release", "--json").stdout)
+    assert gone == {"folder": str(folder), "released": True}
     assert json.loads(agentos("adopt", "--json").stdout)["folders"] == []
     assert "not adopted" in agentos("adopt", str(folder), "--release", code=1).stderr
 
@@ -140,7 +145,9 @@ def test_a_difference_is_listed_and_settled(agentos: Agentos, home: Home, folder
     assert listed()["ahead"] == "both"
     assert "both sides" in agentos("skill", "sync", "adding", code=1).stdout
     (folder / "adding" / "SKILL.md").write_text(SKILL)
-    assert "needs an answer" in agentos("skill", "sync", "--give", "in-place", code=1).stderr
+    for more in ((), ("--json",)):
+        assert "needs an answer" in agentos("skill", "sync", "--give", "in-place", *more, code=1).stderr
+    assert "skill/adding" in agentos("skill", "sync", "ading", code=1).stderr
     agentos("skill", "sync", "--give", "in-place", "--yes")
     assert (folder / "adding" / "SKILL.md").read_text() == NEW
     assert listed() is None
@@ -213,6 +220,29 @@ def test_a_task_file_is_written_from_a_run(
     assert yaml.safe_load(agentos("task", "from-run", run, *options).stdout) == written
     agentos("task", "add", str(out))
     assert "exists already" in agentos("task", "from-run", run, "-o", str(out), code=1).stderr
+
+
+def test_the_inputs_of_a_run_are_written_over_nothing(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTOS_HOME", str(home.root))
+    now, ledger = datetime.now(UTC), Ledger(home.ledger)
+    given = InputFile("letter.txt", ledger.blobs.put(b"given"), 5)
+    task = Task("task-a", "é", "g", Call("odd/tool", {}), (given,), "default", Limits(), (), (), None, now)
+    run = Run("run-a", task.id, task.key, Share.OPEN, 1, Snapshot("c" * 40, "t" * 40), "fake", "none", now,
+              finished_at=now, outcome=Outcome(Result.PASSED, 1.0, ""))  # fmt: skip
+    ledger.add_past(task, run, [])
+    ledger.close()
+    mine = tmp_path / "task-inputs" / "letter.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    with pytest.raises(UserError, match="task-inputs"):
+        write_task("run-a", tmp_path / "task.yaml", "")
+    assert mine.read_text() == "mine"
+    assert not (tmp_path / "task.yaml").exists()
+    write_task("run-a", tmp_path / "other.yaml", "")
+    assert (tmp_path / "other-inputs" / "letter.txt").read_bytes() == b"given"
+    assert parse((tmp_path / "other.yaml").read_text("utf-8"), "task")["name"] == "é"  # type: ignore[index, call-overload]
 
 
 @pytest.mark.slow

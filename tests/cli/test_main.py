@@ -92,7 +92,13 @@ def test_the_version(agentos: Agentos) -> None:
 
 
 def test_wrong_usage_is_exit_code_2(agentos: Agentos) -> None:
-    for arguments in (("nonsense",), ("task", "nonsense"), ("task", "list", "--nonsense"), ("task", "show")):
+    for arguments in (
+        ("nonsense",),
+        ("task", "nonsense"),
+        ("task", "list", "--nonsense"),
+        ("task", "show"),
+        ("prune", "--days", "inf"),
+    ):
         assert "Traceback" not in agentos(*arguments, code=2).stderr
 
 

@@ -76,6 +76,8 @@ def test_what_is_left_out_stays_as_it_is(home: Home, agentos: Agentos) -> None:
         (["m", "--model", "openai/x", "--api-base", "http://x"], "--provider"),
         (["m", "--model", "openai/x", "--parameter", "api_base=http://evil"], "no parameter"),
         (["m", "--model", "openai/x", "--parameter", "temperature"], "KEY=VALUE"),
+        (["m", "--model", "openai/x", "--parameter", "seed=null"], "--parameter seed"),
+        (["m", "--model", "openai/x", "--parameter", "temperature=NaN"], "--parameter temperature"),
         (["m", "--model", "openai/x", "--fallback", "none"], "No model 'none'"),
         (["m", "--model", "openai/x", "--input-price", "1"], "together"),
         (

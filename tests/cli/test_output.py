@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from agentos.cli.main import COMMANDS, load
-from agentos.cli.output import print_json, print_table, tell_progress
+from agentos.cli.output import confirm, print_json, print_table, tell_progress
 
 ROWS = [("task-1", "a name " * 9, "why " * 40), ("task-2", "short", "")]
 
@@ -71,6 +72,15 @@ def test_progress_is_told_to_a_terminal_alone(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     tell_progress("It takes a while.")
     assert capsys.readouterr() == ("", "It takes a while.\n")
+
+
+def test_a_question_is_asked_beside_the_output_which_a_program_may_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    confirm("Remove it?", yes=False)
+    assert capsys.readouterr() == ("", "Remove it? [y/N] ")
 
 
 def test_a_table_without_rows_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

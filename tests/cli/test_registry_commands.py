@@ -186,6 +186,11 @@ def test_pin_unpin_check_upgrade_and_mending(registry: Registry, tmp_path: Path)
     call("pin", "memory/default", "--reason", "right as it is")
     assert call_json("list", "--kind", "memory")[0]["pinned"] == "right as it is"
     assert "pinned: right as it is" in call_json("show", "memory/default")["why_not"]
+    for verb in ("pin", "unpin", "retire", "log"):  # of a resource, not of one of its versions
+        with pytest.raises(UserError, match="KIND/NAME"):
+            call(verb, "memory/default@1.0.0")
+    with pytest.raises(UserError, match="--from"):
+        call("diff", "evo-1", "--from", "1.0.0")
     call("unpin", "memory/default")
     assert call_json("list", "--kind", "memory")[0]["pinned"] is None
     assert "Nothing that ships has changed" in call("upgrade")

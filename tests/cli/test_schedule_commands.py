@@ -74,6 +74,7 @@ def test_asking_says_what_to_type_where_it_cannot(agentos: Agentos) -> None:
     assert "agentos daemon start" in agentos("ask", "--tool", "word_count", code=1).stderr
     assert "What is the question" in agentos("ask", "-", stdin="  ", code=1).stderr
     assert "NAME=VALUE" in agentos("ask", "--tool", "x", "--arg", "y", code=1).stderr
+    assert "--tool" in agentos("ask", "what?", "--arg", "x=y", code=1).stderr
 
 
 def test_what_nobody_could_do_is_told_when_it_is_added(agentos: Agentos) -> None:

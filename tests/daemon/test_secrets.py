@@ -277,6 +277,12 @@ def test_what_cannot_be_kept_safely_is_refused(
     assert secrets_of(home) == {}
 
 
+def test_a_secret_is_kept_in_one_place(home: Home) -> None:
+    with pytest.raises(UserError, match="--store"):
+        keep(home, Secret("A", ("h.example",), False, "now", "file"), VALUE, in_file=True, store="vault")
+    assert secrets_of(home) == {}
+
+
 def test_the_file_is_the_owners_alone(home: Home) -> None:
     keep(home, Secret("A", ("h.example",), False, "now", "file"), VALUE)
     assert stat.S_IMODE(home.secrets.stat().st_mode) == 0o600

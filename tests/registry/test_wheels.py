@@ -314,6 +314,8 @@ def test_the_doctor_and_the_command_find_and_fetch_them(
     wheel.unlink()
     (shop.place / "greeting-1.0-py3-none-any.whl").unlink()
     assert b'version = "2.0"' in resource(registry)[LOCK]
+    again = CliRunner().invoke(app, ["wheels", "tool/greet", "--relock", "--json"])
+    assert [it["version"] for it in json.loads(again.output)["wheels"]] == ["2.0"]
     assert CliRunner().invoke(app, ["wheels"]).exit_code == 0
     assert "declares no dependencies" in str(
         CliRunner().invoke(app, ["wheels", "tool/word-count", "--relock"]).exception

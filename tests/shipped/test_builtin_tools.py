@@ -94,9 +94,30 @@ def test_edit_file(call: Call, workspace: Path) -> None:
     edited = call("edit_file", path="a.py", old="def b():\r\n    return 1", new="def b():\r\n    return 2")
     assert edited == {"replaced": 1, "first_line": 4}
     assert file.read_bytes() == before.replace(b"b():\r\n    return 1", b"b():\r\n    return 2")
+    file.write_bytes(before)
+    assert (
+        call("edit_file", path="a.py", old="1\n\n", new="1\n\n\n")["first_line"] == 2
+    )  # as read_file shows it
+    assert file.read_bytes() == before.replace(b"1\r\n\r\n", b"1\r\n\r\n\r\n")
     assert call("edit_file", path="a.py", old="return", new="yield", all=True)["replaced"] == 2
     with pytest.raises(Failed, match="old"):
         call("edit_file", path="a.py", old="", new="x")
+
+
+def test_a_line_is_the_same_line_for_every_tool(call: Call, workspace: Path) -> None:
+    (workspace / "a.txt").write_bytes("\ufeffone\x0c1\r\ntwo\u20282\r\nthree\r\n".encode())
+    assert call("read_file", path="a.txt", first=3)["text"] == "three\n"
+    assert call("search_files", pattern="^three$")["matches"][0]["line"] == 3
+    assert call("search_files", pattern="^one")["matches"][0]["line"] == 1
+    assert call("edit_file", path="a.txt", old="three", new="3")["first_line"] == 3
+
+
+def test_a_name_that_is_no_text_hides_no_other(call: Call, workspace: Path) -> None:
+    (workspace / os.fsdecode(b"\xff.txt")).write_text("total")
+    (workspace / "a.txt").write_text("total")
+    names = ["a.txt", "\ufffd.txt"]
+    assert [file["path"] for file in call("list_files")["files"]] == names
+    assert [match["path"] for match in call("search_files", pattern="total")["matches"]] == names
 
 
 def test_list_files(call: Call, workspace: Path) -> None:

@@ -68,3 +68,19 @@ def test_describe(call: Call, workspace: Path) -> None:
     assert [column["mean"] for column in call("describe", path="nan.csv")["columns"]] == [None, None]
     (workspace / "empty.csv").write_text("")
     assert call("describe", path="empty.csv") == {"rows": 0, "columns": []}
+
+
+def test_what_is_no_number_of_a_table_is_told_with_its_place(call: Call, workspace: Path) -> None:
+    for cell in ("nan", "inf", "1_000"):
+        (workspace / "odd.csv").write_text(f"x,y\n1,\n{cell},\n")
+        with pytest.raises(ValueError, match=f"line 3: '{cell}'"):
+            call("column_sum", path="odd.csv", column="x")
+        assert call("describe", path="odd.csv")["columns"][0]["mean"] is None
+
+
+def test_a_column_that_stands_there_twice_is_told(call: Call, workspace: Path) -> None:
+    (workspace / "twice.csv").write_text("x,y,x,,\n1,2,3,,\n")
+    for tool, args in (("column_sum", {"column": "x"}), ("group_by", {"key": "x"}), ("describe", {})):
+        with pytest.raises(ValueError, match="'x' 2 times"):
+            call(tool, path="twice.csv", **args)
+    assert call("column_sum", path="twice.csv", column="y")["total"] == 2.0

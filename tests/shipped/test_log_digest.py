@@ -62,3 +62,12 @@ def test_log_span(call: Call) -> None:
     found = call("log_span", path="syslog", year=2026)
     assert (found["first"], found["seconds"]) == ("2026-03-04T09:21:07Z", 864000.0)
     assert call("log_span", path="empty")["first"] is None
+
+
+def test_the_first_entry_after_a_byte_order_mark_and_a_time_before_all_times(
+    call: Call, workspace: Path
+) -> None:
+    text = "\ufeff2026-01-01 00:00:00 INFO one\n0001-01-01 00:00:00+05:00 INFO two\n"
+    (workspace / "marked.log").write_text(text, encoding="utf-8")
+    assert call("level_counts", path="marked.log")["info"] == 1
+    assert call("log_span", path="marked.log")["first"] == "2026-01-01T00:00:00Z"

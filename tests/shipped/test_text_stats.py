@@ -67,3 +67,14 @@ def test_json_query(call: Call, workspace: Path) -> None:
     for query in ("servers.2", "servers.x", "n.a", "servers.0.name.0", "missing"):
         with pytest.raises(LookupError, match="has nothing at"):
             call("json-query", path="a.json", query=query)
+    (workspace / "marked.json").write_bytes(b"\xef\xbb\xbf[1]")
+    assert call("json-query", path="marked.json", query="0")["value"] == 1
+
+
+def test_words_are_whole_however_their_accents_are_written(call: Call, workspace: Path) -> None:
+    (workspace / "text").write_text(
+        "\ufeffcafe\u0301s CAF\u00c9S \u0939\u093f\u0928\u094d\u0926\u0940", encoding="utf-8"
+    )
+    found = call("word_frequency", path="text")
+    assert [(one["count"], len(one["word"])) for one in found["top"]] == [(2, 5), (1, 6)]
+    assert call("line_stats", path="text")["characters"] == 19

@@ -717,3 +717,36 @@ def test_a_small_window_gets_a_small_frame_with_what_fits_the_goal(think: Any, t
     names = [entry["function"]["name"] for entry in request["tools"]]
     assert "word_count" in names
     assert len(names) < 20
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        '{"n": NaN}',
+        '{"n": 1e999}',
+        '{"n": 1, "why": "half \\ud83d"}',
+        "[" * 100_000,
+        "{" + '"n": ' + "[" * 300 + "]" * 300 + "}",
+    ],
+    ids=range(5),
+)
+@pytest.mark.slow
+def test_arguments_that_no_message_can_carry_are_answered_as_such(think: Any, args: str) -> None:
+    ran = think(Script(calls(("probe", args)), calls(("probe", {"n": 4})), says("done")))
+    assert (ran.done.finished, ran.done.answer) == ("answered", "done")
+    assert "not JSON" in last(ran.requests[1])
+    json.dumps(ran.requests, allow_nan=False, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("text", ["1e999", '"half \\ud83d"'])
+@pytest.mark.slow
+def test_an_answer_that_is_no_value_is_its_text(think: Any, text: str) -> None:
+    ran = think(Script(says(text)))
+    assert (ran.done.finished, ran.done.answer) == ("answered", text)
+
+
+@pytest.mark.slow
+def test_a_call_whose_function_is_a_name_alone_is_answered(think: Any) -> None:
+    odd = {"content": None, "tool_calls": [{"id": "a", "type": "function", "function": "probe"}]}
+    ran = think(Script(odd, says("done")))
+    assert (ran.done.finished, ran.done.answer) == ("answered", "done")

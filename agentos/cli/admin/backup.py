@@ -83,7 +83,8 @@ def restore(
 @app.command()
 def prune(
     days: Annotated[
-        float | None, typer.Option(min=0, help="Older than this; 0: no limit. Else as in the settings.")
+        float | None,
+        typer.Option(min=0, max=36_500, help="Older than this; 0: no limit. Else as in the settings."),
     ] = None,
     gb: Annotated[
         float | None, typer.Option(min=0, help="The oldest first while the home is larger; 0: no limit.")

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -156,10 +157,14 @@ def _parameter(text: str) -> tuple[str, Any]:
     if key not in RESOURCE_PARAMETERS:
         known = ", ".join(sorted(RESOURCE_PARAMETERS))
         raise UserError(f"'{key}' is no parameter that is sent to a model; there are: {known}")
+    found: Any = value
+    with suppress(ValueError):
+        found = json.loads(value)
     try:
-        return key, json.loads(value)
+        json.dumps(tomlkit.item(found).unwrap(), allow_nan=False)
     except ValueError:
-        return key, value
+        raise UserError(f"--parameter {key} can be neither null nor NaN: leave it out instead") from None
+    return key, found
 
 
 def _write_settings(path: Path, wanted: TypedModel, *, default: bool) -> bool:

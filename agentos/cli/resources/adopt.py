@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from agentos.cli.group import verb
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.errors import UserError
 from agentos.home import Home
+
+if TYPE_CHECKING:
+    from agentos.ledger.store import Ledger
 
 app = verb()
 
@@ -44,7 +47,7 @@ def adopt(
     The daemon takes in each skill of the folder, and what is changed there later; sessions too, ten minutes
     after their last line. Typed again, it takes in at once what is new, and changes what is given with it.
     """
-    from agentos.daemon.intake.adopting import AdoptedFolder, adopt_folder, adopted_folders, release_folder
+    from agentos.daemon.intake.adopting import AdoptedFolder, adopt_folder, adopted_folders
     from agentos.daemon.offline import offline_context
     from agentos.ledger.reading import Reader
     from agentos.ledger.store import Ledger
@@ -52,6 +55,8 @@ def adopt(
 
     home = Home.find()
     if path is None:
+        if give or sessions or release:
+            raise UserError("--give, --sessions and --release are of a folder: agentos adopt PATH …")
         _list(Reader(home.ledger), as_json=as_json)
         return
     place = Path(os.path.expanduser(path)).absolute()
@@ -69,9 +74,7 @@ def adopt(
         ledger = parts.records
         assert isinstance(ledger, Ledger)
         if release:
-            if not release_folder(ledger, str(place)):
-                raise UserError(f"'{path}' is not adopted; `agentos adopt` shows what is.")
-            print_text(f"{place} is watched no longer; its skills stay in the registry.")
+            _release(ledger, place, as_json=as_json)
             return
         before = next((item for item in adopted_folders(ledger) if item.folder == str(place)), None)
         logs = (
@@ -90,6 +93,17 @@ def adopt(
             f"{taken['imported']} sessions taken in as runs, {taken['known']} were there, "
             f"{taken['refused']} records refused; `agentos run list --result unknown` shows them."
         )
+
+
+def _release(ledger: Ledger, place: Path, *, as_json: bool) -> None:
+    from agentos.daemon.intake.adopting import release_folder
+
+    if not release_folder(ledger, str(place)):
+        raise UserError(f"'{place}' is not adopted; `agentos adopt` shows what is.")
+    if as_json:
+        print_json({"folder": str(place), "released": True})
+    else:
+        print_text(f"{place} is watched no longer; its skills stay in the registry.")
 
 
 def _list(reader: Any, *, as_json: bool) -> None:

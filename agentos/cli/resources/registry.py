@@ -15,6 +15,7 @@ from agentos.domain import EvolutionEnding, EvolutionState, Kind, ResourceId, Sn
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
+from agentos.resources import parse_id
 
 if TYPE_CHECKING:
     from agentos.registry.check import Report
@@ -107,7 +108,7 @@ def log(
     """Show the versions of a resource, or the newest changes of all; the newest first."""
     registry = _open()
     if target is not None:
-        resource, _ = registry_edit.target_of(target)
+        resource = parse_id(target)
         versions = registry.versions(resource)[:limit]
         if not versions:
             from agentos.resources import unknown
@@ -171,6 +172,8 @@ def diff(
 
     registry = _open()
     if "/" not in target:
+        if since:
+            raise UserError("--from goes with KIND/NAME, not with an evolution.")
         commit = promotion.evolution_commit(registry.repository, target)
         old, new, path = str(commit.parent_ids[0]), str(commit.id), ""
     else:
@@ -261,15 +264,13 @@ def revert_(
 @app.command()
 def retire(name: Name, reason: Reason = "", yes: Yes = False) -> None:
     """Take the resource out of what runs get; its history stays, and a revert brings it back."""
-    resource, _ = registry_edit.target_of(name)
-    print_text(registry_edit.retire(_open(), resource, reason, yes=yes), "green")
+    print_text(registry_edit.retire(_open(), parse_id(name), reason, yes=yes), "green")
 
 
 @app.command()
 def pin(name: Name, reason: Reason = "") -> None:
     """Let no evolution touch the resource."""
-    resource, _ = registry_edit.target_of(name)
-    registry = _open()
+    resource, registry = parse_id(name), _open()
     watched = registry_edit.watched_for(registry, resource)
     registry.pin(resource, reason)
     if watched is not None and watched.state is EvolutionState.PROBATION:
@@ -284,8 +285,7 @@ def pin(name: Name, reason: Reason = "") -> None:
 @app.command()
 def unpin(name: Name) -> None:
     """Let evolutions touch the resource again."""
-    resource, _ = registry_edit.target_of(name)
-    registry = _open()
+    resource, registry = parse_id(name), _open()
     was_pinned = str(resource) in registry.pinned()
     registry.unpin(resource)
     print_text(f"{resource} is pinned no longer.", "green")
@@ -363,14 +363,15 @@ def wheels(
     from agentos.cli.resources import registry_wheels
 
     registry = _open()
-    resource = registry_edit.target_of(name)[0] if name else None
+    resource = parse_id(name) if name else None
     if resource is not None:
         registry_edit.version_of(registry, resource, None)  # raises NotFound
     if relock or again:
         if resource is None:
             raise UserError("--relock goes with KIND/NAME: one resource at a time.")
         registry_wheels.lock_again(registry, resource)
-        _say_now(registry, [resource])
+        if not as_json:
+            _say_now(registry, [resource])
     registry_wheels.show(registry, resource, as_json=as_json)
 
 
@@ -383,7 +384,7 @@ def upgrade(
     """Merge what this release ships, without losing what was learnt. Exit code 1 on conflicts."""
     from agentos import __version__, shipped
     from agentos.registry.upgrade import UpgradeChoice
-    from agentos.resources import parse_id, resources_of, unknown
+    from agentos.resources import resources_of, unknown
 
     registry, ships = _open(), shipped.seed_files()
     choice = UpgradeChoice([parse_id(name) for name in keep or []], [parse_id(name) for name in take or []])

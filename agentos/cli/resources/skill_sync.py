@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.output import confirm, print_json, print_text
+from agentos.domain import Kind, ResourceId
 from agentos.errors import Conflict, UserError
 from agentos.home import Home
 
@@ -56,6 +57,7 @@ def sync(
     from agentos.daemon.offline import offline_context
     from agentos.registry.skill_folders.give_back import GiveBack
     from agentos.registry.store import Registry
+    from agentos.resources import unknown
 
     if give and give not in set(GiveBack) - {GiveBack.NONE}:
         raise UserError(f"There is no way '{give}'; the ways are branch, patch and in-place.")
@@ -63,10 +65,13 @@ def sync(
     told: list[dict[str, Any]] = []
     with offline_context(home) as parts:
         assert isinstance(parts.snapshots, Registry)
+        known = parts.snapshots.names(parts.snapshots.stable())
+        if name and (skill := ResourceId(Kind.SKILL, name.removeprefix("skill/"))) not in known:
+            raise unknown(skill, known)
         for item in _differences(home, parts.snapshots, parts.records):
             if name not in ("", item.skill.name, str(item.skill)):
                 continue
-            settled, why = _settled(home, parts, item, give, ask=not (yes or as_json))
+            settled, why = _settled(home, parts, item, give, ask=not yes)
             one = {"skill": str(item.skill), "folder": str(item.folder), "ahead": item.ahead.value}
             told.append({**one, "settled": settled, "why": why})
     if as_json:

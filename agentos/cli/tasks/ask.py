@@ -53,6 +53,8 @@ def ask(
     """Ask an agent about files, see its steps, get the answer. Exit code 1 when it did not pass."""
     home = Home.find()
     given = list(words or ())
+    if arg and not tool:
+        raise UserError("--arg is an argument of a tool: name it with --tool.")
     question = "" if tool else _question(given)
     document: dict[str, Json] = {"agent": agent}
     document |= {"call": {"tool": tool, "args": _arguments(arg or [])}} if tool else {"goal": question}

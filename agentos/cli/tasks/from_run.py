@@ -29,6 +29,7 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
     reader, blobs = Reader(home.ledger), BlobStore(home.blobs)
     run = reader.run(reader.resolve("run", id))
     task = reader.task(run.task_id)
+    folder = Path() if output is None else output.with_name(f"{output.stem}-inputs")
     if task.inputs:
         _refuse_without(task, run, output, pruned=reader.is_pruned(run))
     words = reader.find(Feedback, run_id=run.id)
@@ -44,7 +45,6 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
     if task.effects and run.sandbox != IMPORT:
         document["effects"] = [effect.value for effect in task.effects]
     if output is not None and task.inputs:
-        folder = output.with_name(f"{output.stem}-inputs")
         document["inputs"] = [{"path": f"{folder.name}/{file.path}", "as": file.path} for file in task.inputs]
     document["checks"] = checks
     remarks = "".join(f"# Said of it: {_line(note)}\n" for note in notes)
@@ -54,14 +54,15 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
     if output is None:
         print(text, end="")
         return
-    if output.exists():
-        raise UserError(f"{output} exists already; name a new file.")
+    for place in (output, *([folder] if task.inputs else [])):
+        if os.path.lexists(place):
+            raise UserError(f"{place} exists already; name a new file.")
     for file in task.inputs:
-        place = output.with_name(f"{output.stem}-inputs") / file.path
+        place = folder / file.path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(blobs.get(file.sha256))
-    with open(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as opened:
-        opened.write(text)
+    with open(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as opened:
+        opened.write(text.encode())
     print_text(f"{output} is written. {why}")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from history import Asked, Exchange
-from text_calls import calls_in, said_of
+from text_calls import calls_in, said_of, value_of
 
 # A provider that reasons wants to see its own reasoning again while tools are called.
 _KEPT = ("content", "tool_calls", "reasoning_content", "thinking_blocks")
@@ -58,18 +58,19 @@ def answer_of(text: str) -> Any:
     fenced = _FENCED.fullmatch(text)
     inner = fenced[1].strip() if fenced and "```" not in fenced[1] else text
     try:
-        return json.loads(inner, parse_constant=_refuse)
+        return value_of(inner)
     except (ValueError, RecursionError):
         return inner
 
 
 def _asked(call: Any, spare_id: str) -> Asked:
-    function = (call.get("function") if isinstance(call, dict) else None) or {}
-    given_id = call.get("id") if isinstance(call, dict) else None
+    call = call if isinstance(call, dict) else {}
+    function, given_id = call.get("function"), call.get("id")
+    function = function if isinstance(function, dict) else {}
     asked = Asked(str(given_id or spare_id), str(function.get("name") or "nothing"), {})
     given = function.get("arguments")
     try:
-        args = json.loads(given) if isinstance(given, str) and given.strip() else given or {}
+        args = value_of(given) if isinstance(given, str) and given.strip() else given or {}
     except (ValueError, RecursionError) as error:
         asked.wrong = f"the arguments are not JSON ({error}): send one JSON object"
         return asked
@@ -91,7 +92,3 @@ def _make_unique(asked: list[Asked], number: int) -> None:
 def _told(asked: Asked) -> str:
     """The arguments as they were understood: what is no JSON would be refused when it is sent back."""
     return json.dumps(asked.args, ensure_ascii=False)
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from history import Asked
@@ -13,6 +14,7 @@ FLAGS = (
     "the model writes its calls as text, so its server may not be set to read them: "
     "llama.cpp needs --jinja, vLLM --enable-auto-tool-choice and --tool-call-parser"
 )
+LEVELS_MAX = 100  # of a value; a message to the kernel has 200, and other things around it
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*", re.DOTALL)  # what has no end is thought to the end
 _MARKED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([\w.-]+)>\s*(.*?)\s*(?:</function>|\Z)", re.DOTALL)
@@ -22,6 +24,32 @@ _FENCED = re.compile(r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```", re.
 _NAMES, _ARGS = ("name", "tool", "tool_name", "function"), ("arguments", "parameters", "args", "input")
 _FORMAL = ("arguments", "parameters")  # beside a name these are hardly an answer
 _KEYS = {*_NAMES, *_ARGS, "type", "id"}
+
+
+def value_of(text: str) -> Any:
+    """The JSON value that the text is, of what every message can carry: no NaN, no half of a character, not too deep.
+
+    Raises ValueError and RecursionError.
+    """
+    value = json.loads(text, parse_constant=_finite, parse_float=_finite)
+    level, levels = [value], 0
+    while level := [inner for outer in level for inner in _within(outer)]:
+        levels += 1
+        if levels > LEVELS_MAX:
+            raise ValueError(f"it is nested more than {LEVELS_MAX} levels deep")
+    if "\\ud" in text.lower():
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _within(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text[:40]} is no number of JSON")
+    return number
 
 
 def said_of(text: str) -> str:
@@ -84,13 +112,13 @@ def _call(value: Any) -> Asked | None:
 def _value(text: str) -> Any:
     """A parameter as it was written: JSON where it is some, else the text."""
     try:
-        return json.loads(text)
+        return value_of(text)
     except (ValueError, RecursionError):
         return text
 
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return value_of(text)
     except (ValueError, RecursionError):
         return None

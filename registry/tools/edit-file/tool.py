@@ -32,7 +32,11 @@ def run(input: Input) -> Output:
         raise ValueError(f"{input.path} lies outside the workspace: give a path relative to it")
     with path.open(encoding="utf-8", newline="") as file:
         text = file.read()
-    places = places_of(text, input.old)
+    old, new = input.old, input.new
+    if 0 < text.count("\n") == text.count("\r\n") and "\r" not in old + new:
+        # the file's lines end as on Windows, which read_file does not show
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    places = places_of(text, old)
     if not places:
         raise ValueError(f"{input.path} does not hold this passage{near(text, input.old)}")
     lines = [text.count("\n", 0, place) + 1 for place in places]
@@ -43,7 +47,7 @@ def run(input: Input) -> Output:
             "give more of what stands around it, or say that all are meant"
         )
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(text.replace(input.old, input.new))
+        file.write(text.replace(old, new))
     return Output(replaced=len(places), first_line=lines[0])
 
 

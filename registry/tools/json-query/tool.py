@@ -26,7 +26,7 @@ class Output(BaseModel):
 
 def run(input: Input) -> Output:
     """A position may be negative: -1 is the last. Raises LookupError with the part that is missing."""
-    value = json.loads(Path(input.path).read_text(encoding="utf-8"))
+    value = json.loads(Path(input.path).read_text(encoding="utf-8-sig"))
     walked: list[str] = []
     for key in input.query.split(".") if input.query else []:
         walked.append(key)

@@ -45,5 +45,10 @@ def run(input: Input) -> Output:
             if fnmatch.fnmatch(name, input.pattern) or fnmatch.fnmatch(path, input.pattern):
                 found.append(path)
     found.sort()
-    files = [File(path=path, bytes=os.lstat(path).st_size) for path in found[: input.limit]]
+    files = [File(path=shown(path), bytes=os.lstat(path).st_size) for path in found[: input.limit]]
     return Output(files=files, left_out=len(found) - len(files))
+
+
+def shown(path: str) -> str:
+    """A name that is no UTF-8 would keep all others from being told."""
+    return os.fsencode(path).decode("utf-8", "replace")

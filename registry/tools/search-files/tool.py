@@ -4,6 +4,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 from pydantic import BaseModel, Field
@@ -53,7 +54,7 @@ def run(input: Input) -> Output:
     matches: list[Match] = []
     skipped: list[str] = []
     for path in files_below(start, input.files):
-        name = path.relative_to(root).as_posix()
+        name = os.fsencode(path.relative_to(root)).decode("utf-8", "replace")
         if path.stat().st_size > FILE_MAX:
             skipped.append(name)
             continue
@@ -84,4 +85,5 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Numbered from 1, without their ends; none of a file that is no text."""
     content = path.read_bytes()
     if b"\0" not in content[:8_192]:
-        yield from enumerate(content.decode("utf-8", "replace").splitlines(), start=1)
+        text = StringIO(content.decode("utf-8-sig", "replace"), newline=None)
+        yield from enumerate((line.removesuffix("\n") for line in text), start=1)

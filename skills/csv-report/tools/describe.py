@@ -1,8 +1,8 @@
 """What the columns of a CSV file hold."""
 
-from math import fsum, isfinite
+from math import fsum
 
-from _table import rows
+from _table import number, rows
 from pydantic import BaseModel, Field
 
 TOOL = {
@@ -60,7 +60,6 @@ def column(name: str, texts: list[str]) -> Column:
 def numbers(texts: list[str]) -> list[float]:
     """All of them as numbers, or none."""
     try:
-        values = [float(text) for text in texts]
+        return [number(text, 0, "") for text in texts]
     except ValueError:
         return []
-    return values if all(isfinite(value) for value in values) else []

@@ -33,7 +33,7 @@ class Entry:
 def entries(path: str, year: int) -> Iterator[Entry]:
     """The entries in order; lines before the first date are skipped."""
     last = None
-    with Path(path).open(encoding="utf-8", errors="replace") as file:
+    with Path(path).open(encoding="utf-8-sig", errors="replace") as file:
         for line in file:
             found = entry(line.rstrip("\r\n"), year)
             if found is None:
@@ -68,9 +68,10 @@ def iso(line: str) -> tuple[datetime, str] | None:
     fraction = (found[2] or "0").ljust(6, "0")[:6]
     offset = "+00:00" if found[3] in (None, "Z") else found[3]
     try:
-        return datetime.fromisoformat(f"{found[1]}.{fraction}{offset}"), line[found.end() :]
-    except ValueError:
+        time = datetime.fromisoformat(f"{found[1]}.{fraction}{offset}").astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
+    return time, line[found.end() :]
 
 
 def syslog(line: str, year: int) -> tuple[datetime, str] | None:

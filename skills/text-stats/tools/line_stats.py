@@ -27,7 +27,7 @@ class Output(BaseModel):
 
 def run(input: Input) -> Output:
     """A line ends at \\n, \\r\\n or \\r; the last one may lack its end. Other separators are text."""
-    text = Path(input.path).read_text(encoding="utf-8", errors="replace")  # line ends become \n
+    text = Path(input.path).read_text(encoding="utf-8-sig", errors="replace")  # line ends become \n
     lines = text.removesuffix("\n").split("\n") if text else []
     lengths = [len(line) for line in lines]
     longest = max(lengths, default=0)

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from pathlib import Path
+from unicodedata import category, normalize
 
 from pydantic import BaseModel, Field
 
@@ -13,7 +14,10 @@ TOOL = {
     "dependencies": [],
 }
 
-WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+# Accents and vowel signs, of which no letter is made, belong to the letter before them.
+MARKS = "".join(chr(code) for code in range(0x300, 0x10000) if category(chr(code)).startswith("M"))
+LETTERS = rf"(?:[^\W_][{MARKS}]*)+"
+WORD = re.compile(rf"{LETTERS}(?:['’-]{LETTERS})*")
 
 
 class Input(BaseModel):
@@ -34,8 +38,9 @@ class Output(BaseModel):
 
 
 def run(input: Input) -> Output:
-    """Case is folded, so that "Straße" and "STRASSE" are one word."""
-    text = Path(input.path).read_text(encoding="utf-8", errors="replace").casefold()
+    """Case is folded, so that "Straße" and "STRASSE" are one word; accents count alike, however they are written."""
+    text = Path(input.path).read_text(encoding="utf-8-sig", errors="replace")
+    text = normalize("NFC", text).casefold()
     counts = Counter(word for word in WORD.findall(text) if len(word) >= input.shortest)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return Output(
