@@ -55,6 +55,35 @@ def test_the_repair_is_among_the_edits(name: str) -> None:
     assert _missing(head + source, head + source.replace(old, new, 1)) == []
 
 
+PAGE = """\
+def f(a, b):
+    if a:
+        page = '''one
+
+            two
+        three'''
+        b.append(page)
+    page = f'''{a}
+  of'''
+    return b
+"""
+
+
+def test_no_text_changes_by_how_far_a_statement_is_indented() -> None:
+    program = Program(PAGE)
+    texts = {*_texts_over_lines(PAGE)}
+    made = {program.apply(edit): edit.operator for edit, _ in edits_of(FileFacts(program))}
+    indented = {"guard", "condition dropped", "caught"}
+    assert indented <= {*made.values()}
+    for source, operator in made.items():
+        assert operator not in indented or texts >= {*_texts_over_lines(source or "")}, source
+
+
+def _texts_over_lines(source: str) -> list[str]:
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    return [node.value for node in nodes if isinstance(node.value, str) and "\n" in node.value]
+
+
 # as black breaks them, when the names are long
 BROKEN_OVER_LINES = """\
 def f(a, b):
