@@ -230,7 +230,7 @@ class Program:
             return edit
         splices = edit.splices
         for anyhow, text in self._long_texts:
-            splices = tuple(replace(s, text=anyhow.sub(lambda _, text=text: text, s.text)) for s in splices)
+            splices = tuple(replace(s, text=text.join(anyhow.split(s.text))) for s in splices)
         return replace(edit, splices=splices)
 
     @cached_property
