@@ -62,7 +62,7 @@ def arithmetic(site: EditSite) -> Iterator[CodeEdit]:
             splice = Splice(start, end, gap.replace(sign, other, 1), expression=False)
             yield CodeEdit((splice,), "arithmetic operator", weight)
         if sign not in ("+", "*") or "str" in (site.kind(node.left), site.kind(node.right)):
-            left, right = _operand(site, node.left), _operand(site, node.right)
+            left, right = operand(site, node.left), operand(site, node.right)
             yield site.edit(f"{right} {sign} {left}", "operands swapped")
     elif isinstance(node, ast.AugAssign):
         sign = SIGN.get(type(node.op), "")
@@ -74,7 +74,8 @@ def arithmetic(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"{site.text(node.targets[0])} += {site.text(node.value)}", "assignment", 0.5)
 
 
-def _operand(site: EditSite, node: ast.expr) -> str:
+def operand(site: EditSite, node: ast.expr) -> str:
+    """Its text, in brackets where it would be taken apart without."""
     loose = ast.BinOp | ast.IfExp | ast.Compare | ast.BoolOp | ast.Lambda | ast.NamedExpr
     return f"({site.text(node)})" if isinstance(node, loose) else site.text(node)
 
