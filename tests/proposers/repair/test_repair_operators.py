@@ -40,6 +40,8 @@ FAULTS = {
     "off by one, bits": ("return a & b", "a & b", "(a & b) + 1"),
     "missing operand": ("return a > 1 and b > 1", "b > 1", "b > 1 and a"),
     "filter": ("return [x for x in a]", "in a]", "in a if x]"),
+    "filter behind brackets": ("return [x for x in (a or b)]", "b)]", "b) if x > 0]"),
+    "another sign": ("if a:\n    b = 1\nreturn a + 2", "a + 2", "-(a + 2) if a else a + 2"),
     "statement too many": ("b = 1\na += 1\nreturn a", "    a += 1\n", ""),
     "statement missing": ("while a:\n    b += 1\nreturn b", "b += 1", "b += 1\n        a -= 1"),
     "guard": ("b.append(a)\nreturn b", "b.append(a)", "if a:\n        b.append(a)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from agentos.proposers.repair.operators.arithmetic import operand
 from agentos.proposers.repair.scope import COLLECTIONS, compatible
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
@@ -321,7 +322,9 @@ def conditional(site: EditSite) -> Iterator[CodeEdit]:
     ):
         return
     text, kind = site.text(node), site.kind(node)
-    others = [f"-{text}", f"{text} + 1", f"{text} - 1", "0"] if kind in ("", "int", "float") else []
+    others = (
+        [f"-{operand(site, node)}", f"{text} + 1", f"{text} - 1", "0"] if kind in ("", "int", "float") else []
+    )
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     tests = {name: 0.7 for name in site.variables() if name in site.facts.unread}
     tests |= {name: 0.5 for name in site.variables() if site.scope.kinds.get(name) == "bool"}
@@ -340,7 +343,7 @@ def filters(site: EditSite) -> Iterator[CodeEdit]:
     if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         last = node.generators[-1]
         if not last.ifs:
-            end = site.program.span(last.iter)[1]
+            end = site.program.span(node)[1] - 1  # what is walked through may stand in brackets
             item = EditSite(
                 site.facts, node.key if isinstance(node, ast.DictComp) else node.elt, site.function
             )
