@@ -285,7 +285,7 @@ def _faulty_tool(
         layer = Layer.SKILL if named.startswith("skill/") else Layer.TOOL
         yield EditTarget(layer, "/".join(named.split("/")[:2]), named)
         return
-    paths = Counter(path for seen in failing for path in {*_broken(seen)})
+    paths = Counter(path for seen in failing for path in dict.fromkeys(_broken(seen)))
     for path, count in paths.most_common(1):
         if count * 2 > len(failing) and path in parts.snapshots.files(base, path):
             layer = Layer.SKILL if path.startswith("skill/") else Layer.TOOL

@@ -305,7 +305,7 @@ def given_names(
         for word, count in with_it.items()
         if count == len(cases) > 1 and word not in known and word not in identifying
     }
-    words = tuple(sorted((w for w in apart if apart[w] > 0.3), key=lambda w: -apart[w]))[:WORDS_MAX]
+    words = tuple(sorted((w for w in apart if apart[w] > 0.3), key=lambda w: (-apart[w], w)))[:WORDS_MAX]
     return GivenNames(tuple(found)[:NAMES_MAX], frozenset(identifying), _signs(cases), _marks(cases), words)
 
 

@@ -14,7 +14,7 @@ import tomllib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TypeVar
@@ -206,6 +206,7 @@ class Program:
         Only the statement that changes is parsed and compared, so that an edit of a long file costs no
         more than one of a short file. None when the statement is not Python any more.
         """
+        edit = self._with_texts_kept(edit)
         added = self._added(edit)
         if added is not None:
             if self.data[edit.splices[0].start :].startswith(b"elif"):
@@ -222,6 +223,28 @@ class Program:
         if wanted is not None and tree != wanted:
             return self._spliced(edit, parenthesised=True), (start, wanted)
         return (self._spliced(edit, parenthesised=False), (start, tree)) if tree else None
+
+    def _with_texts_kept(self, edit: CodeEdit) -> CodeEdit:
+        """The edit such that no text over several lines gets another one by how far its statement is indented."""
+        if not self._long_texts or not any("\n" in splice.text for splice in edit.splices):
+            return edit
+        splices = edit.splices
+        for anyhow, text in self._long_texts:
+            splices = tuple(replace(s, text=text.join(anyhow.split(s.text))) for s in splices)
+        return replace(edit, splices=splices)
+
+    @cached_property
+    def _long_texts(self) -> Sequence[tuple[re.Pattern[str], str]]:
+        """Texts over several lines as they are written, each with what finds it however its lines are indented."""
+        found = {}
+        for node in (*self.nodes(ast.Constant), *self.nodes(ast.JoinedStr)):
+            if (node.end_lineno or 0) > node.lineno and not isinstance(
+                self.parent[node], ast.JoinedStr | ast.FormattedValue
+            ):
+                first, *lines = (text := self.text(node)).split("\n")
+                rest = (r"\n[ \t]*" + re.escape(line.lstrip(" \t")) for line in lines)
+                found[text] = re.compile(re.escape(first) + "".join(rest))
+        return [(anyhow, text) for text, anyhow in found.items()]
 
     def unchanged(self, edit: CodeEdit) -> tuple[int, str] | None:
         """What ``change`` would say of the part of the edit if nothing changed there."""

@@ -118,8 +118,9 @@ class Ladder:
         )
 
     def layers(self) -> list[Layer]:
-        sites, self.why = ladder(self.world.parts, self.evidence, self.world.registry.stable(), self.seen)
-        return [site.layer for site in sites]
+        stable = self.world.registry.stable()
+        self.sites, self.why = ladder(self.world.parts, self.evidence, stable, self.seen)
+        return [site.layer for site in self.sites]
 
 
 @pytest.fixture
@@ -187,6 +188,19 @@ def test_a_tool_that_broke_in_most_failing_runs_goes_before_all(climbed: Ladder)
     broken = Step("run", 9, "act", {"path": "tool/look/tool.py"}, None, Fault("KeyError", "x"), NOW, 1.0)
     climbed.seen[0] = replace(climbed.seen[0], steps=(*climbed.seen[0].steps, broken))
     assert climbed.layers() == [Layer.TOOL, *CHEAPEST_FIRST]
+
+
+def test_of_two_tools_that_broke_as_often_the_first_goes_before_all(climbed: Ladder) -> None:
+    """In each process: a set of their paths has another order in the next one."""
+    names = [f"tool/{letter}{number}/tool.py" for number in range(12) for letter in "ab"]
+    climbed.world.registry = FakeRegistry({**FILES, **dict.fromkeys(names, "x = 1\n")})
+    climbed.run(WRONG)
+    for first, second in zip(names[::2], names[1::2], strict=True):
+        told = [("act", {"tool": "x", "path": path}, None) for path in (second, first)]
+        steps = tuple(replace(step, fault=Fault("KeyError", "x")) for step in steps_of(told))
+        climbed.seen[0] = replace(climbed.seen[0], steps=steps)
+        climbed.layers()
+        assert climbed.sites[0].path == second
 
 
 def test_what_failed_before_goes_to_the_end(climbed: Ladder) -> None:

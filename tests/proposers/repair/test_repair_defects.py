@@ -69,6 +69,7 @@ MENDED = {
     "not called": ("return a if a.isdigit else b", "isdigit", "isdigit()"),
     "loose alternatives": ("return re.match(r'^x|y$', a)", "^x|y$", "^(?:x|y)$"),
     "loose alternatives, put in": ("c = '|'.join(a)\nreturn re.match(f'^{c}-', b)", "{c}", "(?:{c})"),
+    "from the end, in brackets": ("return a[1:-(b + 1)]", "-(b + 1)", "max(len(a) - (b + 1), 0)"),
     "from the end": ("return a[1:-b]", "-b", "max(len(a) - b, 0)"),
 }  # fmt: skip
 SHARED = "def f(a, seen=[]):\n    seen.append(a)\n    return seen\n"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentos.benches import BenchResult
-from agentos.domain import Json
+from agentos.domain import Call, Check, Json
+from agentos.ports import Case
 from agentos.proposers.repair.prior import RankedEdit
 from agentos.proposers.repair.reading import watcher
 from agentos.proposers.repair.reading.foresight import (
@@ -34,13 +35,20 @@ def run(input: Input) -> Output:
 """
 
 
+def test_the_same_differences_are_looked_for_in_each_process() -> None:
+    want, got = ({key: number + far for number, key in enumerate("abcdefghijkl")} for far in (0, 1))
+    case = Case("t", Call("probe", {}), {}, (Check("equals", {"value": want}),))
+    pairs = [(case, got)]
+    seen = foresight_of(pairs, [], Program("x = 1\n"), lambda _: pytest.fail("nothing is run")).differences
+    assert seen == [(want, got), *((number, number + 1) for number in range(7))]
+
+
 @pytest.fixture
 def looked(case) -> Iterator[object]:  # type: ignore[no-untyped-def]  # fixture
     """Which factors a replacement of ``old`` by each of ``texts`` has, for a call with these rows."""
     from local_bench import LocalBenches
 
-    from agentos.domain import Call, Check, Snapshot
-    from agentos.ports import Case
+    from agentos.domain import Snapshot
 
     opened = []
 
@@ -129,8 +137,7 @@ def test_a_guard_that_is_never_met_is_seen_beside_one_that_is(looked) -> None:  
 
     from local_bench import LocalBenches
 
-    from agentos.domain import Call, Snapshot
-    from agentos.ports import Case
+    from agentos.domain import Snapshot
 
     bench = LocalBenches().bench(
         Snapshot("", ""), "tool/probe/tool.py", [Case("1", Call("probe", {"rows": ["a"]}), {}, ())], 5.0

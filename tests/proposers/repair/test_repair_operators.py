@@ -34,8 +34,14 @@ FAULTS = {
     "keyword": ("return sorted(a)", "sorted(a)", "sorted(a, reverse=True)"),
     "lookup": ("return a[b]", "a[b]", "a.get(b, 0)"),
     "superfluous operand": ("return a > 1 and b > 1", "a > 1 and b > 1", "a > 1"),
+    "superfluous operand beside brackets": ("return a and (b or 1) and 2", " and 2", ""),
+    "boolean beside a choice": ("return (a if b else 1) and b > 1", ") and", ") or"),
+    "operands with brackets": ("return (a or 0) - b", "(a or 0) - b", "b - (a or 0)"),
+    "off by one, bits": ("return a & b", "a & b", "(a & b) + 1"),
     "missing operand": ("return a > 1 and b > 1", "b > 1", "b > 1 and a"),
     "filter": ("return [x for x in a]", "in a]", "in a if x]"),
+    "filter behind brackets": ("return [x for x in (a or b)]", "b)]", "b) if x > 0]"),
+    "another sign": ("if a:\n    b = 1\nreturn a + 2", "a + 2", "-(a + 2) if a else a + 2"),
     "statement too many": ("b = 1\na += 1\nreturn a", "    a += 1\n", ""),
     "statement missing": ("while a:\n    b += 1\nreturn b", "b += 1", "b += 1\n        a -= 1"),
     "guard": ("b.append(a)\nreturn b", "b.append(a)", "if a:\n        b.append(a)"),
@@ -49,6 +55,35 @@ def test_the_repair_is_among_the_edits(name: str) -> None:
     body, old, new = FAULTS[name]
     head, source = "def f(a, b):\n", "".join(f"    {line}\n" for line in body.splitlines())
     assert _missing(head + source, head + source.replace(old, new, 1)) == []
+
+
+PAGE = """\
+def f(a, b):
+    if a:
+        page = '''one
+
+            two
+        three'''
+        b.append(page)
+    page = f'''{a}
+  of'''
+    return b
+"""
+
+
+def test_no_text_changes_by_how_far_a_statement_is_indented() -> None:
+    program = Program(PAGE)
+    texts = {*_texts_over_lines(PAGE)}
+    made = {program.apply(edit): edit.operator for edit, _ in edits_of(FileFacts(program))}
+    indented = {"guard", "condition dropped", "caught"}
+    assert indented <= {*made.values()}
+    for source, operator in made.items():
+        assert operator not in indented or texts >= {*_texts_over_lines(source or "")}, source
+
+
+def _texts_over_lines(source: str) -> list[str]:
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    return [node.value for node in nodes if isinstance(node.value, str) and "\n" in node.value]
 
 
 # as black breaks them, when the names are long

@@ -274,6 +274,8 @@ def test_words_are_of_several_failing_calls_and_of_few_working_ones(case) -> Non
     assert given_names(failing, working, frozenset({"waived"})).words == ()
     named = [case(f"t{n}", file="bills", inputs={"bills": b"Ann: 1\n"}) for n in range(5, 7)]
     assert given_names(named, working).words == ("Ann",)
+    many = [case(f"t{n}", text="one two three four five six seven eight") for n in range(7, 9)]
+    assert given_names(many).words == ("eight", "five", "four", "one", "seven", "six"), "in each process"
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ SLIPS: dict[str, dict[str, float]] = {
     "<<": {">>": 3}, ">>": {"<<": 3},
 }  # fmt: skip
 
+LOOSER = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)  # than + and -
 FACTORS = {
     "* 2": 0.3,
     "/ 2": 0.3,
@@ -61,7 +62,7 @@ def arithmetic(site: EditSite) -> Iterator[CodeEdit]:
             splice = Splice(start, end, gap.replace(sign, other, 1), expression=False)
             yield CodeEdit((splice,), "arithmetic operator", weight)
         if sign not in ("+", "*") or "str" in (site.kind(node.left), site.kind(node.right)):
-            left, right = _operand(site, node.left), _operand(site, node.right)
+            left, right = operand(site, node.left), operand(site, node.right)
             yield site.edit(f"{right} {sign} {left}", "operands swapped")
     elif isinstance(node, ast.AugAssign):
         sign = SIGN.get(type(node.op), "")
@@ -73,8 +74,10 @@ def arithmetic(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"{site.text(node.targets[0])} += {site.text(node.value)}", "assignment", 0.5)
 
 
-def _operand(site: EditSite, node: ast.expr) -> str:
-    return f"({site.text(node)})" if isinstance(node, ast.BinOp | ast.IfExp) else site.text(node)
+def operand(site: EditSite, node: ast.expr) -> str:
+    """Its text, in brackets where it would be taken apart without."""
+    loose = ast.BinOp | ast.IfExp | ast.Compare | ast.BoolOp | ast.Lambda | ast.NamedExpr
+    return f"({site.text(node)})" if isinstance(node, loose) else site.text(node)
 
 
 def one_more(site: EditSite) -> Iterator[CodeEdit]:
@@ -84,12 +87,13 @@ def one_more(site: EditSite) -> Iterator[CodeEdit]:
         return
     likely = 1.0 if _bounds(site) else 0.25
     text = site.text(node)
-    grouped = f"({text})" if isinstance(node, ast.IfExp | ast.Compare | ast.BoolOp) else text
+    bits = isinstance(node, ast.BinOp) and isinstance(node.op, LOOSER)
+    grouped = f"({text})" if isinstance(node, ast.IfExp) or bits else text
     yield site.edit(f"{grouped} + 1", "off by one", likely)
     yield site.edit(f"{grouped} - 1", "off by one", likely)
     if isinstance(node, ast.Constant):
         return
-    grouped = f"({text})" if isinstance(node, ast.BinOp | ast.IfExp | ast.Compare) else text
+    grouped = f"({text})" if isinstance(node, ast.BinOp | ast.IfExp) else text
     for factor, weight in FACTORS.items():
         yield site.edit(f"{grouped} {factor}", "factor", weight)
     for value in dict.fromkeys(site.text(number) for number in site.near(site.facts.numbers, 40)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from agentos.proposers.repair.operators.conditions import joined
 from agentos.proposers.repair.scope import COLLECTIONS, SEQUENCES
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit
@@ -162,8 +163,8 @@ def drops(site: EditSite) -> Iterator[CodeEdit]:
     if isinstance(node, ast.BoolOp):
         for index in range(len(node.values)):
             rest = [v for number, v in enumerate(node.values) if number != index]
-            word = " and " if isinstance(node.op, ast.And) else " or "
-            yield site.edit(word.join(site.text(v) for v in rest), "operand dropped", 1.5)
+            word = "and" if isinstance(node.op, ast.And) else "or"
+            yield site.edit(joined(site, word, rest), "operand dropped", 1.5)
     if not isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.IfExp | ast.UnaryOp | ast.Compare):
         if isinstance(node, ast.ListComp | ast.GeneratorExp):
             yield from _filters_dropped(site, node)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from agentos.proposers.repair.operators.arithmetic import operand
 from agentos.proposers.repair.scope import COLLECTIONS, compatible
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
@@ -86,17 +87,26 @@ def booleans(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if isinstance(node, ast.BoolOp):
         old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
-        values = [site.text(value) for value in node.values]
-        yield site.edit(f" {new} ".join(values), "boolean operator", 3.0)
+        values = node.values
+        yield site.edit(joined(site, new, values), "boolean operator", 3.0)
         if len(values) > 2:
             for index in range(1, len(values)):
-                first, rest = f" {old} ".join(values[:index]), f" {old} ".join(values[index:])
+                first, rest = joined(site, old, values[:index]), joined(site, old, values[index:])
                 yield site.edit(f"({first}) {new} ({rest})", "boolean operator")
         yield from _grouping(site, node)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield site.edit(site.text(node.operand), "negation", 2.0)
     if is_condition(site) and isinstance(node, ast.expr) and not isinstance(node, ast.Compare):
         yield site.edit(f"not {_grouped(site, node)}", "negation", 2.0)
+
+
+def joined(site: EditSite, word: str, values: Sequence[ast.expr]) -> str:
+    """The values with ``and`` or ``or`` between them, in brackets what would be read otherwise without."""
+    if len(values) == 1:
+        return site.text(values[0])
+    loose = (ast.IfExp, ast.Lambda, ast.NamedExpr, *([ast.BoolOp] if word == "and" else []))
+    texts = (f"({site.text(each)})" if isinstance(each, loose) else site.text(each) for each in values)
+    return f" {word} ".join(texts)
 
 
 def _grouping(site: EditSite, node: ast.BoolOp) -> Iterator[CodeEdit]:
@@ -126,9 +136,8 @@ def _mixed(node: ast.BoolOp) -> str | None:
 def _regrouped(site: EditSite, node: ast.BoolOp) -> str:
     first = node.values[0]
     assert isinstance(first, ast.BoolOp)
-    head = " and ".join(site.text(value) for value in first.values[:-1])
-    tail = " or ".join(site.text(value) for value in [first.values[-1], *node.values[1:]])
-    return f"{head} and ({tail})"
+    tail = joined(site, "or", [first.values[-1], *node.values[1:]])
+    return f"{joined(site, 'and', first.values[:-1])} and ({tail})"
 
 
 def is_condition(site: EditSite) -> bool:
@@ -313,7 +322,9 @@ def conditional(site: EditSite) -> Iterator[CodeEdit]:
     ):
         return
     text, kind = site.text(node), site.kind(node)
-    others = [f"-{text}", f"{text} + 1", f"{text} - 1", "0"] if kind in ("", "int", "float") else []
+    others = (
+        [f"-{operand(site, node)}", f"{text} + 1", f"{text} - 1", "0"] if kind in ("", "int", "float") else []
+    )
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     tests = {name: 0.7 for name in site.variables() if name in site.facts.unread}
     tests |= {name: 0.5 for name in site.variables() if site.scope.kinds.get(name) == "bool"}
@@ -332,7 +343,7 @@ def filters(site: EditSite) -> Iterator[CodeEdit]:
     if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         last = node.generators[-1]
         if not last.ifs:
-            end = site.program.span(last.iter)[1]
+            end = site.program.span(node)[1] - 1  # what is walked through may stand in brackets
             item = EditSite(
                 site.facts, node.key if isinstance(node, ast.DictComp) else node.elt, site.function
             )

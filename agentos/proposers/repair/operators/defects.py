@@ -9,6 +9,7 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from agentos.proposers.repair.operators.arithmetic import operand
 from agentos.proposers.repair.operators.idioms.flow import LEAVING
 from agentos.proposers.repair.operators.statements import after, before, block_of, gone
 from agentos.proposers.repair.site import EditSite
@@ -446,7 +447,7 @@ def _from_the_end(site: EditSite) -> Iterator[CodeEdit]:
     for bound in (node.slice.upper, node.slice.lower):
         counted = isinstance(bound, ast.UnaryOp) and isinstance(bound.op, ast.USub)
         if isinstance(bound, ast.UnaryOp) and counted and not isinstance(bound.operand, ast.Constant):
-            text = f"len({site.text(node.value)}) - {site.text(bound.operand)}"
+            text = f"len({site.text(node.value)}) - {operand(site, bound.operand)}"
             yield _mended(site.program.replace(bound, f"max({text}, 0)"))
             yield _mended(site.program.replace(bound, text), weight=1.0)
 

@@ -196,7 +196,7 @@ def _differences(want: Any, got: Any) -> Iterator[tuple[Json, Json]]:
         return
     yield want, got
     if isinstance(want, dict) and isinstance(got, dict):
-        for key in want.keys() & got.keys():
+        for key in (key for key in want if key in got):
             yield from _differences(want[key], got[key])
         yield from zip(sorted(want.keys() - got.keys()), sorted(got.keys() - want.keys()), strict=False)
     elif isinstance(want, list) and isinstance(got, list):
