@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 
@@ -22,7 +23,8 @@ _BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.Wit
 _LOGICAL = (ast.Compare, ast.BoolOp)
 _REPEATED = (ast.Expr, ast.AugAssign)
 _KEYS = ("", ", key=len", ", key=lambda each: each[-1]")
-_MORE = 1000  # by which a number is raised to see whether it bounds anything; loops still end
+_MORE = 1009  # by which a number is raised to see whether it bounds anything: loops still end, and it is prime to all periods
+_WORD = re.compile(r"\w+|[^\w\s]")
 Change = tuple[str, ast.AST, str]  # what is done to a node, and the text that takes its place
 
 
@@ -42,23 +44,26 @@ def moot(old: str, new: str) -> dict[str, str]:
     return found
 
 
-def undone(old: str, new: str) -> dict[str, str]:
+def undone(old: str, new: str, *, simpler: bool = True) -> dict[str, str]:
     """Each part of an edit that has several, and the source in which it alone is as it was.
 
     A part is a run of lines that change together, or one of several statements that stand where others of the same
     kind stood, of one with a block its head. Of what changes within one expression the parts are no edits of their own.
+    Without ``simpler`` not those lines of which only something goes, and no line as a whole.
     """
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     opcodes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     found = {
         f"its change of line {since + 1}": "".join([*after[:since], *before[start:end], *after[to:]])
         for tag, start, end, since, to in opcodes
-        if tag != "equal"
+        if tag != "equal" and (simpler or not _simplified(before[start:end], after[since:to]))
     }
     try:
         pairs = [*_exchanged(parse(old), parse(new), inner=True)]
         for gone, come, _ in pairs:
-            if isinstance(come, ast.expr | ast.stmt) and isinstance(gone, ast.expr | ast.stmt):
+            if not isinstance(come, ast.expr | ast.stmt) or not isinstance(gone, ast.expr | ast.stmt):
+                continue
+            if simpler or not _simplified([ast.unparse(gone)], [ast.unparse(come)]):
                 found.setdefault(f"{_cut(come)} for {_cut(gone)}", _with(new, come, ast.unparse(gone)))
         known = {_meaning(old), _meaning(new)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -71,10 +76,16 @@ def undone(old: str, new: str) -> dict[str, str]:
     return parts
 
 
+def _simplified(gone: Sequence[str], come: Sequence[str]) -> bool:
+    """As many lines, with no word or sign that was not there."""
+    one, other = (Counter(_WORD.findall("".join(lines))) for lines in (gone, come))
+    return len(gone) == len(come) and other <= one
+
+
 def _meaning(source: str) -> str:
-    """What of a text may make a difference: no docstrings, no hints, and no imports and functions that nothing names."""
+    """What of a text may make a difference: no docstrings, no hints, and of a module nothing that nobody names."""
     tree = parse(source)
-    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not _is_bound(node)}
     named |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -83,16 +94,28 @@ def _meaning(source: str) -> str:
             node.annotation = None
         for name in ("body", "orelse", "finalbody"):
             if isinstance(block := getattr(node, name, None), list):
-                setattr(node, name, [each for each in block if not _is_mute(each, named)])
+                setattr(node, name, [each for each in block if not _is_text(each)])
+    tree.body = [each for each in tree.body if not _is_unnamed(each, {*named, "run", "TOOL"})]
     return ast.dump(tree)
 
 
-def _is_mute(node: ast.AST, named: Set[str]) -> bool:
+def _is_bound(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _is_unnamed(node: ast.stmt, named: Set[str]) -> bool:
+    """An import, a function without a decorator, or a constant, whose name no other place has."""
+    names: list[str] = []
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return named.isdisjoint((alias.asname or alias.name).split(".")[0] for alias in node.names)
-    if isinstance(node, ast.FunctionDef):
-        return node.name != "run" and node.name not in named and not node.decorator_list
-    return _is_text(node)
+        names = [(alias.asname or alias.name).split(".")[0] for alias in node.names]
+    elif isinstance(node, ast.FunctionDef) and not node.decorator_list:
+        names = [node.name]
+    elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
+        node.value, ast.Constant | ast.List | ast.Dict | ast.Set | ast.Tuple
+    ):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = [target.id if isinstance(target, ast.Name) else "__" for target in targets]
+    return bool(names) and named.isdisjoint(names) and not any(name.startswith("__") for name in names)
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -102,7 +125,7 @@ def _is_text(node: ast.AST) -> bool:
 
 def idle(old: str, new: str) -> dict[str, str]:
     """Each part, statement and constant operand that is newly written, and the source without it; each number, raised."""
-    found = undone(old, new)
+    found = undone(old, new, simpler=False)
     written = _newly_written(old, new)[0]
     # how many digits are kept is nothing that an input reaches
     digits = {

@@ -361,10 +361,33 @@ def test_the_parts_of_an_edit_are_lines_that_change_together_and_statements_at_o
         ("-> Output:\n", '-> "Output":\n    """What is there."""\n'),
         ("from pydantic", "import math\n\nfrom pydantic"),
         ("def run", "def unused() -> None:\n    return None\n\n\ndef run"),
+        ("def run", "UNUSED: list[str] = []\n\n\ndef run"),
     ],
 )
 def test_what_can_have_no_effect_is_no_part(more: tuple[str, str]) -> None:
     assert undone(OLD, changed(REPAIR, more)) == {}
+
+
+def test_what_only_becomes_simpler_is_no_part_without_an_effect() -> None:
+    loop = ("for name in input.names", "for at, name in enumerate(input.names)")
+    edit = changed(REPAIR)
+    assert changed(REPAIR, loop) in undone(changed(loop), edit).values(), "it may answer otherwise"
+    assert changed(REPAIR, loop) not in idle(changed(loop), edit).values()
+    check = ("    count = 0\n", "    count = 0\n    str(input.names)\n")
+    gone = idle(changed(check), edit)
+    assert changed(REPAIR, check) in gone.values(), "a line that goes as a whole"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "def __getattr__(name: str) -> int:\n    return 3\n\n\n",
+        "class Text(str):\n    def __eq__(self, other: object) -> bool:\n        return True\n\n\n",
+        "LIMIT = print()\n\n\n",
+    ],
+)
+def test_what_acts_without_being_named_is_a_part(more: str) -> None:
+    assert len(undone(OLD, changed(REPAIR, ("def run", f"{more}def run")))) == 2
 
 
 def test_a_docstring_is_no_statement_without_an_effect() -> None:
