@@ -354,6 +354,8 @@ class Behaviour:
     broad: bool = False  # it changes most of what the tool answered next to guards
     breaks: str = ""  # a call with an empty file or list that its base answers, and it ends by an exception
     loosened: str = ""  # an anchor or a condition that it takes away and puts nothing in the place of
+    needless: str = ""  # without or with what every answer that was tried is the same
+    accepted: str = ""  # a call that its base ended by another error than the evidence, and it answers
     unread: str = ""  # a name, where it edits, that nothing reads with it either
     share: float = 0.0  # of its proposer's belief in all edits that pass the known tasks; 0 where it has none
 

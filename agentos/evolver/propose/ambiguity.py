@@ -248,7 +248,7 @@ class EditExamination:
         answers = zip(tried, self._outputs(tried), strict=True)
         taken = [number for number, answer in answers if not _failed(answer)]
         first = min(taken, key=lambda number: len(self._call(number)), default=-1)
-        return f"the error of {self._call(first)} ({_short(before.outputs[first])})" if taken else ""
+        return f"{self._call(first)} ({_short(before.outputs[first])})" if taken else ""
 
     def _hangs(self, before: BenchResult, lines: Set[int]) -> str:
         """Anywhere: of what is malformed a right edit may make nothing, but it ends."""

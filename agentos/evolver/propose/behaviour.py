@@ -21,6 +21,7 @@ from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
 from agentos.evolver.propose.ambiguity import EditFindings, findings, parted
 from agentos.evolver.propose.edit_mutants import loosened
+from agentos.evolver.propose.moot_mutants import NUMBER
 from agentos.evolver.propose.neighbours import Neighbour, neighbours
 from agentos.evolver.propose.unread_names import unread
 from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
@@ -103,7 +104,8 @@ def behaves(
             unguarded=bool(found.unguarded),
             unmended=found.unmended,
             breaks=found.breaks,
-            loosened=told.loosened or _without_effect(found) or found.accepted,
+            needless=_needless(found),
+            accepted=found.accepted,
             unread=unread(old[edited], candidate.edit.files[edited]),
             share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
         )
@@ -349,10 +351,12 @@ def _told(seen: ObservedBehaviour, rules: ReplayPolicy) -> Behaviour:
     )
 
 
-def _without_effect(found: EditFindings) -> str:
+def _needless(found: EditFindings) -> str:
     if found.idle:
-        return f"the effect of {found.idle}"
-    return f"the effect of a test (with {found.needless} all answers are the same)" if found.needless else ""
+        return (
+            f"with another one for {found.idle}" if found.idle.startswith(NUMBER) else f"without {found.idle}"
+        )
+    return f"with {found.needless}" if found.needless else ""
 
 
 def _sample(ran: InputRun) -> str:

@@ -24,6 +24,7 @@ _LOGICAL = (ast.Compare, ast.BoolOp)
 _REPEATED = (ast.Expr, ast.AugAssign)
 _KEYS = ("", ", key=len", ", key=lambda each: each[-1]")
 _MORE = 1009  # by which a number is raised to see whether it bounds anything: loops still end, and it is prime to all periods
+NUMBER = "the number"  # how the words for a raised one begin
 _WORD = re.compile(r"\w+|[^\w\s]")
 Change = tuple[str, ast.AST, str]  # what is done to a node, and the text that takes its place
 
@@ -134,7 +135,7 @@ def idle(old: str, new: str) -> dict[str, str]:
     for node in written:
         if isinstance(node, ast.Constant) and type(node.value) is int and node.value > 1:
             if id(node) not in digits:
-                words = f"the number {node.value} (line {node.lineno}, column {node.col_offset + 1})"
+                words = f"{NUMBER} {node.value} (line {node.lineno}, column {node.col_offset + 1})"
                 found[words] = _with(new, node, str(node.value + _MORE))
         elif _is_text(node):
             continue

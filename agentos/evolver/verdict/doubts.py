@@ -206,6 +206,27 @@ def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> 
         yield Doubt(RefusalKind.UNGUARDED, told, "No guard ran this part of it. Is it right?", _listed(idle))
 
 
+# Of a ``Behaviour``: the field, what is stored and what is asked where it says something, and whether the question is
+# about just that.
+_SEEN = (
+    ("unmended", RefusalKind.UNMENDED, "the failure is still there for {}",
+     "The failure is still there for this input. May it be?", True),
+    ("breaks", RefusalKind.BREAKS, "it ends where its base answers: {}",
+     "This input was answered, and is no more. May that be?", True),
+    ("broad", RefusalKind.BROAD,
+     "it changes most of what the tool answers next to work that passes, which is not the repair of a slip",
+     "It changes most answers next to work that passes. Is so much meant?", False),
+    ("loosened", RefusalKind.LOOSENED, "it takes away {}, and puts nothing in its place: what did that keep out?",
+     "It takes away {}. What did that keep out?", False),
+    ("needless", RefusalKind.LOOSENED, "every answer that was tried is the same {}: nothing shows what it is for",
+     "Every answer is the same {}. What is it for?", False),
+    ("accepted", RefusalKind.LOOSENED, "it answers where its base ended by another error than what failed: {}",
+     "This input ended by another error, and is answered now. May it be?", True),
+    ("unread", RefusalKind.UNREAD, "nothing reads {}, with it either: is that what is missing?",
+     "Nothing reads {}. Is that what is missing?", False),
+)  # fmt: skip
+
+
 def _of_behaviour(seen: Behaviour, policy: Policy, *, idle: bool) -> Iterator[Doubt]:
     """``idle``: that something of it ran nowhere is said already."""
     if seen.unguarded and not idle:
@@ -213,27 +234,9 @@ def _of_behaviour(seen: Behaviour, policy: Policy, *, idle: bool) -> Iterator[Do
         yield Doubt(
             RefusalKind.UNGUARDED, told, "No working task runs the lines that it changes. Are they right?"
         )
-    if seen.unmended:
-        told = f"the failure is still there for {seen.unmended}"
-        yield Doubt(
-            RefusalKind.UNMENDED, told, "The failure is still there for this input. May it be?", seen.unmended
-        )
-    if seen.breaks:
-        told = f"it ends where its base answers: {seen.breaks}"
-        yield Doubt(
-            RefusalKind.BREAKS, told, "This input was answered, and is no more. May that be?", seen.breaks
-        )
-    if seen.broad:
-        told = "it changes most of what the tool answers next to work that passes, which is not the repair of a slip"
-        asks = "It changes most answers next to work that passes. Is so much meant?"
-        yield Doubt(RefusalKind.BROAD, told, asks)
-    if seen.loosened:
-        told = f"it takes away {seen.loosened}, and puts nothing in its place: what did that keep out?"
-        asks = f"It takes away {seen.loosened}. What did that keep out?"
-        yield Doubt(RefusalKind.LOOSENED, told, asks)
-    if seen.unread:
-        told = f"nothing reads {seen.unread}, with it either: is that what is missing?"
-        yield Doubt(RefusalKind.UNREAD, told, f"Nothing reads {seen.unread}. Is that what is missing?")
+    for name, kind, told, asks, about in _SEEN:
+        if value := getattr(seen, name):
+            yield Doubt(kind, told.format(value), asks.format(value), value if about else "")
     if 0 < seen.share < policy.replay.share_min:
         told = f"of its search's belief in all edits that pass the known tasks it has {seen.share:.0%}: another one is likelier meant"
         asks = (

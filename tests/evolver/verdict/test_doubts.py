@@ -355,6 +355,8 @@ def test_looks_of_evidence_and_guards_wear_nothing_out() -> None:
     ("seen", "kind"),
     [
         ({"loosened": "the condition x"}, K.LOOSENED),
+        ({"needless": "without its change of line 3"}, K.LOOSENED),
+        ({"accepted": "unit='furlong' (KeyError: 'furlong')"}, K.LOOSENED),
         ({"unread": "goal"}, K.UNREAD),
         ({"share": 0.49}, K.UNLIKELY),
         ({"share": 1e-9}, K.UNLIKELY),
