@@ -388,6 +388,8 @@ def upgrade(
 
     registry, ships = _open(), shipped.seed_files()
     choice = UpgradeChoice([parse_id(name) for name in keep or []], [parse_id(name) for name in take or []])
+    if both := {*choice.keep} & {*choice.take}:
+        raise UserError(f"{min(both)} can be kept or taken, not both.")
     known = {*registry.names(registry.stable()), *resources_of(ships)}
     for resource in (*choice.keep, *choice.take):
         if resource not in known and not registry.latest(resource):
