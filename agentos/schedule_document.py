@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agentos.domain import Destination, InputSource, Trigger, Watch
 from agentos.errors import shown
@@ -21,6 +21,15 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def _one_path(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("hold no zero bytes")
+    return value
+
+
+Folder = Annotated[str, AfterValidator(_one_path)]
 
 
 class InputPart(_Part):
@@ -43,7 +52,7 @@ class InputPart(_Part):
 class WatchPart(_Part):
     """A folder whose arrivals start copies of the task, or its path alone."""
 
-    folder: str = Field(min_length=1)
+    folder: Folder = Field(min_length=1)
     pattern: str = Field("*", min_length=1)
     settle_s: float = Field(2.0, ge=0.1, le=3600)
     existing: bool = False
@@ -57,7 +66,7 @@ class WatchPart(_Part):
 class DestinationPart(_Part):
     """Where a result goes."""
 
-    folder: str = ""
+    folder: Folder = ""
     name: str = ""
     file: str = ""
     command: list[str] = Field(default_factory=list, max_length=100)

@@ -206,6 +206,9 @@ def test_source_that_would_exhaust_the_parser_is_a_fault() -> None:
         (Kind.PROMPT, "description = 'x'", "prompt.md is missing"),
         (Kind.MEMORY, "description = 'x'", "memory.md is missing"),
         (Kind.HARNESS, "description = 'x'", "harness.py is missing"),
+        (Kind.HARNESS, "description = 'For the command line'", "harness.py is missing"),
+        (Kind.MODEL, "description = 'x'\n[parameters]\nseed = 2026-01-31", "'parameters' must be a table"),
+        (Kind.MODEL, "description = 'x'\n[parameters]\ntop_p = nan", "'parameters' must be a table"),
     ],
 )
 def test_each_fault_of_a_document_has_a_sentence(kind: Kind, text: str, said: str) -> None:

@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId, dataclass
 from agentos.errors import Invalid, NotFound, Unavailable, UserError, meant, near_names
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
-from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, examine_skill, settings_of
+from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, examine_skill, settings_of, table_of
 from agentos.resources.servers import server_faults
 from agentos.rules.document import is_rule_file, read_rule
 from agentos.syntax import parse
@@ -264,7 +264,9 @@ def _rule_faults(root: str, files: Mapping[str, bytes]) -> list[str]:
 
 def _is_black_box(id: ResourceId, files: Mapping[str, bytes]) -> bool:
     """A harness that is any program: its document names the command, and there is no harness.py."""
-    return id.kind is Kind.HARNESS and b"command" in files.get(f"{id}/{DOCUMENT}", b"")
+    document = files.get(f"{id}/{DOCUMENT}", b"")
+    table = table_of(document)  # of one that cannot be read, that alone is told
+    return id.kind is Kind.HARNESS and ("command" in table if table else b"command" in document)
 
 
 def _is_program(id: ResourceId, files: Mapping[str, bytes]) -> bool:

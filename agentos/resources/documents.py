@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -128,8 +129,8 @@ def _examine_model(settings: Mapping[str, Json], notes: ReadingNotes) -> None:
         notes.faults.append(f"{DOCUMENT}: a model never evolves: leave 'evolvable' out")
     if not isinstance(settings["provider"], str) or len(settings["provider"]) > NAME_MAX:
         notes.faults.append(f"{DOCUMENT}: 'provider' must be the name of a [providers.NAME] of the settings")
-    if not isinstance(settings["parameters"], dict):
-        notes.faults.append(f"{DOCUMENT}: 'parameters' must be a table")
+    if not _can_be_sent(settings["parameters"]):
+        notes.faults.append(f"{DOCUMENT}: 'parameters' must be a table without dates, 'nan' and 'inf'")
     context = settings["context_tokens"]
     if not isinstance(context, int) or isinstance(context, bool) or not 512 <= context <= 1 << 24:
         notes.faults.append(f"{DOCUMENT}: 'context_tokens' must be a whole number from 512")
@@ -144,6 +145,14 @@ def _examine_model(settings: Mapping[str, Json], notes: ReadingNotes) -> None:
             notes.faults.append(f"{DOCUMENT}: price '{key}' is not one of {', '.join(_PRICE_KEYS)}")
         elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
             notes.faults.append(f"{DOCUMENT}: price '{key}' must be US dollars for a million tokens")
+
+
+def _can_be_sent(parameters: Json) -> bool:
+    try:
+        json.dumps(parameters, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(parameters, dict)
 
 
 def _examine_limits(limits: Json, notes: ReadingNotes) -> None:
@@ -200,7 +209,7 @@ def documents_of(
 
 def form_in(document: bytes) -> int:
     """What the document says, FIRST where it says nothing or nothing that can be read."""
-    form = _table(document).get("state", FIRST)
+    form = table_of(document).get("state", FIRST)
     return form if isinstance(form, int) and not isinstance(form, bool) and form >= FIRST else FIRST
 
 
@@ -220,7 +229,7 @@ def readers(documents: Mapping[ResourceId, bytes]) -> list[FormReader]:
     agents: dict[ResourceId, list[str]] = {}
     for resource, document in documents.items():
         if resource.kind is Kind.AGENT:
-            name = str(_table(document).get(Kind.HARNESS.value, "default"))
+            name = str(table_of(document).get(Kind.HARNESS.value, "default"))
             agents.setdefault(ResourceId(Kind.HARNESS, name), []).append(resource.name)
     return [
         FormReader(harness, tuple(sorted(agents[harness])), form_in(documents[harness]))
@@ -249,7 +258,8 @@ def _disagreements(documents: Mapping[ResourceId, bytes]) -> Iterator[str]:
             )
 
 
-def _table(document: bytes) -> dict[str, Json]:
+def table_of(document: bytes) -> dict[str, Json]:
+    """What a document says; nothing where it cannot be read."""
     try:
         return tomllib.loads(document.decode("utf-8-sig"))
     except (ValueError, RecursionError):  # whoever examines the resource says so

@@ -108,7 +108,8 @@ class _TaskPart(_Part):
         if value is not None:
             from croniter import CroniterBadDateError, croniter
 
-            if not croniter.is_valid(value):
+            chance = any(part.lower().startswith("r") for part in value.split())  # another time at each look
+            if chance or not croniter.is_valid(value):
                 raise ValueError("be a cron line such as '0 7 * * 1-5'")
             try:
                 croniter(value).get_next()
@@ -246,7 +247,7 @@ def _draft(item: Json, folder: Path, lines: Lines) -> Draft:
     except ValueError as error:  # lone surrogates, 1e999
         raise Invalid("task", [f"it holds what JSON cannot: {error}"]) from None
     faults: list[str] = []
-    if not part.goal and part.call is None:
+    if not part.goal.strip() and part.call is None:
         faults.append("a task needs a 'goal', a 'call', or both")
     faults += _schedule_faults(part)
     recurs = part.schedule is not None or part.watch is not None

@@ -199,6 +199,19 @@ def imported(agentos: Agentos, tmp_path: Path, **record: Any) -> str:
     return str(json.loads(agentos("run", "list", "--json").stdout)[0]["id"])
 
 
+@pytest.mark.slow
+def test_a_run_is_exported_in_utf_8_whatever_the_terminal_speaks(
+    agentos: Agentos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = [{"role": "user", "content": "née?"}, {"role": "assistant", "content": "née"}]
+    run = imported(agentos, tmp_path, messages=messages)
+    for name, value in (("LC_ALL", "C"), ("PYTHONUTF8", "0"), ("PYTHONCOERCECLOCALE", "0")):
+        monkeypatch.setenv(name, value)
+    agentos("run", "export", run, "out", options=("-B",))
+    assert json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))["answer"] == "née"
+    assert "née" in (tmp_path / "out" / "steps.jsonl").read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("record", "options", "checks"),
     [

@@ -9,9 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from agentos.cli.evolutions.evolution import app
-from agentos.cli.evolutions.evolve import _tell_left, _under_way, trials_of
+from agentos.cli.evolutions.evolve import _follow, _tell_left, _under_way, trials_of
 from agentos.daemon.upkeep.heartbeat import settings_digest, stale_settings
 from agentos.domain import Evolution, EvolutionState, Snapshot
+from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -44,6 +45,17 @@ def test_who_leaves_is_told_what_goes_on(home: Home, capsys: pytest.CaptureFixtu
     assert "and 1 more" in capsys.readouterr().err
     _tell_left(home, ["evo-2"])
     assert capsys.readouterr().err == ""
+
+
+def test_who_follows_is_told_when_the_daemon_ends(home: Home) -> None:
+    ledger = Ledger(home.ledger)
+    base = Snapshot("c" * 40, "d" * 40)
+    ledger.put(Evolution("evo-1", "evd-1", "f", EvolutionState.REPLAYING, base))
+    ledger.put(Evolution("evo-2", "evd-1", "f", EvolutionState.REJECTED, base))
+    ledger.close()
+    with pytest.raises(UserError, match="daemon start"):
+        _follow(home, ["evo-1"], quiet=True)
+    assert [item.id for item in _follow(home, ["evo-2"], quiet=True)] == ["evo-2"]
 
 
 def test_files_that_changed_since_the_start_are_noticed(home: Home) -> None:

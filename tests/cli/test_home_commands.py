@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import stat
 import subprocess
@@ -15,9 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from agentos.cli.connections import notify
 from agentos.daemon.control.daemon_lock import DaemonLock
-from agentos.domain import Evolution, EvolutionState, EvolutionWait
+from agentos.domain import Evolution, EvolutionState, EvolutionWait, Notification, NotificationState
 from agentos.gateway.setup import SOCKET, GatewayEnding, note_ending
 from agentos.home import Home
 from agentos.ledger.schedules import skip
@@ -213,3 +216,28 @@ def test_status_names_what_a_schedule_passed_over_lately(agentos: Agentos, home:
     ledger.close()
     assert [*json.loads(agentos("status", "--json").stdout)["skipped"]] == ["inbox"]
     assert f"agentos schedule show {named['inbox']}" in agentos("status").stdout
+
+
+def test_a_list_of_what_was_told_is_as_long_as_was_asked(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTOS_HOME", str(home.root))
+    ledger = Ledger(home.ledger)
+    for number, state in enumerate((NotificationState.DELIVERED, NotificationState.MUTED)):
+        ledger.put(
+            Notification(f"note-{number}", "run:a", "failed", "mail", "t", "t", datetime.now(UTC), state)
+        )
+    ledger.close()
+    done = CliRunner().invoke(notify.app, ["list", "--limit", "1", "--json"])
+    assert [note["id"] for note in json.loads(done.output)] == ["note-0"]
+
+
+@pytest.mark.parametrize("noun", ["audit", "registry"])
+@pytest.mark.slow
+def test_lists_say_local_time(agentos: Agentos, monkeypatch: pytest.MonkeyPatch, noun: str) -> None:
+    found = {}
+    for zone in ("UTC", "Asia/Tokyo"):
+        monkeypatch.setenv("TZ", zone)
+        (said,) = re.findall(r"(\d{4}-\d\d-\d\d \d\d:\d\d)", agentos(noun, "list", options=("-B",)).stdout)[
+            :1
+        ]
+        found[zone] = datetime.fromisoformat(said)
+    assert found["Asia/Tokyo"] - found["UTC"] == timedelta(hours=9)

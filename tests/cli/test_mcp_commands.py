@@ -19,6 +19,7 @@ import anyio
 import pytest
 
 from agentos.cli.connections.mcp_serving import HomeTools, serve
+from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.domain import Feedback, Question, Rating, TaskState
 from agentos.errors import Conflict, Unavailable, UserError
 from agentos.home import Home
@@ -302,3 +303,12 @@ def test_a_server_that_changed_is_accepted_by_hand(agentos: Agentos, tmp_path: P
     agentos("mcp", "add", "counter", "--files", str(flag), "--", "python3", "{server}/server.py")
     assert "is as it was added" in agentos("mcp", "accept", "counter").stdout
     assert "There is no MCP server 'x'" in agentos("mcp", "accept", "x", code=1).stderr
+
+
+def test_a_daemon_that_ended_without_a_word_does_not_run(home: Home) -> None:
+    tools = HomeTools(home, "client", may_approve=False)
+    said = {"pid": 1, "owner": "1 of a boot long ago", "version": "", "started_at": "", "ready": True}
+    home.run.mkdir(exist_ok=True)
+    (home.run / "daemon.json").write_text(json.dumps(said))
+    assert daemon_info(home) is not None
+    assert "daemon start" in tools._daemon()

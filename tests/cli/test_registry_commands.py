@@ -189,6 +189,8 @@ def test_pin_unpin_check_upgrade_and_mending(registry: Registry, tmp_path: Path)
     for verb in ("pin", "unpin", "retire", "log"):  # of a resource, not of one of its versions
         with pytest.raises(UserError, match="KIND/NAME"):
             call(verb, "memory/default@1.0.0")
+    with pytest.raises(UserError, match="not both"):
+        call("upgrade", "--keep", "memory/default", "--take", "memory/default")
     with pytest.raises(UserError, match="--from"):
         call("diff", "evo-1", "--from", "1.0.0")
     call("unpin", "memory/default")

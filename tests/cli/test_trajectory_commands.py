@@ -130,7 +130,11 @@ def test_what_comes_out_can_be_imported_again_and_is_known(
 ) -> None:
     agentos("trajectory", "import", str(file), code=1)
     out = tmp_path / "out.jsonl"
+    beside = out.with_name(out.name + ".part")
+    beside.write_text("mine")
     agentos("trajectory", "export", "--all", "-o", str(out))
+    assert beside.read_text() == "mine"
+    beside.unlink()
     assert out.stat().st_mode & 0o777 == 0o600
     first = lines_of(out)[0]
     assert {key: first[key] for key in ("messages", "reward")} == chat("question 0", "a", 1)

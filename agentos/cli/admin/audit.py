@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,7 +99,16 @@ def list_(
         return
     print_table(
         ("#", "when", "event", "subject", "detail"),
-        ((entry.seq, entry.at[:19], entry.event, entry.subject, entry.detail_text) for entry in entries),
+        (
+            (
+                entry.seq,
+                f"{datetime.fromisoformat(entry.at).astimezone():%Y-%m-%d %H:%M:%S}",
+                entry.event,
+                entry.subject,
+                entry.detail_text,
+            )
+            for entry in entries
+        ),
         empty=f"No entry is on {subject!r}; `agentos audit list` shows all."
         if subject
         else "Nothing was decided yet: add a task with `agentos task add FILE`.",

@@ -318,9 +318,9 @@ class HomeTools:
         return {**told, "answer": BlobStore(self._home.blobs).expand(run.answer)} if whole else told
 
     def _daemon(self) -> str:
-        from agentos.daemon.control.daemon_lock import daemon_info
+        from agentos.daemon.control.daemon_lock import daemon_runs
 
-        return "runs" if daemon_info(self._home) else "does not run: a person types `agentos daemon start`"
+        return "runs" if daemon_runs(self._home) else "does not run: a person types `agentos daemon start`"
 
 
 def _few(limit: int) -> int:

@@ -58,11 +58,8 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50, as_json: AsJson = False
 ) -> None:
     """What was told, and what became of it, newest first."""
-    found = [
-        note
-        for note in Reader(Home.find().ledger).newest(Notification, limit)
-        if note.state is not NotificationState.MUTED
-    ]
+    states = frozenset(NotificationState) - {NotificationState.MUTED}
+    found = Reader(Home.find().ledger).find(Notification, state=states)[::-1][:limit]
     if as_json:
         print_json(found)
         return

@@ -166,10 +166,9 @@ def approve(id: Id, yes: Yes = False) -> None:
 
 def _wait_for_promotion(reader: Reader, evolution_id: str) -> None:
     """So that what is typed next runs on it; not for long, and not where no daemon runs."""
-    from agentos.daemon.control.daemon_lock import daemon_info
+    from agentos.daemon.control.daemon_lock import daemon_runs
 
-    info = daemon_info(Home.find())
-    until = time.monotonic() + (_PROMOTION_S if info is not None and info.alive else 0.0)
+    until = time.monotonic() + (_PROMOTION_S if daemon_runs(Home.find()) else 0.0)
     while time.monotonic() < until:
         state = reader.get(Evolution, evolution_id).state
         if state not in (EvolutionState.AWAITING_CONSENT, EvolutionState.PROMOTING):

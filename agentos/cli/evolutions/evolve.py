@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +17,7 @@ from agentos.errors import Conflict, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
+    from agentos.cli.tasks.model_waits import ModelWaits
     from agentos.ledger.reading import Reader
 
 app = verb()
@@ -115,12 +118,11 @@ def trials_of(reader: Reader, evolution_id: str) -> int:
 
 def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
     """Print each change of state until none of these is at work any more."""
-    import time
-
     from rich.console import Console
 
     from agentos.cli.evolutions.screen import change_text
     from agentos.cli.tasks.model_waits import ModelWaits
+    from agentos.daemon.control.daemon_lock import daemon_runs
     from agentos.domain import AT_WORK
     from agentos.ledger.reading import Reader
 
@@ -137,15 +139,23 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
             seen[item.id] = now_is
         if not any(item.state in AT_WORK and item.state.value != "awaiting_consent" for item in found):
             return found
+        if not daemon_runs(home):
+            raise UserError("The daemon ended; `agentos daemon start` goes on with what is under way.")
         if not quiet:
-            for item in found:
-                waits.tell(item.id)
-        now = time.monotonic()
-        if not quiet and now - told >= _TELL_S:
-            told = now
-            for item in found:
-                if item.state in AT_WORK:
-                    tell_progress(
-                        f"  {item.id} is {item.state.value}, {trials_of(reader, item.id)} trials so far"
-                    )
+            told = _tell_work(reader, found, waits, told)
         time.sleep(_POLL_S)
+
+
+def _tell_work(reader: Reader, found: Sequence[Evolution], waits: ModelWaits, told: float) -> float:
+    """What is asked and how far it is, now and then; when it was said last."""
+    from agentos.domain import AT_WORK
+
+    for item in found:
+        waits.tell(item.id)
+    now = time.monotonic()
+    if now - told < _TELL_S:
+        return told
+    for item in found:
+        if item.state in AT_WORK:
+            tell_progress(f"  {item.id} is {item.state.value}, {trials_of(reader, item.id)} trials so far")
+    return now

@@ -47,7 +47,7 @@ def _tables(found: Health) -> Iterator[tuple[str, Sequence[str], Sequence[Sequen
         ("from", "promoted", "rolled back", "held", "without success"),
         [
             (
-                f"{item.start:%Y-%m-%d %H:%M}",
+                f"{item.start.astimezone():%Y-%m-%d %H:%M}",
                 *map(str, (item.promoted, item.rolled_back, item.held, item.fruitless)),
             )
             for item in found.series[-_PERIODS:]
@@ -109,7 +109,7 @@ def _tables(found: Health) -> Iterator[tuple[str, Sequence[str], Sequence[Sequen
         ("measured", "snapshot", "with what was learnt", "violated", "of"),
         [
             (
-                f"{rate.at:%Y-%m-%d %H:%M}",
+                f"{rate.at.astimezone():%Y-%m-%d %H:%M}",
                 rate.tree[:12],
                 "yes" if rate.learnt else "no",
                 str(len(rate.violated)),

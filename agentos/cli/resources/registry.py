@@ -52,7 +52,7 @@ def list_(
                 line["resource"],
                 line["version"] or "?",
                 line["origin"] or "?",
-                line["at"].isoformat(" ")[:16] if line["at"] else "",
+                f"{line['at'].astimezone():%Y-%m-%d %H:%M}" if line["at"] else "",
                 ", ".join(
                     filter(None, ("pinned" if line["pinned"] is not None else "", told_of(line["folder"])))
                 ),
@@ -124,7 +124,7 @@ def log(
                     version.number if version.digest else f"{version.number} (retired)",
                     version.parent or "",
                     version.origin,
-                    f"{version.created_at:%Y-%m-%d %H:%M}",
+                    f"{version.created_at.astimezone():%Y-%m-%d %H:%M}",
                     version.evolution or "",
                     version.reason,
                 )
@@ -145,7 +145,7 @@ def log(
         (
             (
                 entry.commit[:10],
-                f"{entry.at:%Y-%m-%d %H:%M}",
+                f"{entry.at.astimezone():%Y-%m-%d %H:%M}",
                 entry.author,
                 entry.origin,
                 _few(entry.versions),
@@ -388,6 +388,8 @@ def upgrade(
 
     registry, ships = _open(), shipped.seed_files()
     choice = UpgradeChoice([parse_id(name) for name in keep or []], [parse_id(name) for name in take or []])
+    if both := {*choice.keep} & {*choice.take}:
+        raise UserError(f"{min(both)} can be kept or taken, not both.")
     known = {*registry.names(registry.stable()), *resources_of(ships)}
     for resource in (*choice.keep, *choice.take):
         if resource not in known and not registry.latest(resource):

@@ -332,7 +332,7 @@ def _exported(home: Home, fragment: str, folder: Path) -> int:
     ]
     _write_json(folder / "task.json", asdict(reader.task(run.task_id)))
     _write_json(folder / "run.json", asdict(run) | {"answer": blobs.expand(run.answer)})
-    (folder / "steps.jsonl").write_text("".join(_json(step) + "\n" for step in steps))
+    _write(folder / "steps.jsonl", "".join(_json(step) + "\n" for step in steps))
     for file in run.outputs:
         # the paths were checked when they were read from the box: relative, printable, no ".."
         place = files / file.path
@@ -342,7 +342,13 @@ def _exported(home: Home, fragment: str, folder: Path) -> int:
 
 
 def _write_json(path: Path, value: Json) -> None:
-    path.write_text(_json(value, indent=2) + "\n")
+    _write(path, _json(value, indent=2) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(
+        text, encoding="utf-8", errors="backslashreplace"
+    )  # half a character is JSON's own escape
 
 
 def _json(value: Json, indent: int | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -258,9 +259,10 @@ def _out(path: Path | None) -> Iterator[TextIO]:
         return
     if path.exists():
         raise UserError(f"{path} exists already; name a new file.")
-    aside = path.with_name(path.name + ".part")
+    opened, name = tempfile.mkstemp(".part", f"{path.name}.", path.parent)  # over nothing that is there
+    aside = Path(name)
     try:
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+        with open(opened, "w", encoding="utf-8") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -110,10 +110,9 @@ def _arguments(given: Sequence[str]) -> dict[str, Json]:
 
 
 def _require_daemon(home: Home) -> None:
-    from agentos.daemon.control.daemon_lock import daemon_info
+    from agentos.daemon.control.daemon_lock import daemon_runs
 
-    info = daemon_info(home)
-    if info is None or not info.alive:
+    if not daemon_runs(home):
         raise UserError("No daemon runs that could do it; type `agentos daemon start` first.")
 
 

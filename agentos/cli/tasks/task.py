@@ -44,6 +44,8 @@ _ENDED = (TaskState.DONE, TaskState.CANCELLED)
 @app.command()
 def add(file: File, as_json: AsJson = False) -> None:
     """Queue the tasks of a file; they are safe on disk when this returns."""
+    from agentos.daemon.control.daemon_lock import daemon_runs
+
     home = Home.find()
     tasks = _add(home, file)
     if as_json:
@@ -51,15 +53,17 @@ def add(file: File, as_json: AsJson = False) -> None:
     else:
         for task in tasks:
             print_text(f"{task.id}  {task.name}")
-    if not _alive(home):
+    if not daemon_runs(home):
         print("No daemon runs yet; `agentos daemon start` starts one.", file=sys.stderr)
 
 
 @app.command()
 def run(file: File, as_json: AsJson = False) -> None:
     """Queue the tasks of a file and wait for them. Exit code 1 when one did not pass."""
+    from agentos.daemon.control.daemon_lock import daemon_runs
+
     home = Home.find()
-    if not _alive(home):
+    if not daemon_runs(home):
         raise UserError("No daemon runs that could do it; type `agentos daemon start` first.")
     tasks = _add(home, file)
     waiting = [task for task in tasks if not task.recurs]
@@ -237,15 +241,10 @@ def _drafts(file: str) -> Sequence[Draft]:
     return read_drafts(Path(file))
 
 
-def _alive(home: Home) -> bool:
-    from agentos.daemon.control.daemon_lock import daemon_info
-
-    info = daemon_info(home)
-    return info is not None and info.alive
-
-
 def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -> bool:
     """Wait until all have ended, telling each end as it comes; whether all passed."""
+    from agentos.daemon.control.daemon_lock import daemon_runs
+
     left = {task.id: task for task in tasks}
     passed = True
     steps: Counter[str] = Counter()
@@ -273,7 +272,7 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
                 counter = f"[{len(tasks) - len(left)}/{len(tasks)}] " if len(tasks) > 1 else ""
                 _tell_end(counter, task, view.state, run)
         if left:
-            if not _alive(home):
+            if not daemon_runs(home):
                 raise UserError(
                     f"The daemon ended; {len(left)} task(s) wait. `agentos daemon start` goes on with them."
                 )

@@ -52,6 +52,12 @@ def daemon_info(home: Home) -> DaemonInfo | None:
     return DaemonInfo(**asdict(found) | {"alive": owner is not None and owner.alive()})
 
 
+def daemon_runs(home: Home) -> bool:
+    """Whether one does now."""
+    info = daemon_info(home)
+    return info is not None and info.alive
+
+
 class DaemonLock:
     """Held for the life of the daemon. Raises Busy when another holds it, NotFound without a home."""
 
