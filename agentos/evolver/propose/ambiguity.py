@@ -133,11 +133,11 @@ def compared(
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
     with closing(opened([*known.tasks, *(item.case for item in drawn)])) as bench:
-        return Examination(bench, known, drawn, old, own).findings(rivals)
+        return EditExamination(bench, known, drawn, old, own).findings(rivals)
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
+class EditExamination:
     """An edit in one bench, which holds the known tasks, then what was drawn: all go by their numbers there."""
 
     bench: Bench

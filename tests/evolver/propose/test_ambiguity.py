@@ -26,8 +26,8 @@ from agentos.domain import (
 )
 from agentos.evolver.policy import Policy, ReplayPolicy
 from agentos.evolver.propose.ambiguity import (
+    EditExamination,
     EditFindings,
-    Examination,
     Known,
     crossed,
     edited_lines,
@@ -93,7 +93,7 @@ def found(own: str, rivals: dict[str, str], working: list[Case]) -> EditFindings
     drawn = usual(neighbours(tasks, FAULTY, known.key, 96, unsaid=True), tasks)
     bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
     try:
-        return Examination(bench, known, drawn, FAULTY, own).findings(rivals)
+        return EditExamination(bench, known, drawn, FAULTY, own).findings(rivals)
     finally:
         bench.close()
 
@@ -283,7 +283,7 @@ def test_a_bound_that_no_task_tells_is_a_question(pins: list[Case], asked: bool)
     drawn = usual(neighbours(tasks, sources, known.key, 192), tasks)
     bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
     try:
-        ambiguity = Examination(bench, known, drawn, FREE, edit).findings(own).ambiguity
+        ambiguity = EditExamination(bench, known, drawn, FREE, edit).findings(own).ambiguity
     finally:
         bench.close()
     assert bool(ambiguity) is asked
@@ -378,7 +378,9 @@ def test_an_exception_that_is_left_where_two_tasks_are_crossed_is_said() -> None
     drawn = crossed(tasks, known.working, 24)
     bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
     try:
-        left, mended = (Examination(bench, known, drawn, source, own).findings({}) for own in (half, whole))
+        left, mended = (
+            EditExamination(bench, known, drawn, source, own).findings({}) for own in (half, whole)
+        )
     finally:
         bench.close()
     assert "missing=-3" in left.unmended
@@ -407,8 +409,8 @@ def test_a_number_for_a_bound_is_asked_about_though_no_proposer_found_the_bound(
     drawn = stepped(tasks, known.key, 48) + neighbours(tasks, ZONES, known.key, 96)
     bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
     try:
-        asked = Examination(bench, known, drawn, ZONES, edit).findings(mutants(ZONES, edit, 8)).ambiguity
-        calm = Examination(bench, known, drawn, ZONES, right).findings(mutants(ZONES, right, 8)).ambiguity
+        asked = EditExamination(bench, known, drawn, ZONES, edit).findings(mutants(ZONES, edit, 8)).ambiguity
+        calm = EditExamination(bench, known, drawn, ZONES, right).findings(mutants(ZONES, right, 8)).ambiguity
     finally:
         bench.close()
     assert asked is not None
