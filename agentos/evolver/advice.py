@@ -249,10 +249,13 @@ class EditReply:
 def parse(text: str) -> EditReply:
     """Raises Unusable with the first fault, and Declined."""
     said = spoken(text)
-    with suppress(Unusable):
-        declined, _ = json_in(said, NoEdit)
-        raise Declined(declined.no_edit)
-    found, rest = json_in(said, ReplyManifest)
+    try:
+        found, rest = json_in(said, ReplyManifest)
+    except Unusable:
+        with suppress(Unusable):
+            declined, _ = json_in(said, NoEdit)
+            raise Declined(declined.no_edit) from None
+        raise
     if found.cause in PLACEHOLDERS or found.summary in PLACEHOLDERS or found.block.strip() in PLACEHOLDERS:
         raise Unusable("it repeats the example; fill in what you found")
     return EditReply(found, _unfenced(found.block) if found.block.strip() else _block(rest))
@@ -279,10 +282,12 @@ def spoken(text: str) -> str:
 
 
 def json_in(text: str, kind: type[M]) -> tuple[M, str]:
-    """The first JSON object of the text as ``kind``, and what follows it; raises Unusable."""
+    """The first JSON object with a key of ``kind``, and what follows it: others are quoted. Raises Unusable."""
     decoder = json.JSONDecoder(strict=False)  # models write line breaks into texts
-    fault = "there is no JSON object in it"
+    fault, behind = "there is no JSON object in it", 0
     for found in islice(re.finditer(r"\{", text), BRACES_MAX):
+        if found.start() < behind:
+            continue
         try:
             value, end = decoder.raw_decode(text, found.start())
         except (ValueError, RecursionError) as error:
@@ -291,7 +296,9 @@ def json_in(text: str, kind: type[M]) -> tuple[M, str]:
         try:
             return kind.model_validate(value), text[end:]
         except ValidationError as error:
-            raise Unusable("; ".join(_faults(error))) from None
+            fault, behind = "; ".join(_faults(error)), end
+        if value.keys() & kind.model_fields.keys():
+            break
     raise Unusable(fault)
 
 

@@ -16,6 +16,7 @@ from agentos.evolver.policy import (
     ConsentPolicy,
     FailureClass,
     Judge,
+    MinePolicy,
     Policy,
     Probation,
     ProposePolicy,
@@ -52,6 +53,12 @@ _TRIALS: Mapping[type[Any], tuple[str, ...]] = {
     ReplayPolicy: ("repeats",),
     Judge: ("sieve_trials", "alike_trials"),
     Probation: ("beside",),
+}
+
+# Numbers that something is divided by.
+_DIVISORS: Mapping[type[Any], tuple[str, ...]] = {
+    MinePolicy: ("half_life_days",),
+    ProposePolicy: ("hope_s", "falls_by"),
 }
 
 # Texts that name a resource.
@@ -140,6 +147,8 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], text: st
             fault = _fault_of(known[key], value, _WORDS.get(kind, ()))
         if not fault and key in _SHARES.get(kind, ()) and not 0 < value < 1:  # type: ignore[operator] # a number
             fault = f"must lie between 0 and 1, not be {value!r}"
+        if not fault and key in _DIVISORS.get(kind, ()) and not value:
+            fault = f"must be above 0, not {value!r}"
         if not fault and key in _TRIALS.get(kind, ()) and not 1 <= value <= 100:  # type: ignore[operator] # a number
             fault = f"must lie between 1 and 100, not be {value!r}"
         if fault:

@@ -5,6 +5,7 @@ A profile is a command line with placeholders; docs/understand/proposers.md expl
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -99,7 +100,7 @@ def _numbers(table: Any, names: tuple[str, ...], section: str, faults: list[str]
     for key, value in table.items():
         if key not in names:
             faults.append(f"[{section}] {key} is not known; known are {', '.join(names)}")
-        elif isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
             faults.append(f"[{section}] {key} must be a number of at least 0, not {value!r}")
         elif key not in ("usd", "seconds") and value != int(value):
             faults.append(f"[{section}] {key} must be a whole number, not {value!r}")

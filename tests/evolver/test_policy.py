@@ -95,6 +95,8 @@ def test_a_policy_that_was_stored_before_a_number_stood_in_it_says_what_the_code
         ("[judge]\nsteady_share = 1.0\n", "steady_share must lie between 0 and 1"),
         ("[judge]\nsieve_trials = 0\n", "sieve_trials must lie between 1 and 100"),
         ("[replay]\nrepeats = 101\n", "repeats must lie between 1 and 100"),
+        ("[mine]\nhalf_life_days = 0\n", "half_life_days must be above 0"),
+        ("[propose]\nhope_s = 0.0\n", "hope_s must be above 0"),
         ("[replay]\nprior_min = nan\n", "prior_min must be a number of at least 0"),
         ('[consent]\nhigh = "yes"\n', '"auto" or "ask"'),
         ('[replay]\nmodels = "paid"\n', '"replay-then-live" or "replay" or "live"'),

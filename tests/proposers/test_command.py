@@ -346,6 +346,8 @@ def test_the_homes_document_lies_over_the_shipped_one(tmp_path: Path) -> None:
         ("used = ''", "'used' is not known"),
         ("layers = ['kernel']", "layers must be"),
         ("[budget]\nseconds = -1", "at least 0"),
+        ("[budget]\nseconds = nan", "at least 0"),
+        ("[box]\nmemory_mb = inf", "at least 0"),
         ("[budget]\nseconds = 0", "above 0"),
         ("[budget]\ncalls = 1.5", "whole number"),
         ("[box]\ncores = 3", "cores is not known"),

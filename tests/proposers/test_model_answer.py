@@ -62,6 +62,17 @@ def test_a_part_without_an_end_is_no_edit() -> None:
         replaced("a = 1\n", "<<<<<<< SEARCH\na = 1\n=======\na = 2\n")
 
 
+@pytest.mark.parametrize(
+    "quoted", ['The call {"points": 50} fails.', "In {} there is nothing: {a} and {'b': 1}."]
+)
+def test_what_a_model_quotes_is_not_its_answer(quoted: str) -> None:
+    assert parse(f"{quoted}\n{FINDINGS}\n```\nx = 1\n```\n").block == "x = 1"
+    with pytest.raises(Declined, match="no use"):
+        parse(f'{quoted}\n{{"no_edit": "no use"}}')
+    with pytest.raises(Unusable, match="'cause'"):
+        parse(quoted + FINDINGS.replace('"c"', "1"))
+
+
 def test_a_model_may_say_that_it_has_no_edit() -> None:
     with pytest.raises(Declined, match="the place is right as it is"):
         parse('I looked.\n```json\n{"no_edit": "the place is right as it is"}\n```')

@@ -17,6 +17,7 @@ from agentos.evolver.replay import FreshContext
 from agentos.evolver.replay.jobs import TrialJob, recording_for, run_all
 from agentos.evolver.replay.trials import failing_alike
 from agentos.evolver.select.curate import asks_models_live
+from agentos.evolver.verdict.pairing import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ def try_fresh_runs(
     tasks = parts.tasks(tuple(live))
     base = run_all(parts, [_job(parts, evolution, candidate, task, Arm.BASE, 0) for task in tasks])
     alike = failing_alike(parts, evolution, base)
-    as_live = {trial.task_id for trial in base if _passed(trial) == live[trial.task_id]}
+    # Of a run that could not be made again nobody knows how it ends.
+    as_live = {trial.task_id for trial in counted(base) if _passed(trial) == live[trial.task_id]}
     tasks = [task for task in tasks if task.id in as_live]
     own = run_all(
         parts, [_job(parts, evolution, candidate, task, Arm.CANDIDATE, 0, task.id in alike) for task in tasks]

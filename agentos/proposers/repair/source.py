@@ -41,6 +41,8 @@ ATOMS = (
 )
 
 
+OVER_LINES = re.compile(r"\"\"\"|\'\'\'|\\\n")  # in a text that may go over several lines
+
 # Fields of nodes that hold no expression or statement: the marks in them are shared by the whole tree.
 _MARKS = frozenset({"ctx", "op", "ops"})
 
@@ -226,7 +228,7 @@ class Program:
 
     def _with_texts_kept(self, edit: CodeEdit) -> CodeEdit:
         """The edit such that no text over several lines gets another one by how far its statement is indented."""
-        if not self._long_texts or not any("\n" in splice.text for splice in edit.splices):
+        if not any(OVER_LINES.search(splice.text) for splice in edit.splices):
             return edit
         splices = edit.splices
         for anyhow, text in self._long_texts:

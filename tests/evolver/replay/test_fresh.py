@@ -17,6 +17,7 @@ from agentos.domain import (
     Decision,
     Evolution,
     EvolutionState,
+    Result,
     Share,
     Snapshot,
     Task,
@@ -102,6 +103,22 @@ def asked(world: World, points: int, expected: str, share: Share = Share.OPEN, *
     made = refile(world, world.task(points, expected, share), share, **over)
     world.live(made, share)
     return made
+
+
+def test_what_cannot_be_replayed_on_the_base_is_not_mended(world: World) -> None:
+    """It failed live, and whether it would again nobody knows: the edit may only have left out what is not on record."""
+    evolution = waiting(world)
+    task = boundary(world, 70)
+    as_ever, base = world.executor, candidate_of(world).base.tree
+
+    def lost(asked: Task, snapshot: Snapshot) -> Attempt:
+        done = as_ever.execute(asked, snapshot, "run-again")
+        away = replace(done.outcome, result=Result.NOT_REPLAYABLE)
+        return replace(done, outcome=away) if snapshot.tree == base and asked.id == task.id else done
+
+    world.executor = FakeExecutor(lost)
+    try_fresh(world.parts, evolution.id)
+    assert fresh_of(world).mended == fresh_of(world).passed == ()
 
 
 def boundary(world: World, needed: int) -> Task:

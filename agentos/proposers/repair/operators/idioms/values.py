@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agentos.proposers.repair.operators.arithmetic import SIGN
+from agentos.proposers.repair.operators.arithmetic import SIGN, operand
 from agentos.proposers.repair.scope import COLLECTIONS, comprehension_names, target_names
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit
@@ -73,10 +73,6 @@ def _is_value(site: EditSite) -> bool:
     return isinstance(above, ast.keyword | ast.BinOp) and isinstance(node, ast.BinOp | ast.Call)
 
 
-def _tight(node: ast.expr, text: str) -> str:
-    return f"({text})" if isinstance(node, ast.BinOp | ast.IfExp) else text
-
-
 def units(site: EditSite) -> Iterator[CodeEdit]:
     """Another number that counts units of the same sort; another keyword of a span of time."""
     node = site.node
@@ -106,9 +102,11 @@ def regrouped(site: EditSite) -> Iterator[CodeEdit]:
     sign = SIGN[type(node.op)]
     if isinstance(node.left, ast.BinOp):
         inner = SIGN[type(node.left.op)]
-        first, second = _tight(node.left.left, site.text(node.left.left)), site.text(node.left.right)
-        third = _tight(node.right, site.text(node.right))
-        yield site.edit(f"({first} {sign} {third}) {inner} {second}", "regrouped", 1.0)
+        first, second = operand(site, node.left.left), site.text(node.left.right)
+        third = operand(site, node.right)
+        yield site.edit(
+            f"({first} {sign} {third}) {inner} {operand(site, node.left.right)}", "regrouped", 1.0
+        )
         yield site.edit(f"{first} {inner} ({second} {sign} {third})", "regrouped", 1.0)
         yield site.edit(f"{first} {inner} {second} {sign} {third}", "regrouped", 1.0)
         deepest = node.left
@@ -121,8 +119,8 @@ def regrouped(site: EditSite) -> Iterator[CodeEdit]:
                 yield site.edit(f"({start} {sign} {third}){rest}", "regrouped", 1.0)
     if isinstance(node.right, ast.BinOp):
         inner = SIGN[type(node.right.op)]
-        first = _tight(node.left, site.text(node.left))
-        second, third = site.text(node.right.left), _tight(node.right.right, site.text(node.right.right))
+        first, third = operand(site, node.left), operand(site, node.right.right)
+        second = operand(site, node.right.left)
         yield site.edit(f"({first} {sign} {second}) {inner} {third}", "regrouped", 1.0)
 
 
@@ -220,7 +218,7 @@ def of_their_own(site: EditSite) -> Iterator[CodeEdit]:
     if not isinstance(node, ast.Lambda):
         return
     start, end = site.program.span(node)[0], site.program.span(node.body)[0]
-    head = site.program.data[start:end].decode().rstrip().removesuffix(":").rstrip()
+    head = site.program.data[start:end].decode().rstrip(" \t\n(").removesuffix(":").rstrip()
     used = {n.id for n in ast.walk(node.body) if isinstance(n, ast.Name)}
     for name in sorted(_bound_by_loops(site) & used):
         sign = "," if node.args.args else ""
