@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -10,7 +11,6 @@ from pathlib import Path
 
 from agentos.daemon.offline import offline_context
 from agentos.daemon.standing_checks import with_accepted
-from agentos.daemon.upkeep.moving import write_setting
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
 from agentos.durable import write_whole
 from agentos.errors import Invalid, UserError
@@ -50,9 +50,10 @@ def init_home(home: Home) -> bool:
     fresh = not all(part.exists() for part in (*parts, *folders)) or not has_ledger(home.ledger)
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not home.settings.exists():  # first, so that an interrupted init knows its own
-        write_whole(home.settings, first_settings(claim_uid(root) if os.geteuid() == 0 else None).encode())
+        text = first_settings(claim_uid(root) if os.geteuid() == 0 else None)
         if address := address_of(home.ledger):  # of a variable, which the next shell may not have
-            write_setting(home.settings, "database", address)
+            text = f"database = {json.dumps(address)}\n{text}"
+        write_whole(home.settings, text.encode())
     for folder in folders:
         folder.mkdir(mode=0o700, exist_ok=True)
     if not (home.skills / "README.txt").exists():

@@ -27,10 +27,8 @@ from agentos.ledger.rows.record_types import RECORDS, of_run
 EVENT = "retention.pruned"
 BATCH = 500  # runs in one transaction
 NEWEST_OF_EACH = 200  # runs of each resource that keep their steps: what guards are replayed from
-_SIGHTINGS, _ALIKE = (
-    1_000,
-    8,
-)  # newest ones, and those of one failure, whose runs may become evidence when it recurs
+# Newest sightings, and of these those of one failure, whose runs may become evidence when it recurs.
+_SIGHTINGS, _ALIKE = 1_000, 8
 _NAME = re.compile(rb"[0-9a-f]{64}")
 
 Rows = Callable[..., Sequence[tuple[Any, ...]]]

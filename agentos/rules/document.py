@@ -154,19 +154,20 @@ def document_of(path: str, content: bytes) -> Mapping[str, Any]:
         raise Invalid(path, ["it has to be a table with description, on, when and enforce"])
     # YAML 1.1 reads the word on as true
     document = {"on" if key is True else str(key): value for key, value in found.items()}
-    try:
-        json.dumps(document, allow_nan=False, sort_keys=True)
-    except (TypeError, ValueError, RecursionError) as error:  # a date, a set, NaN
-        raise Invalid(path, [f"it holds what JSON cannot: {error}; put it in quotes"]) from None
+    _require_json(path, document)
     return document
+
+
+def _require_json(name: str, document: Mapping[str, Any]) -> None:
+    try:
+        json.dumps(dict(document), allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:  # a date, a set, NaN
+        raise Invalid(name, [f"it holds what JSON cannot: {error}; put it in quotes"]) from None
 
 
 def rule_of(name: str, document: Mapping[str, Any]) -> RunRule:
     """The rule that a document makes. Raises Invalid with every fault."""
-    try:
-        json.dumps(dict(document), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise Invalid(name, [f"it holds what JSON cannot (a date stands in quotes): {error}"]) from None
+    _require_json(name, document)
     faults: list[str] = []
     faults += [_unknown(key) for key in document if key not in _KEYS]
     description = _text(document, "description", faults)

@@ -218,9 +218,8 @@ def _network(entry: str, port: int) -> ipaddress.IPv4Network | ipaddress.IPv6Net
 
 def _is_public(address: _Address) -> bool:
     odd = address.is_multicast or address.is_unspecified or address.is_reserved or address.is_link_local
-    if isinstance(
-        address, ipaddress.IPv6Address
-    ):  # site-local is no longer to be used, and still is (RFC 3879)
+    if isinstance(address, ipaddress.IPv6Address):
+        # site-local is no longer to be used, and still is (RFC 3879)
         odd = odd or address.is_site_local or address.teredo is not None
     return address.is_global and not odd
 
