@@ -303,9 +303,8 @@ def _open(parts: TriageContext, ripe: RipeFailure, sightings: Sequence[Sighting]
     )
     said = {"sha256": evidence.sha256, "evolution": evolution.id}
     note = ("evidence.sealed", evidence.id, said)
-    for (
-        item
-    ) in given:  # before anybody is shown it: after a kill in between it must not be a hold-out's any more
+    # Before anybody is shown it: after a kill in between it must be no hold-out's any more.
+    for item in given:
         parts.cursor.advance(GIVEN + item.task_key, 1, [])
     parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position, note=note)
     if given:
