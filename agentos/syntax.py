@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+import resource
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +39,13 @@ def _parsed(source: str, mode: str) -> Any:
         with _ONE_AT_A_TIME, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(source, mode=mode)
-    except (RecursionError, MemoryError):  # the parser's own stack: the machine has memory left
+    except (RecursionError, MemoryError) as error:
+        # The parser's own stack, as the machine has memory left; not so where a process is held to little of it.
+        if (
+            isinstance(error, MemoryError)
+            and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+        ):
+            raise
         raise SyntaxError("it is nested too deeply") from None
 
 
