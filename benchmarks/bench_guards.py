@@ -1,7 +1,8 @@
 """How often the guards refuse good edits of source, rule by rule, and which bad edits they find.
 
     python benchmarks/bench_guards.py [--repair SECONDS] [--data PATH] [--python OLD NEW]... [--most N]
-    python benchmarks/bench_guards.py --live [--only TOOL/EDIT,...] [--part K/N] [--fresh N] [--json FILE]
+    python benchmarks/bench_guards.py --live [--edits FOLDER] [--only TOOL/EDIT,...] [--part K/N] [--fresh N]
+        [--json FILE]
 
 Good edits: repairs of small programs as the proposer finds them (with ``--repair``), each hunk by itself of
 this repository's history, and each hunk by itself between the standard libraries of two Python versions (``--python`` names two folders such
@@ -344,7 +345,7 @@ def ended(evolutions: list[Evolution]) -> str:
 def whole_loop(options: argparse.Namespace) -> None:
     """Put the labelled edits through it, and say what became of each."""
     first, of = map(int, options.part.split("/"))
-    edits = [edit for path in sorted(EDITS.glob("*/edits.toml")) for edit in labelled(path.parent)]
+    edits = [edit for path in sorted(options.edits.glob("*/edits.toml")) for edit in labelled(path.parent)]
     done: list[Ended] = []
     if options.json and options.json.exists():
         done = [Ended(**item) for item in json.loads(options.json.read_text())]
@@ -379,6 +380,7 @@ def main() -> None:
     )
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--live", action="store_true", help="the labelled edits of tools, by the whole loop")
+    parser.add_argument("--edits", type=Path, default=EDITS, help="the set of them  [default: data/edits]")
     parser.add_argument("--only", help="of them: names such as bill-split/modulo, with commas between them")
     parser.add_argument("--part", default="0/1", help="of them: every Nth, from the Kth on")
     parser.add_argument("--fresh", type=int, default=24, help="fresh inputs that are filed  [default: 24]")

@@ -96,12 +96,13 @@ def test_the_task_files_say_what_the_sets_say(which: str, tmp_path: Path) -> Non
             assert given == task["files"]
 
 
+@pytest.mark.parametrize("which", ["edits", "edits2"])
 @pytest.mark.slow
 def test_labelled_edits_are_right_or_wrong_as_they_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for path in sorted(tool_sets.EDITS.glob("*/edits.toml")):
+    for path in sorted((BENCHMARKS / "data" / which).glob("*/edits.toml")):
         tool = tool_sets.read(path.parent)
         right = Version(tool, "right")
         for edit in tool_sets.labelled(path.parent):
