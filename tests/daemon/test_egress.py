@@ -301,3 +301,22 @@ def test_who_answers_by_drops_holds_nobody_beyond_the_time_of_the_run(world: Wor
         thread.join()
     assert done.outcome.result is not Result.PASSED
     assert took < 8
+
+
+def test_an_answer_that_is_cut_off_is_no_answer(world: World) -> None:
+    """Half of a file would pass for the whole of it, now and in every replay."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def cut() -> None:
+            with listening.accept()[0] as sock:
+                sock.recv(1 << 16)
+                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf of it")
+
+        thread = threading.Thread(target=cut)
+        thread.start()
+        place = f"127.0.0.1:{listening.getsockname()[1]}"
+        done = world.run(f"http://{place}/", [place])
+        thread.join()
+    (step,) = [step for step in done.steps if step.node == "fetch"]
+    assert step.observation["type"] == "unreachable"
+    assert done.answer["status"] == 0

@@ -327,6 +327,8 @@ def _fetch(
             connection.request(method, path, content or None, dict(headers))
             response = connection.getresponse()
             data = response.read(BODY_MAX + 1)
+            if response.length and len(data) <= BODY_MAX:  # read() does not tell of what never came
+                raise http.client.IncompleteRead(data, response.length)
         except ValueError as error:  # a header that is not Latin-1
             raise Denied("request", str(error)) from None
         finally:
