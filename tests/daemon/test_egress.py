@@ -216,6 +216,25 @@ def test_a_name_is_resolved_once_and_may_lead_to_an_address_that_is_named(
     assert (done.answer["text"], names.asked) == ("GET /a", 1)
 
 
+def test_an_address_that_takes_no_connection_leaves_time_for_the_next(
+    world: World, site: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = site.server_port
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (name, port)) for name in ("127.0.0.2", "127.0.0.1")]
+    with contextlib.ExitStack() as held:
+        silent = held.enter_context(socket.socket())
+        silent.bind(("127.0.0.2", port))
+        silent.listen(0)
+        for _ in range(4):  # its queue is full: nobody is answered any more
+            waiting = held.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.2", port))
+        monkeypatch.setattr("agentos.daemon.requests.egress.socket.getaddrinfo", lambda *_, **__: found)
+        place = f"allowed.example:{port}"
+        done = world.run(f"http://{place}/a", [place, "127.0.0.0/8"], limits=Limits(wall_s=6))
+    assert done.answer == {"status": 200, "text": "GET /a"}
+
+
 def test_without_the_effect_or_in_a_replay_nothing_leaves(world: World, site: ThreadingHTTPServer) -> None:
     place = f"127.0.0.1:{site.server_port}"
     refused = world.run(f"http://{place}/", [place], effects=(Effect.READ,))
