@@ -55,6 +55,24 @@ def test_a_changed_clock_neither_repeats_nor_drops(cron: str, start: datetime, e
     assert walls(times(cron, start, 3 if "*" in cron.split()[1] else 8)) == expected
 
 
+@pytest.mark.parametrize("cron", ["*/15 9 * * *", "0 */6 * * *", "* 8-17 * * 1-5"])
+@pytest.mark.parametrize(
+    "change", [datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)]
+)
+def test_a_change_of_the_clock_moves_no_time_on_the_other_side_of_it(cron: str, change: datetime) -> None:
+    """What was due in the evening would be due once more, an hour later, when the clock was put back at night."""
+    before, after = change - timedelta(minutes=5), change + timedelta(minutes=5)
+    assert due_before(cron, BERLIN, after) == due_before(cron, BERLIN, before)
+    assert due_after(cron, BERLIN, after) == due_after(cron, BERLIN, before)
+
+
+def test_what_comes_within_the_repeated_hour_comes_in_both() -> None:
+    start = datetime(2026, 10, 24, 22, tzinfo=UTC)
+    assert walls(times("*/30 2 * * *", start, 8)) == ["02:00+0200", "02:30+0200", "02:00+0100", "02:30+0100"]
+    between = datetime(2026, 10, 25, 0, 50, tzinfo=UTC)
+    assert due_after("*/30 2 * * *", BERLIN, between) == datetime(2026, 10, 25, 1, tzinfo=UTC)
+
+
 def test_the_very_moment_is_due_and_not_the_next() -> None:
     seven = datetime(2026, 6, 1, 7, tzinfo=ZoneInfo(BERLIN)).astimezone(UTC)
     assert due_before("0 7 * * *", BERLIN, seven) == seven

@@ -193,6 +193,16 @@ def test_a_link_below_the_folder_is_not_followed(finish: Finish, deliver: Delive
     assert not list(elsewhere.iterdir())
 
 
+def test_a_folder_that_is_a_circle_of_links_holds_up_no_other(
+    finish: Finish, deliver: Deliver, ledger: Ledger, tmp_path: Path, out: Path
+) -> None:
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    circle = finish(Destination(str(tmp_path / "circle"), "a.md"))
+    assert [one.state for one in deliver(finish(Destination(str(out), "a.md")))] == [DeliveryState.DONE]
+    (waits,) = ledger.find(Delivery, run_id=circle)
+    assert (waits.state, waits.attempts) == (DeliveryState.PENDING, 1)
+
+
 def test_not_into_the_home_itself(finish: Finish, deliver: Deliver, home: Home) -> None:
     (done,) = deliver(finish(Destination(str(home.skills), "x.md")))
     assert (done.state, (home.skills / "x.md").exists()) == (DeliveryState.FAILED, False)

@@ -216,6 +216,25 @@ def test_a_name_is_resolved_once_and_may_lead_to_an_address_that_is_named(
     assert (done.answer["text"], names.asked) == ("GET /a", 1)
 
 
+def test_an_address_that_takes_no_connection_leaves_time_for_the_next(
+    world: World, site: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = site.server_port
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (name, port)) for name in ("127.0.0.2", "127.0.0.1")]
+    with contextlib.ExitStack() as held:
+        silent = held.enter_context(socket.socket())
+        silent.bind(("127.0.0.2", port))
+        silent.listen(0)
+        for _ in range(4):  # its queue is full: nobody is answered any more
+            waiting = held.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.2", port))
+        monkeypatch.setattr("agentos.daemon.requests.egress.socket.getaddrinfo", lambda *_, **__: found)
+        place = f"allowed.example:{port}"
+        done = world.run(f"http://{place}/a", [place, "127.0.0.0/8"], limits=Limits(wall_s=6))
+    assert done.answer == {"status": 200, "text": "GET /a"}
+
+
 def test_without_the_effect_or_in_a_replay_nothing_leaves(world: World, site: ThreadingHTTPServer) -> None:
     place = f"127.0.0.1:{site.server_port}"
     refused = world.run(f"http://{place}/", [place], effects=(Effect.READ,))
@@ -301,3 +320,22 @@ def test_who_answers_by_drops_holds_nobody_beyond_the_time_of_the_run(world: Wor
         thread.join()
     assert done.outcome.result is not Result.PASSED
     assert took < 8
+
+
+def test_an_answer_that_is_cut_off_is_no_answer(world: World) -> None:
+    """Half of a file would pass for the whole of it, now and in every replay."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def cut() -> None:
+            with listening.accept()[0] as sock:
+                sock.recv(1 << 16)
+                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf of it")
+
+        thread = threading.Thread(target=cut)
+        thread.start()
+        place = f"127.0.0.1:{listening.getsockname()[1]}"
+        done = world.run(f"http://{place}/", [place])
+        thread.join()
+    (step,) = [step for step in done.steps if step.node == "fetch"]
+    assert step.observation["type"] == "unreachable"
+    assert done.answer["status"] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +24,7 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Feedback,
+    InputFile,
     KernelFault,
     Rating,
     Result,
@@ -86,7 +88,13 @@ def ran(
     registry.commit(FILES, "A tool with a fault", "edit")
     executor = BoxExecutor(registry, ledger.blobs, sandbox)
 
-    def run(*checks: Check, share: Share = Share.OPEN, schedule_id: str = "", **args: Any) -> Run:
+    def run(
+        *checks: Check,
+        share: Share = Share.OPEN,
+        schedule_id: str = "",
+        left: tuple[InputFile, ...] = (),
+        **args: Any,
+    ) -> Run:
         call = Call("bill", args)
         task = replace(
             make_task("double", n=1),
@@ -104,7 +112,7 @@ def ran(
         )
         ledger.begin_run(begun)
         done = executor.execute(task, snapshot, begun.id, ledger.append_step)
-        ledger.finish_run(begun.id, done.outcome, done.answer, (), done.resources)
+        ledger.finish_run(begun.id, done.outcome, done.answer, left, done.resources)
         return ledger.run(begun.id)
 
     return run
@@ -149,6 +157,21 @@ def test_a_bad_word_on_a_passed_run_is_evidence(
     assert settled() == []  # once
     assert len(ledger.runs()) == 2
     assert verify_home(home).faults == ()
+
+
+def test_a_word_on_a_run_whose_files_are_gone_holds_up_no_other(
+    ledger: Ledger, home: Home, ran: Callable[..., Run], settled: Callable[[], list[Evolution]]
+) -> None:
+    """Retention lets files go: each look would end at that word, before those that came later."""
+    gone = InputFile("report.txt", hashlib.sha256(b"long ago").hexdigest(), 8)
+    old, new = ran(prices=[3, 4], shipping=2, left=(gone,)), ran(prices=[5], shipping=2)
+    ((first,), (second,)) = (
+        speak(home, run.id, Rating.BAD, FeedbackDetails("shipping is paid", ("total=9",)))
+        for run in (old, new)
+    )
+    settled()
+    known = {run.id for run in ledger.runs()}
+    assert (first.regraded_id in known, second.regraded_id in known) == (False, True)
 
 
 @pytest.mark.parametrize("held", [True, False], ids=["after it was held", "before"])

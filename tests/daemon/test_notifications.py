@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socketserver
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +19,7 @@ from typing import Any
 import pytest
 
 from agentos.cli.connections.notify import undelivered
-from agentos.daemon.people.channels import ChannelFailed, Send, channels_of
+from agentos.daemon.people.channels import PATIENCE_S, ChannelFailed, Send, channels_of
 from agentos.daemon.people.notifications import TRIES, Notifier, deliver, pause
 from agentos.domain import (
     Evolution,
@@ -325,6 +327,9 @@ def test_mail_goes_by_smtp_with_a_password_that_is_a_secret(home: Home, serve: A
     keep(home, Secret("MAIL", ("mail.example",), False, "now", "file"), "password 1")
     ways(home, **login)["mail"](NOTE)
     assert any(line.startswith(b"AUTH PLAIN") for line in server.got)
+    keep(home, Secret("MAIL", ("mail.example",), False, "now", "file"), "pässword")
+    with pytest.raises(ChannelFailed):  # else every other message would wait behind this one
+        ways(home, **login)["mail"](NOTE)
     with pytest.raises(ChannelFailed):  # no TLS there: the password is not sent
         ways(home, **{**login, "smtp_security": "starttls"})["mail"](NOTE)
 
@@ -337,6 +342,16 @@ def test_a_command_gets_the_document_and_its_failure_is_told(home: Home, tmp_pat
         ways(home, command=["sh", "-c", "echo no way >&2; exit 3"])["command"](NOTE)
     with pytest.raises(ChannelFailed, match="cannot be started"):
         ways(home, command=["/no/such/program"])["command"](NOTE)
+
+
+def test_what_a_command_leaves_running_holds_nothing_up(home: Home, tmp_path: Path) -> None:
+    """It has the command's standard error: whoever waits for the end of that waits for its own."""
+    left = tmp_path / "left"
+    began = time.monotonic()
+    ways(home, command=["sh", "-c", f"setsid sleep 60 & echo $! > {left}"])["command"](NOTE)
+    took = time.monotonic() - began
+    os.kill(int(left.read_text()), signal.SIGKILL)
+    assert took < PATIENCE_S
 
 
 @pytest.mark.parametrize(("program", "settings", "way"), [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,6 +181,27 @@ def test_a_file_whose_path_no_index_holds_is_told_once_and_holds_up_no_other(
     assert [copy.inputs[0].path for copy in inbox.settle()] == ["near.pdf"]
     assert inbox.settle() == []
     (skipped,) = ledger.find(SkippedRun, schedule_id=inbox.task.id)
+    assert skipped.times == 1
+
+
+def test_what_cannot_be_read_is_told_once_and_taken_when_it_can(
+    make: Callable[..., Folder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A share that was away for a moment does not change the file: it would never be looked at again."""
+    inbox, opened = make(), os.open
+
+    def refusing(path: Any, *args: Any, **more: Any) -> int:
+        if str(path).endswith("far.pdf"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return opened(path, *args, **more)
+
+    for name in ("far.pdf", "near.pdf"):
+        (inbox.path / name).write_text("x")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refusing)
+        assert [copy.inputs[0].path for copy in [*inbox.settle(), *inbox.settle()]] == ["near.pdf"]
+    assert [copy.inputs[0].path for copy in inbox.settle()] == ["far.pdf"]
+    (skipped,) = inbox.ledger.find(SkippedRun, schedule_id=inbox.task.id)
     assert skipped.times == 1
 
 

@@ -10,9 +10,11 @@ import signal
 import smtplib
 import ssl
 import subprocess
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from email.message import EmailMessage
 from functools import partial
 from typing import Any
@@ -25,6 +27,7 @@ from agentos.plugins import registry
 from agentos.settings import Notify
 
 PATIENCE_S = 20.0
+_SAID = 4_000  # bytes of what a command printed that are looked at
 Send = Callable[[Notification], None]
 
 
@@ -77,30 +80,34 @@ def _on_the_desktop(note: Notification) -> None:
 
 
 def _run(words: list[str], given: str, more: Mapping[str, str]) -> None:
-    try:
-        child = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env={**os.environ, **more},
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise ChannelFailed(f"{words[0]} cannot be started: {error.strerror}") from None
-    try:
-        _, said = child.communicate(given, PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
-        raise ChannelFailed(f"{words[0]} did not end within {PATIENCE_S:g} s") from None
-    if child.returncode:
-        first = said.strip().splitlines()[:1]
-        raise ChannelFailed(
-            f"{words[0]} ended with status {child.returncode}{': ' if first else ''}{''.join(first)[:200]}"
-        )
+    # files, not pipes: what a command leaves running would hold these open, and us with them
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
+        asked.write(given.encode())
+        asked.seek(0)
+        try:
+            child = subprocess.Popen(
+                words,
+                stdin=asked,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                env={**os.environ, **more},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ChannelFailed(f"{words[0]} cannot be started: {error.strerror}") from None
+        try:
+            child.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            raise ChannelFailed(f"{words[0]} did not end within {PATIENCE_S:g} s") from None
+        if child.returncode:
+            said.seek(0)
+            first = said.read(_SAID).decode("utf-8", "replace").strip().splitlines()[:1]
+            raise ChannelFailed(
+                f"{words[0]} ended with status {child.returncode}{': ' if first else ''}{''.join(first)[:200]}"
+            )
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -139,7 +146,7 @@ def _by_mail(home: Home, wanted: Notify, note: Notification) -> None:
             if wanted.smtp_user:
                 server.login(wanted.smtp_user, password)
             server.send_message(mail)
-    except (OSError, smtplib.SMTPException) as error:
+    except (OSError, smtplib.SMTPException, UnicodeError) as error:  # smtplib logs in by ASCII alone
         raise ChannelFailed(
             f"the mail server {wanted.smtp} refuses or is away: {type(error).__name__}"
         ) from None

@@ -246,13 +246,15 @@ def _resolved(host: str, port: int, until: float) -> list[_Address]:
 
 
 def _connected(addresses: Sequence[_Address], port: int, until: float) -> socket.socket:
-    """A connection to the first of these that takes one. Raises OSError."""
+    """A connection to the first of these that takes one; none of them may take the time of all. Raises OSError."""
     last = OSError("nowhere to connect to")
-    for address in addresses:
+    for number, address in enumerate(addresses):
         sock = socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6)
         try:
-            sock.settimeout(max(0.01, until - time.monotonic()))
+            left_s = until - time.monotonic()
+            sock.settimeout(max(0.01, left_s / (len(addresses) - number + 1)))
             sock.connect((str(address), port))
+            sock.settimeout(max(0.01, until - time.monotonic()))
         except OSError as error:
             sock.close()
             last = error
@@ -327,6 +329,8 @@ def _fetch(
             connection.request(method, path, content or None, dict(headers))
             response = connection.getresponse()
             data = response.read(BODY_MAX + 1)
+            if response.length and len(data) <= BODY_MAX:  # read() does not tell of what never came
+                raise http.client.IncompleteRead(data, response.length)
         except ValueError as error:  # a header that is not Latin-1
             raise Denied("request", str(error)) from None
         finally:

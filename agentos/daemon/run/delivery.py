@@ -177,7 +177,8 @@ class Deliverer:
         if not is_below(name):
             raise Undeliverable(f"{name!r} is no name below the folder {delivery.destination.folder}")
         folder = Path(delivery.destination.folder)
-        if self._home.root.resolve() in (folder.resolve(), *folder.resolve().parents):
+        real = Path(os.path.realpath(folder))  # Path.resolve raises no OSError at a circle of links
+        if self._home.root.resolve() in (real, *real.parents):
             raise Undeliverable(f"{folder} lies in the home of agentos itself; name another folder")
         folder.mkdir(parents=True, exist_ok=True)
         with _opened(folder, PurePosixPath(name).parts[:-1]) as place:

@@ -1,7 +1,7 @@
 """When a cron line is due, by the clock of a time zone, across its changes.
 
-A line whose minute or hour is ``*`` or a step of it means every so often, and goes by the time that passes. Any
-other means a time of day: an hour that the clock leaves out runs when as much time has passed, and one that it
+A line whose minute or hour is ``*`` or a step of it means every so often, and is due whenever the clock shows it:
+not within an hour that is left out, and twice within one that is repeated. Any other means a time of day: an hour that the clock leaves out runs when as much time has passed, and one that it
 repeats runs once, as with the cron of Unix.
 """
 
@@ -11,6 +11,9 @@ from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 from croniter import CroniterBadDateError, croniter
+
+_MOMENT = timedelta(milliseconds=1)
+_CHANGES_MAX = 1_000  # of a clock, beyond which nothing is looked for
 
 
 def zone_of(name: str) -> ZoneInfo | None:
@@ -37,23 +40,62 @@ def due_after(cron: str, zone: str, now: datetime) -> datetime | None:
 
 
 def _search(cron: str, zone: str, now: datetime, *, forward: bool) -> datetime | None:
-    wall = local(now, zone)
-    every = any(field.startswith("*") for field in cron.split()[:2])
-    offset = timezone(wall.utcoffset() or timedelta())
-    # croniter answers strictly before or after; a moment later, so that "now" itself counts as due
-    start = wall.replace(tzinfo=None) if forward else wall.replace(tzinfo=None) + timedelta(milliseconds=1)
-    if not every:  # a time of day may come again, or have been skipped, near a change of the clock
-        start += timedelta(hours=-3 if forward else 3)
+    if any(field.startswith("*") for field in cron.split()[:2]):
+        return _by_running_clock(cron, zone, now, forward=forward)
+    # a time of day may come again, or have been skipped, near a change of the clock
+    start = local(now, zone).replace(tzinfo=None) + timedelta(hours=-3 if forward else 3)
     times = croniter(cron, start)
     for _ in range(10_000):
-        try:
-            naive: datetime = times.get_next(datetime) if forward else times.get_prev(datetime)
-        except CroniterBadDateError:
+        naive = _next(times, forward=forward)
+        if naive is None:
             return None
-        found = (naive.replace(tzinfo=offset) if every else _moment(naive, zone)).astimezone(UTC)
+        found = _moment(naive, zone).astimezone(UTC)
         if found > now if forward else found <= now:
             return found
     return None
+
+
+def _by_running_clock(cron: str, zone: str, now: datetime, *, forward: bool) -> datetime | None:
+    """Searched between two changes of the clock, then beyond the nearest of them: each has an offset of its own."""
+    offset = _offset(now, zone)
+    # croniter answers strictly before or after; a moment later, so that "now" itself counts as due
+    start = now.astimezone(offset).replace(tzinfo=None) + (timedelta() if forward else _MOMENT)
+    for _ in range(_CHANGES_MAX):
+        naive = _next(croniter(cron, start), forward=forward)
+        if naive is None:
+            return None
+        found = naive.replace(tzinfo=offset).astimezone(UTC)
+        if _offset(found, zone) == offset:
+            return found
+        change = _change(zone, *sorted((now, found)))
+        now = change if forward else change - timedelta(seconds=1)
+        offset = _offset(now, zone)
+        start = change.astimezone(offset).replace(tzinfo=None) - (_MOMENT if forward else timedelta())
+    return None
+
+
+def _next(times: croniter, *, forward: bool) -> datetime | None:
+    try:
+        naive: datetime = times.get_next(datetime) if forward else times.get_prev(datetime)
+    except CroniterBadDateError:
+        return None
+    return naive
+
+
+def _offset(moment: datetime, zone: str) -> timezone:
+    return timezone(local(moment, zone).utcoffset() or timedelta())
+
+
+def _change(zone: str, early: datetime, late: datetime) -> datetime:
+    """The first second of another offset than the early one's; the late one has another."""
+    before, low, high = _offset(early, zone), int(early.timestamp()), int(late.timestamp())
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _offset(datetime.fromtimestamp(middle, UTC), zone) == before:
+            low = middle
+        else:
+            high = middle
+    return datetime.fromtimestamp(high, UTC)
 
 
 def _moment(naive: datetime, zone: str) -> datetime:

@@ -50,7 +50,7 @@ class FolderWatcher:
         self._hold_out = hold_out
         self._pending: dict[tuple[str, str], ArrivingFile] = {}
         self._looked: dict[str, float] = {}
-        self._told: set[tuple[str, str]] = set()  # names that nothing can be done with
+        self._told: set[tuple[str, str]] = set()  # of which it is known why they were not taken
         self._notifier = FolderNotifier()
 
     def look(self, views: Sequence[TaskView], now: float) -> list[str]:
@@ -64,7 +64,8 @@ class FolderWatcher:
         for view, watch in watched:
             if watch is None:
                 continue
-            waits = any(schedule == view.task.id for schedule, _ in self._pending)
+            # what could not be read is looked at seldom
+            waits = any(key[0] == view.task.id for key in self._pending.keys() - self._told)
             since = now - self._looked.get(view.task.id, -LOOK_S)
             if watch.folder in stirred or waits or since >= LOOK_S:
                 self._looked[view.task.id] = now
@@ -86,7 +87,7 @@ class FolderWatcher:
             for entry in walk(watch.folder, watch.pattern, PARTIAL_BELOW, left_out):
                 there.add(entry.name)
                 if not fits_workspace(entry.name):  # nor can the ledger hold each such name
-                    self._tell_once(task.id, entry.name)
+                    self._tell_once(task.id, entry.name, "its name cannot stand in a workspace")
                     continue
                 signature = signature_of(entry.facts)
                 if known.get(entry.name) == signature:
@@ -113,11 +114,10 @@ class FolderWatcher:
         set_arrivals(self._ledger, task.id, {}, known.keys() - there)
         return queued
 
-    def _tell_once(self, schedule_id: str, name: str) -> None:
+    def _tell_once(self, schedule_id: str, name: str, why: str) -> None:
         if (schedule_id, name) not in self._told:
             self._told.add((schedule_id, name))
-            reason = f"{name!a} was not taken: its name cannot stand in a workspace"
-            skip(self._ledger, schedule_id, reason, datetime.now(UTC))
+            skip(self._ledger, schedule_id, f"{name!a} was not taken: {why}", datetime.now(UTC))
 
     def _is_complete(
         self, schedule_id: str, entry: SourceFile, signature: str, watch: Watch, now: float
@@ -136,23 +136,23 @@ class FolderWatcher:
         """Queue the copy for a file, unless this content came by this path before; None: look again later."""
         task = view.task
         limit = task.limits.workspace_mb << 20
-        why = ""
         if entry.facts.st_size > limit:
             why = f"it has {entry.facts.st_size:,} bytes, the workspace {limit:,}; raise limits.workspace_mb"
-        content = b""
-        try:
-            if not why:
-                with open(entry.open(), "rb") as file:
-                    if signature_of(os.fstat(file.fileno())) != signature_of(entry.facts):
-                        return None
-                    content = file.read(entry.facts.st_size)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            why = f"it cannot be read: {error.strerror}"
-        if why:
             skip(self._ledger, task.id, f"{entry.name!a} was not taken: {why}", datetime.now(UTC))
             return []
+        try:
+            with open(entry.open(), "rb") as file:
+                if signature_of(os.fstat(file.fileno())) != signature_of(entry.facts):
+                    return None
+                content = file.read(entry.facts.st_size)
+        except FileNotFoundError:
+            return None
+        except (
+            OSError
+        ) as error:  # a share that was away, or a right that is given later: neither changes the file
+            self._tell_once(task.id, entry.name, f"it cannot be read: {error.strerror}")
+            return None
+        self._told.discard((task.id, entry.name))
         sha256 = self._ledger.blobs.put(content)
         copy_id = f"{task.id}-{digest([entry.name, sha256])[:12]}"
         if has_task(self._ledger, copy_id):

@@ -56,6 +56,14 @@ FAMILIES = {
         "c = 0\nleft = [b[n] for n, x in enumerate(a) if b[n] != x]\nfor n, x in enumerate(a):\n"
         "    if b[n] != x and x in left:\n        left.remove(x)\n        c += 1\nreturn c",
     ),
+    "weighted, of a call": (
+        "return sum(x.level for x in list(b)) / len(b)",
+        "return sum((x.level) * x.mass for x in list(b)) / sum(x.mass for x in list(b))",
+    ),
+    "weighted, with a loop inside": (
+        "return sum(sum(y for y in x.parts) for x in b) / len(b)",
+        "return sum((sum(y for y in x.parts)) * x.mass for x in b) / sum(x.mass for x in b)",
+    ),
     "two passes": (
         "top = 0\nfor x in a:\n    top = max(top, x)\n    b.append(x / top)\nreturn b",
         "top = 0\nfor x in a:\n    top = max(top, x)\nfor x in a:\n    b.append(x / top)\nreturn b",

@@ -353,8 +353,9 @@ def weighted(site: EditSite) -> Iterator[CodeEdit]:
         return
     made = total.args[0]
     name, each = site.text(made.generators[0].target), site.text(made.elt)
-    inside = site.program.data[slice(*site.program.span(made))].decode().strip("()")
-    loop = inside[inside.index(" for ") :]
+    # from the target to the bracket that closes it all: the value may have loops and brackets of its own
+    begin, end = site.program.span(made.generators[0].target)[0], site.program.span(made)[1] - 1
+    loop = f" for {site.program.data[begin:end].decode()}"
     fields = [f for f in site.facts.given.fields if f.isidentifier() and f not in each]
     ways = [f"{name}.{field}" for field in fields] + [f'{name}["{field}"]' for field in fields]
     for way in ways[:16]:
