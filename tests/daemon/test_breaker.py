@@ -53,7 +53,10 @@ def test_one_that_came_to_its_end_says_that_the_machinery_works() -> None:
     assert breaker.pause is None
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS])
+@pytest.mark.parametrize(
+    "number",
+    [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS, errno.EAGAIN, errno.EFBIG],
+)
 def test_what_the_machine_lacks_is_nobodys_fault(number: int) -> None:
     breaker = Breaker()
     error = Unavailable("the sandbox could not be made")
@@ -61,6 +64,25 @@ def test_what_the_machine_lacks_is_nobodys_fault(number: int) -> None:
     assert breaker.lost("a", error)
     assert breaker.pause is not None
     assert "said by the system" not in breaker.pause.why
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_what_a_limit_of_the_process_refuses_is_nobodys_fault_and_is_told(error: Exception) -> None:
+    breaker = Breaker()
+    assert breaker.lost("a", error)
+    assert breaker.pause is not None
+    assert "ulimit -v" in breaker.pause.why
+    assert not Breaker().lost("a", RuntimeError("a bug"))
+
+
+def test_a_probe_for_which_no_thread_can_be_made_is_made_again_later() -> None:
+    probe = Probe()
+    breaker = Breaker(probe)
+    breaker.open("no memory")
+    probe.fault = RuntimeError("can't start new thread")
+    breaker.try_again()
+    assert breaker.pause is not None
+    assert not breaker.due(0.0)
 
 
 def test_it_stays_open_until_the_probe_finds_nothing_and_waits_longer_each_time() -> None:
