@@ -138,6 +138,22 @@ def test_a_loss_by_the_machinery_never_counts(
     assert "killed" not in lost.reason
 
 
+def test_a_run_that_got_no_thread_does_not_count(
+    ledger: Ledger, make_task: Callable[..., Task], add: Callable[..., Task]
+) -> None:
+    task = add(make_task("double", n=1))
+
+    def no_thread() -> Any:
+        raise RuntimeError("can't start new thread")
+
+    made = runner(ledger, Breaker(), *[no_thread] * MAX_ATTEMPTS, attempt(passed=True))
+    for _ in range(MAX_ATTEMPTS):
+        with pytest.raises(RuntimeError):
+            made.attempt(task.id, NOW)
+    assert made.attempt(task.id, NOW)
+    assert results(ledger, task) == ["infra"] * MAX_ATTEMPTS + ["passed"]
+
+
 def test_a_model_that_is_away_costs_no_task_and_stops_no_other(
     ledger: Ledger, make_task: Callable[..., Task], add: Callable[..., Task]
 ) -> None:
