@@ -225,6 +225,8 @@ class Engine:
 
 def _look_at(path: Path) -> None:
     """Before DBOS does, which would print a traceback for a damaged file."""
+    if not path.exists():  # SQLite would make it, and leave it empty where the daemon goes no further
+        return
     try:
         with closing(sqlite3.connect(path)) as connection:
             (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()

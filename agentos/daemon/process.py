@@ -228,6 +228,7 @@ def _loop(tick: Tick, signals: Signals, lock: DaemonLock, page: PageKeeper | Non
         lock.name_overdue(_overdue(named))
         if page is not None:
             page.keep()
+            tick.heartbeat.chore("the page", "page" if page.fault else "", page.fault)
         return signals.count >= times
 
     tick.run(lambda: not asked_to_end(1))

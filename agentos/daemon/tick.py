@@ -96,7 +96,7 @@ class Tick:
         self._supervisor = ThreadPoolExecutor(1, thread_name_prefix="swap")
         self._prober = ThreadPoolExecutor(1, thread_name_prefix="probe")
         self._breaker = service.tasks.breaker
-        self._heartbeat = HeartbeatFile(service.home)
+        self.heartbeat = HeartbeatFile(service.home)
         self._told = ""  # why the last turn that failed did
         self._messenger = ThreadPoolExecutor(1, thread_name_prefix="heads")
         self._mirrorer = ThreadPoolExecutor(1, thread_name_prefix="mirror")
@@ -139,7 +139,7 @@ class Tick:
         while go_on():
             try:
                 self.turn(time.monotonic())
-                self._heartbeat.turned()
+                self.heartbeat.turned()
             except Exception as error:  # noqa: BLE001 - the daemon outlives a bug in one turn
                 self._failed(error)
                 time.sleep(1.0)
@@ -157,14 +157,14 @@ class Tick:
             self._told = why
         if of_the_machine(error):
             self._breaker.open(why, for_good=damaged(error))
-        self._heartbeat.turned(why)
+        self.heartbeat.turned(why)
 
     def _beat(self) -> None:
         pause = self._breaker.pause
         since = pause.since.isoformat(timespec="seconds") if pause else ""
         why = pause.why if pause else ""
         waiting = sorted(self._service.waiting)
-        self._heartbeat.write(why, since, waiting, damaged=pause is not None and pause.for_good)
+        self.heartbeat.write(why, since, waiting, damaged=pause is not None and pause.for_good)
 
     def idle(self) -> bool:
         """No task is under way, and nothing is being delivered; those that wait for the machinery go on with the next daemon."""
@@ -449,8 +449,8 @@ class Tick:
         try:
             work()
         except Exception as error:  # a chore that fails is told and comes again; nothing waits for it
-            if self._heartbeat.chore(name, type(error).__name__, cause(error)):
+            if self.heartbeat.chore(name, type(error).__name__, cause(error)):
                 log.exception("chore failed", chore=name)
         else:
-            if self._heartbeat.chore(name):
+            if self.heartbeat.chore(name):
                 log.info("chore works again", chore=name)

@@ -139,7 +139,7 @@ class Choice:
                 if not why_not:
                     return self._made[name]
                 reasons.append(why_not)
-        raise Unavailable(" ".join(reasons))
+        raise Unavailable(" ".join(reason if reason.endswith(".") else f"{reason}." for reason in reasons))
 
     def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
         """See ``ports.Sandbox``."""

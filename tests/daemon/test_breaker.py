@@ -53,7 +53,10 @@ def test_one_that_came_to_its_end_says_that_the_machinery_works() -> None:
     assert breaker.pause is None
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS])
+@pytest.mark.parametrize(
+    "number",
+    [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS, errno.EAGAIN, errno.EFBIG],
+)
 def test_what_the_machine_lacks_is_nobodys_fault(number: int) -> None:
     breaker = Breaker()
     error = Unavailable("the sandbox could not be made")
@@ -61,6 +64,25 @@ def test_what_the_machine_lacks_is_nobodys_fault(number: int) -> None:
     assert breaker.lost("a", error)
     assert breaker.pause is not None
     assert "said by the system" not in breaker.pause.why
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_what_a_limit_of_the_process_refuses_is_nobodys_fault_and_is_told(error: Exception) -> None:
+    breaker = Breaker()
+    assert breaker.lost("a", error)
+    assert breaker.pause is not None
+    assert "ulimit -v" in breaker.pause.why
+    assert not Breaker().lost("a", RuntimeError("a bug"))
+
+
+def test_a_probe_for_which_no_thread_can_be_made_is_made_again_later() -> None:
+    probe = Probe()
+    breaker = Breaker(probe)
+    breaker.open("no memory")
+    probe.fault = RuntimeError("can't start new thread")
+    breaker.try_again()
+    assert breaker.pause is not None
+    assert not breaker.due(0.0)
 
 
 def test_it_stays_open_until_the_probe_finds_nothing_and_waits_longer_each_time() -> None:
@@ -114,6 +136,22 @@ def test_a_loss_by_the_machinery_never_counts(
     assert lost.fault is not None
     assert lost.fault.kind is KernelFault.AWAY
     assert "killed" not in lost.reason
+
+
+def test_a_run_that_got_no_thread_does_not_count(
+    ledger: Ledger, make_task: Callable[..., Task], add: Callable[..., Task]
+) -> None:
+    task = add(make_task("double", n=1))
+
+    def no_thread() -> Any:
+        raise RuntimeError("can't start new thread")
+
+    made = runner(ledger, Breaker(), *[no_thread] * MAX_ATTEMPTS, attempt(passed=True))
+    for _ in range(MAX_ATTEMPTS):
+        with pytest.raises(RuntimeError):
+            made.attempt(task.id, NOW)
+    assert made.attempt(task.id, NOW)
+    assert results(ledger, task) == ["infra"] * MAX_ATTEMPTS + ["passed"]
 
 
 def test_a_model_that_is_away_costs_no_task_and_stops_no_other(

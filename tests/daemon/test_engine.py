@@ -204,3 +204,9 @@ def test_its_file_may_lie_in_a_folder_of_any_name(tmp_path: Path, name: str) -> 
         assert list(tmp_path.iterdir()) == [home]
     finally:
         engine.close()
+
+
+def test_an_engine_that_is_not_launched_leaves_no_file(tmp_path: Path) -> None:
+    engine = Engine(tmp_path / "engine.db", {}, lambda kind, subject: None)
+    engine.close()
+    assert list(tmp_path.iterdir()) == []

@@ -57,7 +57,7 @@ from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.connect import NEWEST, _engine, migrate, open_ledger
 from agentos.ledger.integrity import LedgerSnapshot, blob_faults
 from agentos.ledger.listing import LedgerStats, SpentTotals, failure_group, failure_groups
-from agentos.ledger.rows.schema import HEAD
+from agentos.ledger.rows.schema import HEAD, unavailable
 from agentos.ledger.rows.tables import METADATA
 from agentos.ledger.store import Ledger
 from tests.ledger.conftest import IN_FILE
@@ -708,3 +708,11 @@ def test_what_the_writer_does_to_its_record_is_not_in_the_ledger(ledger: Ledger)
     spec["value"].append(2)
     (found,) = ledger.find(StandingCheck)
     assert found.check.spec == {"value": [1]}
+
+
+def test_what_a_server_says_over_several_lines_is_told_once_and_in_one() -> None:
+    said = str(
+        unavailable(Path("ledger.db"), sqlite3.OperationalError("connection failed:\n\tno such socket"))
+    )
+    assert "\n" not in said
+    assert said.count("no such socket") == 1

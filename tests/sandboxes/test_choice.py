@@ -28,7 +28,7 @@ class Known(FakeSandbox):
     def start(self) -> None:
         self.started.append(self.name)
         if self.name in self.missing:
-            raise Unavailable(f"{self.name} is not here.")
+            raise Unavailable(f"{self.name} is not here")
 
     def close(self) -> None:
         self.closed = True

@@ -48,6 +48,7 @@ class PageKeeper:
         self._child: subprocess.Popen[bytes] | None = None
         self._began = self._due = clock()
         self._pause_s = _FIRST_S
+        self.fault = ""  # why it is not up, once it fell twice at once
 
     def keep(self) -> None:
         """Start the page where none is up; one that a person started is left to them."""
@@ -56,16 +57,24 @@ class PageKeeper:
             self.close()
             self._pause_s = _FIRST_S if now - self._began > _STOOD_S else min(2 * self._pause_s, _LONGEST_S)
             self._due = now + self._pause_s
-            log.warning("the page ended", code=code, again_in_s=self._pause_s, said=self._last_words())
+            said = self._last_words()
+            if self._pause_s > 2 * _FIRST_S:
+                self.fault = said or f"it ended with code {code}"
+            log.warning("the page ended", code=code, again_in_s=self._pause_s, said=said)
+        elif self._child is not None and self.fault and now - self._began > _STOOD_S:
+            self.fault = ""
         if self._child is None and now >= self._due:
             self._due = now + _FIRST_S
-            if page_note(self._home) is None:
+            if page_note(self._home) is not None:
+                self.fault = ""
+            else:
                 try:
                     self._start(now)
                 except (
                     OSError
                 ) as error:  # a full disk, no more processes: the daemon goes on without the page
                     self._due = now + _LONGEST_S
+                    self.fault = str(error)
                     log.warning("the page cannot be started", why=str(error), again_in_s=_LONGEST_S)
 
     def close(self) -> None:

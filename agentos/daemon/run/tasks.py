@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import structlog
 
-from agentos.daemon.breaker import MACHINE, Breaker, cause
+from agentos.daemon.breaker import MACHINE, Breaker, cause, of_the_machine
 from agentos.daemon.job.inputs import settle_inputs
 from agentos.daemon.run.conversation import KERNEL_NODES
 from agentos.daemon.run.delivery import deliveries_of
@@ -311,7 +311,7 @@ class TaskRunner:
     def _close(self, run: Run) -> None:
         """A run that was left open: by a daemon that is gone, or by this one, which could not write its end."""
         if (error := self._unclosed.pop(run.id, None)) is not None:
-            away = isinstance(error, (Unavailable, *MACHINE))
+            away = isinstance(error, (Unavailable, *MACHINE)) or of_the_machine(error)
             self._lost(run.id, cause(error), KernelFault.AWAY if away else KernelFault.NONE)
         elif self._ledger.get_kv(STOPPED, "") > run.started_at.isoformat():
             self._lost(run.id, "the daemon was told to stop at once during this run", KernelFault.AWAY)

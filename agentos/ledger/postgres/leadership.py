@@ -192,7 +192,7 @@ def control(address: str) -> Control | None:
                 f"AND application_name LIKE '{_STAND_BY} %' ORDER BY backend_start"
             ).fetchall()
     except psycopg.Error as error:
-        raise Unavailable(f"the database {address} cannot be used: {error}") from error
+        raise Unavailable(f"the database {address} cannot be used: {' '.join(str(error).split())}") from error
     if row is None or not row[0]:
         return None
     waiting = tuple(

@@ -24,6 +24,9 @@ _CAUSES = {
     "read-only": "it is read-only; check the owner and the mode of the folder",
     "malformed": "the file is damaged; restore it from a backup",
     "not a database": "the file is no SQLite database; restore it from a backup",
+    "connection slots": "the server has no connection left; raise its max_connections",
+    "too many clients": "the server has no connection left; raise its max_connections",
+    "connection": "see that the server runs",
     "disk i/o": "the disk reported an error or is full",
 }
 
@@ -90,8 +93,8 @@ def refuse_newer(path: Path, version: str) -> None:
 
 def unavailable(path: Path, error: BaseException) -> Unavailable:
     """What SQLite or the system says, as a sentence."""
-    text = str(error)
+    text = " ".join(str(error).split())
     # a path may hold any word
     said = (error.strerror if isinstance(error, OSError) and error.strerror else text).lower()
-    cause = next((cause for key, cause in _CAUSES.items() if key in said), text)
-    return Unavailable(f"the ledger {getattr(error, 'where', path)} cannot be used: {cause} ({text})")
+    cause = next((f"{cause} ({text})" for key, cause in _CAUSES.items() if key in said), text)
+    return Unavailable(f"the ledger {getattr(error, 'where', path)} cannot be used: {cause}")
