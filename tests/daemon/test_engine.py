@@ -194,6 +194,7 @@ def test_what_of_dbos_is_slowed_down_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["50%41", "a?b", "a#b"])
+@pytest.mark.slow
 def test_its_file_may_lie_in_a_folder_of_any_name(tmp_path: Path, name: str) -> None:
     home = tmp_path / name
     home.mkdir()

@@ -55,6 +55,7 @@ def test_tokens_are_reserved_for_calls_under_way(bench: Bench, paid: Paid) -> No
     assert kind_of(session, "small", max_tokens=100) == "answered"  # what was not used was given back
 
 
+@pytest.mark.slow
 def test_money_is_counted_where_the_price_is_known(bench: Bench, paid: Paid) -> None:
     dear = ModelSpec("dear", "openai/scripted", "local", {"max_tokens": 10}, price=Price(0.0, 100_000.0))
     session = bench.open(budget=Budget(usd=3.5), specs=(dear,))  # ten tokens are a dollar
@@ -63,6 +64,7 @@ def test_money_is_counted_where_the_price_is_known(bench: Bench, paid: Paid) -> 
 
 
 @pytest.mark.parametrize("price", [None, Price(0.0, 1.0)])
+@pytest.mark.slow
 def test_money_is_reserved_for_the_dearest_that_may_answer(
     bench: Bench, paid: Paid, price: Price | None
 ) -> None:

@@ -71,6 +71,7 @@ def test_retry_after_is_honoured_and_a_call_that_cannot_wait_that_long_fails_at_
     assert time.monotonic() - began < 3.0
 
 
+@pytest.mark.slow
 def test_a_server_that_talks_but_has_no_answer_in_time_is_slow_and_not_asked_a_third_time(
     bench: Bench,
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_server_that_takes_connections_and_says_nothing_at_all_is_away(bench: 
     assert caught.value.used["input_tokens"] > 0, "it was sent, and may be paid"
 
 
+@pytest.mark.slow
 def test_a_call_that_a_fallback_may_have_counted_stays_booked(bench: Bench) -> None:
     mute = ModelSpec("mute", "openai/scripted", "mute", {})
     away = ModelSpec("away", "openai/nobody", "away", {}, fallbacks=(mute,))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from agentos import checks
 from agentos.daemon.evolve import plugins
@@ -192,14 +193,13 @@ def test_a_proposer_gets_nothing_that_promotes(install: Install) -> None:
         (PROPOSER.replace('("skill",)', "7"), "its `layers`"),
     ],
 )
-def test_a_proposer_that_does_not_fit_is_left_out_and_named(
-    install: Install, caplog: Any, capsys: Any, source: str, says: str
-) -> None:
+def test_a_proposer_that_does_not_fit_is_left_out_and_named(install: Install, source: str, says: str) -> None:
     install({"agentos.proposers": {"mine": "own:Mine", "other": "fits:Mine"}}, own=source,
             fits=PROPOSER.replace('"mine"', '"other"'))  # fmt: skip
-    made = with_plugins({Layer.SKILL: ()}, None, FakeRegistry({}))[Layer.SKILL]
+    with capture_logs() as said:
+        made = with_plugins({Layer.SKILL: ()}, None, FakeRegistry({}))[Layer.SKILL]
     assert [found.name for found in made] == ["other"]
-    assert says in capsys.readouterr().out
+    assert says in str(said)
 
 
 YIELDS = """

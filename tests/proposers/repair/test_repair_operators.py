@@ -74,6 +74,7 @@ def f(a, b):
 """
 
 
+@pytest.mark.slow
 def test_no_text_changes_by_how_far_a_statement_is_indented() -> None:
     program = Program(PAGE)
     texts = {*_texts_over_lines(PAGE)}
