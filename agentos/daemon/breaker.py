@@ -203,9 +203,7 @@ def _lacking(error: BaseException) -> str:
     """What the machine or a limit of the process does not give, "" where the error says nothing of it."""
     if isinstance(error, MemoryError):
         return _NO_MEMORY
-    if isinstance(error, RuntimeError) and error.args == (
-        "can't start new thread",
-    ):  # has no kind of its own
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":  # has no kind of its own
         return _NO_THREAD
     return _OF_ALL.get(getattr(error, "errno", None) or 0, "")
 

@@ -46,7 +46,7 @@ from agentos.ledger.connect import open_to_read, refuse_other
 from agentos.ledger.postgres.address import has_ledger
 from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.rows.codec import TrialMemory, each_once, from_bundle, from_text, step_of, time_text
-from agentos.ledger.rows.record_types import SHELVES, column_value, condition, matches, shelf_of
+from agentos.ledger.rows.record_types import SHELVES, condition, matches, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
 R = TypeVar("R")
@@ -327,7 +327,7 @@ class Reader:
         return [look for name, *at in rows for look in self._trials.looks(self._rows, name, at)]
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
-        """The ``limit`` newest records with these columns, newest first."""
+        """The ``limit`` newest records with these columns, newest first; a frozenset as in ``find``."""
         return [from_text(kind, body) for (body,) in self._newest(kind, "body", limit, equal)]
 
     def newest_fields(
@@ -342,9 +342,9 @@ class Reader:
         shelf = shelf_of(kind)
         if others := [name for name in equal if name not in shelf.columns]:
             raise TypeError(f"{shelf.table} is not looked up by {', '.join(others)}")
-        where = "WHERE " + " AND ".join(f"{name} = ?" for name in equal) if equal else ""
+        where, values = condition(equal)
         sql = f"SELECT {names} FROM {shelf.table} {where} ORDER BY seq DESC LIMIT {limit:d}"
-        return self._rows(sql, *map(column_value, equal.values()))
+        return self._rows(sql, *values)
 
     def newest_sightings(self, classes: Collection[str], limit: int, closed: str = "") -> Sequence[Sighting]:
         """The ``limit`` sightings of these failure classes that were stored last, oldest first.

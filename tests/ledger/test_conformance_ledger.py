@@ -273,6 +273,8 @@ def test_the_newest_records_are_looked_up(book: Ledger | MemoryLedger) -> None:
     assert [item.id for item in found] == ["evo-5", "evo-3"]
     assert [item.id for item in book.newest(Evolution, 9, resource="")] == ["evo-0"]
     assert len(book.newest(Evolution, 4)) == 4
+    either = frozenset({EvolutionState.HELD, EvolutionState.PROMOTED})
+    assert [item.id for item in book.newest(Evolution, 2, state=either)] == ["evo-5", "evo-4"]
     fields = book.newest_fields(
         Evolution, ["id", "state"], 2, resource="tool/x", state=EvolutionState.PROMOTED
     )

@@ -59,7 +59,7 @@ def list_(
 ) -> None:
     """What was told, and what became of it, newest first."""
     states = frozenset(NotificationState) - {NotificationState.MUTED}
-    found = Reader(Home.find().ledger).find(Notification, state=states)[::-1][:limit]
+    found = Reader(Home.find().ledger).newest(Notification, limit, state=states)
     if as_json:
         print_json(found)
         return

@@ -346,9 +346,8 @@ def _write_json(path: Path, value: Json) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    path.write_text(
-        text, encoding="utf-8", errors="backslashreplace"
-    )  # half a character is JSON's own escape
+    # half a character is JSON's own escape
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _json(value: Json, indent: int | None = None) -> str:

@@ -147,9 +147,8 @@ class FolderWatcher:
                 content = file.read(entry.facts.st_size)
         except FileNotFoundError:
             return None
-        except (
-            OSError
-        ) as error:  # a share that was away, or a right that is given later: neither changes the file
+        except OSError as error:
+            # A share that was away, or a right that is given later: neither changes the file.
             self._tell_once(task.id, entry.name, f"it cannot be read: {error.strerror}")
             return None
         self._told.discard((task.id, entry.name))
