@@ -82,7 +82,7 @@ def hunks(name: str, path: str, old: str, new: str, beside: tuple[str, ...] = ()
     for group in matcher.get_grouped_opcodes(3):
         changed = [code for code in group if code[0] != "equal"]
         size = sum(i2 - i1 + j2 - j1 for _, i1, i2, j1, j2 in changed)
-        if size > SurfacePolicy().max_changed_lines:
+        if size > SurfacePolicy().max_changed_code:
             continue
         first, last = changed[0], changed[-1]
         edited = "".join([*before[: first[1]], *after[first[3] : last[4]], *before[last[2] :]])

@@ -34,6 +34,17 @@ def served(home: Home) -> Iterator[str]:
             process.terminate()
 
 
+@contextmanager
+def at_work(home: Home) -> Iterator[None]:
+    """With a daemon on it, since a page without one says just that."""
+    agentos = [sys.executable, "-m", "agentos", "--home", str(home.root), "daemon"]
+    subprocess.run([*agentos, "start"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*agentos, "stop"], check=True)
+
+
 def pages(home: Home) -> dict[str, str]:
     """Name -> address."""
     reader = Reader(home.ledger)
@@ -62,7 +73,7 @@ def main() -> None:
     parser.add_argument("home", type=Path)
     home = Home(parser.parse_args().home.resolve())
     FOLDER.mkdir(exist_ok=True)
-    with served(home) as link, sync_playwright() as playwright:
+    with at_work(home), served(home) as link, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDE, "height": TALL}, color_scheme="light")
         page.goto(link)

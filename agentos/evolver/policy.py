@@ -50,6 +50,7 @@ class SurfacePolicy:
     )  # texts that the built-in search may edit, and nobody else
     max_files: int = 3
     max_changed_lines: int = 20
+    max_changed_code: int = 40
     max_new_lines: int = 120
     max_text_line: int = 600  # characters of a line of a file that is no code
     expected_min: int = 4  # characters of an expected value that says something by itself
@@ -72,9 +73,10 @@ class Screen:
         "hooks",
         "growth",
         "scanner",
+        "except",
     )
-    refuse_high: tuple[str, ...] = ("except", "checks")
-    ask: tuple[str, ...] = ("tell",)
+    refuse_high: tuple[str, ...] = ("swallow", "checks")
+    ask: tuple[str, ...] = ("tell", "swallow")
     imports: tuple[str, ...] = ("pydantic",)
     imports_harness: tuple[str, ...] = ("pydantic", "langgraph", "agentos.worker.sdk")
     deny: tuple[str, ...] = ()

@@ -121,7 +121,7 @@ def screen(
     for path, text in new.items():
         before = old.get(path)
         reason = _path_fault(path, surface, searched=searched)
-        reason = reason or _bulk_fault(path, before or "", text) or _size_fault(before, text, surface)
+        reason = reason or _bulk_fault(path, before or "", text) or _size_fault(path, before, text, surface)
         if is_on(surface.searched, path) and (why := widened(path, before or "", text)):
             reason = reason or Refusal(RefusalKind.SURFACE, why)
         if not path.endswith(".py"):
@@ -185,7 +185,7 @@ def _in_one_line(tree: ast.Module) -> int:
     return max((most for lines in blocks for most in lines.values()), default=0)
 
 
-def _size_fault(old: str | None, new: str, surface: SurfacePolicy) -> Refusal | None:
+def _size_fault(path: str, old: str | None, new: str, surface: SurfacePolicy) -> Refusal | None:
     if old is None:
         lines, most = len(new.splitlines()), surface.max_new_lines
         told = f"a new file of {lines} lines, at most {most} are allowed"
@@ -195,8 +195,9 @@ def _size_fault(old: str | None, new: str, surface: SurfacePolicy) -> Refusal | 
     changed = sum(end - start + to - since for tag, start, end, since, to in blocks if tag != "equal")
     if changed == 0:
         return Refusal(RefusalKind.SURFACE, "it changes nothing")
-    if changed > surface.max_changed_lines:
-        told = f"it changes {changed} lines, at most {surface.max_changed_lines} are allowed"
+    most = surface.max_changed_code if path.endswith(".py") else surface.max_changed_lines
+    if changed > most:
+        told = f"it changes {changed} lines, at most {most} are allowed"
         return Refusal(RefusalKind.SURFACE, told)
     return None
 
@@ -227,8 +228,6 @@ def _source_fault(
     stated = _stated_fault(after.tree) if old is None else _contract_fault(before.tree, after.tree)
     contract = stated if tool else ""
     starts = _new_names_fault(before.nodes, after.nodes)
-    if not starts and old is not None:
-        starts = _handler_fault(before.nodes, after.nodes)
     if contract or starts:
         return Refusal(RefusalKind.CONTRACT if contract else RefusalKind.SCREEN, contract or starts)
     return _constant_fault(path, old or "", new, checks)
@@ -293,15 +292,6 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
         for node in nodes
         if isinstance(node, ast.Name | ast.Attribute)
     }
-
-
-def _handler_fault(before: Iterable[ast.AST], after: Iterable[ast.AST]) -> str:
-    """Hiding an error is no repair."""
-
-    def handlers(nodes: Iterable[ast.AST]) -> int:
-        return sum(isinstance(node, ast.ExceptHandler) for node in nodes)
-
-    return "it adds an except clause" if handlers(after) > handlers(before) else ""
 
 
 def _constant_fault(path: str, old: str, new: str, checks: Sequence[Check]) -> Refusal | None:

@@ -13,7 +13,7 @@ from agentos.domain import RefusalKind, Tier, tier_of
 from agentos.errors import Invalid
 from agentos.evolver.content import load_policy
 from agentos.evolver.guards.static import RULES, RuleHit
-from agentos.evolver.guards.static.check import guard, refusal, scan
+from agentos.evolver.guards.static.check import asked, findings, guard, refusal, scan
 from agentos.evolver.guards.static.rules_names import SDK_METHODS, SDK_PRIVATE, SDK_PUBLIC
 from agentos.evolver.policy import Screen
 from tests.command_server import ForkedPopen
@@ -168,6 +168,31 @@ def test_the_policy_says_which_rules_refuse_in_which_tier() -> None:
         "(reflection)"
     )
     assert refusal([], Screen(), Tier.HIGH) is None
+
+
+@pytest.mark.parametrize(
+    ("handler", "rules"),
+    [
+        ("except ValueError:\n        return 0.0", ["swallow"]),
+        ("except ValueError as error:\n        return 0.0 * len(str(error))", ["swallow"]),
+        ("except ValueError:\n        if x == 'never':\n            raise\n        return 0.0", ["swallow"]),
+        ("except ValueError:\n        return 0.0\n        raise", ["swallow"]),
+        ("except ValueError as error:\n        raise KeyError(x) from error", []),
+        (
+            "except ValueError:\n        if x:\n            raise\n        else:\n            raise KeyError(x)",
+            [],
+        ),
+        ("except Exception:\n        return 0.0", ["except", "swallow"]),
+    ],
+)
+def test_an_error_that_is_caught_goes_to_a_person_or_is_raised_again(handler: str, rules: list[str]) -> None:
+    new = {TOOL: f"{SOURCES[TOOL]}\n\ndef f(x):\n    try:\n        return float(x)\n    {handler}\n"}
+    screen, base = Screen(), {TOOL: SOURCES[TOOL]}
+    found = findings(base, new, screen)
+    assert [finding.rule for finding in found] == rules
+    assert (refusal(found, screen, Tier.MEDIUM) is not None) == ("except" in rules)
+    assert (refusal(found, screen, Tier.HIGH) is not None) == bool(rules)
+    assert (asked(base, new, screen) is not None) == ("swallow" in rules)
 
 
 def test_the_tier_is_the_highest_of_the_paths() -> None:

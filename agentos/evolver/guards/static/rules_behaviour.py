@@ -130,7 +130,7 @@ def _handler(reading: ParsedSource, node: ast.ExceptHandler) -> Iterator[Constru
         yield _seen(reading, "except", node, f"catches {caught}", caught)
     if not _tells(node):
         key = f"{caught}: {ast.dump(ast.Module(node.body, []))}"
-        yield _seen(reading, "except", node, f"swallows {caught}", key)
+        yield _seen(reading, "swallow", node, f"goes on after {caught}", key)
 
 
 def _is_broad(reading: ParsedSource, node: ast.expr | None) -> bool:
@@ -145,20 +145,19 @@ def _is_broad(reading: ParsedSource, node: ast.expr | None) -> bool:
 
 
 def _tells(node: ast.ExceptHandler) -> bool:
-    """The handler raises, fails, or uses the exception."""
-    for inner in (inner for statement in node.body for inner in ast.walk(statement)):
-        if isinstance(inner, ast.Raise):
-            return True
-        if (
-            isinstance(inner, ast.Name)
-            and node.name
-            and inner.id == node.name
-            and isinstance(inner.ctx, ast.Load)
-        ):
-            return True
-        if isinstance(inner, ast.Call) and ast.unparse(inner.func).rpartition(".")[2] in ("fail", "fault"):
-            return True
-    return False
+    """The handler raises or fails each time."""
+    inner = [inner for statement in node.body for inner in ast.walk(statement)]
+    return not any(isinstance(item, ast.Return | ast.Break | ast.Continue) for item in inner) and _raises(
+        node.body[-1]
+    )
+
+
+def _raises(node: ast.stmt) -> bool:
+    if isinstance(node, ast.If):
+        return bool(node.orelse) and _raises(node.body[-1]) and _raises(node.orelse[-1])
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return ast.unparse(node.value.func).rpartition(".")[2] in ("fail", "fault")
+    return isinstance(node, ast.Raise)
 
 
 def _finally(reading: ParsedSource, node: ast.Try | ast.TryStar) -> Iterator[Construct]:
@@ -178,8 +177,10 @@ def _suppressed(reading: ParsedSource, node: ast.Call) -> Iterator[Construct]:
     if "contextlib.suppress" in reading.dotted(node.func):
         for argument in node.args:
             caught = ast.unparse(argument)
-            rule = "catches" if _is_broad(reading, argument) else "swallows"
-            yield _seen(reading, "except", node, f"{rule} {caught}", f"suppress {caught}")
+            if _is_broad(reading, argument):
+                yield _seen(reading, "except", node, f"catches {caught}", f"suppress {caught}")
+            else:
+                yield _seen(reading, "swallow", node, f"goes on after {caught}", f"suppress {caught}")
 
 
 def _taken_out(reading: ParsedSource, node: ast.Call) -> Iterator[Construct]:
