@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent / "data" / "tools"
-EDITS = ROOT.parent / "edits"  # a tool with its labelled edits in each folder
+EDITS = ROOT.parent / "edits"  # labelled edits of one tool in each folder
 SHOWN = 9  # the first tasks; the others are kept from the program
 
 Case = dict[str, Any]
@@ -82,9 +82,11 @@ class Labelled:
 
 
 def labelled(folder: Path) -> list[Labelled]:
-    """The edits of the tool in a folder."""
-    tool, found = read(folder), []
-    faulty = (folder / "faulty.py").read_text(encoding="utf-8")
+    """The edits in a folder, of the tool that lies beside them or of the one with the folder's name in a set."""
+    homes = [folder, *(path for which in ("report", "develop") for path in folders(which))]
+    home = next(path for path in homes if path.name == folder.name and (path / "tool.json").exists())
+    tool, found = read(home), []
+    faulty = (home / "faulty.py").read_text(encoding="utf-8")
     for edit in tomllib.loads((folder / "edits.toml").read_text(encoding="utf-8"))["edit"]:
         source = faulty
         for old, new in edit["replace"]:

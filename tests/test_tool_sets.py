@@ -96,16 +96,17 @@ def test_the_task_files_say_what_the_sets_say(which: str, tmp_path: Path) -> Non
             assert given == task["files"]
 
 
-@pytest.mark.parametrize("which", ["edits", "edits2"])
+@pytest.mark.parametrize("which", ["edits", "edits2", "edits3"])
 @pytest.mark.slow
 def test_labelled_edits_are_right_or_wrong_as_they_say(
     which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for path in sorted((BENCHMARKS / "data" / which).glob("*/edits.toml")):
-        tool = tool_sets.read(path.parent)
+        edits = tool_sets.labelled(path.parent)
+        tool = edits[0].tool
         right = Version(tool, "right")
-        for edit in tool_sets.labelled(path.parent):
+        for edit in edits:
             version = Version(tool, "faulty", edit.source)
             passed = [passes(version, task) for task in tool.tasks]
             if edit.right:

@@ -99,6 +99,13 @@ _DEEPEST = 200  # levels of a syntax tree, unless it had more
 _WIDEST = 10_000  # bits of a number: Python refuses to write the digits of much larger ones
 _BESIDE = 3  # statements of a block in one line, unless there were more
 
+# Powers of ten, and what days, hours, angles and kilobytes have: a repair may need them, whatever a check expects.
+_UNITS = {
+    *(repr(10**power) for power in range(2, 10)),
+    *(repr(10.0**-power) for power in range(1, 10)),
+    *("180", "360", "365", "366", "1024", "1440", "3600", "86400"),
+}
+
 
 def screen(
     old: Mapping[str, str],
@@ -297,7 +304,7 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
 def _constant_fault(path: str, old: str, new: str, checks: Sequence[Check]) -> Refusal | None:
     written = newly_written(path, old, new)
     wanted = {as_one_text(value) for value in expected(checks)}
-    hard_coded = {value for value in written & wanted if len(value.strip("'\"")) > 2}
+    hard_coded = {value for value in (written & wanted) - _UNITS if len(value.strip("'\"")) > 2}
     if not hard_coded:
         return None
     told = f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})"

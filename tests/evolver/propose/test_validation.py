@@ -152,6 +152,13 @@ def test_an_expected_value_is_found_however_it_is_put_together(written: str) -> 
     assert "(1234.5)" in told({PATH: TOOL}, {PATH: TOOL.replace("total=total", f"total={written}")})
 
 
+def test_a_unit_is_no_expected_value_although_a_check_expects_it() -> None:
+    for unit, kind in ((1000, None), (0.001, None), (3600, None), (1001, K.EXPECTED), ("1000", K.EXPECTED)):
+        checks = (Check("equals", {"path": "total", "value": unit}),)
+        edit = TOOL.replace("total=total", f"total={{'kg': {unit!r}}}.get(input.column, total)")
+        assert kind_of({PATH: TOOL}, {PATH: edit}, checks) is kind
+
+
 def test_an_expected_value_is_found_through_names_and_as_a_whole_number() -> None:
     named = "    base = 1200\n    more = base + 34.5\n    total = 0.0\n"
     assert refused("    total = 0.0\n", named) is K.EXPECTED
