@@ -31,67 +31,17 @@ from agentos.rules.trying import faults_of, in_run
 from agentos.syntax import parse
 
 # Libraries that a repair may start to use; anything else it must have used before. They work on what they are given,
-# and none hashes, hides errors or leads outside.
+# and none hashes, which is how a source tells known inputs from new ones, or leads outside. What lies below them is for
+# the guards to refuse, such as urllib.request.
 HARMLESS_IMPORTS = frozenset(
-    [
-        "array",
-        "bisect",
-        "calendar",
-        "cmath",
-        "collections",
-        "colorsys",
-        "copy",
-        "csv",
-        "dataclasses",
-        "datetime",
-        "decimal",
-        "enum",
-        "fractions",
-        "functools",
-        "graphlib",
-        "heapq",
-        "io",
-        "itertools",
-        "json",
-        "math",
-        "numbers",
-        "operator",
-        "pathlib",
-        "pydantic",
-        "re",
-        "statistics",
-        "string",
-        "textwrap",
-        "time",
-        "typing",
-        "unicodedata",
-        "zoneinfo",
-    ]
+    "abc array base64 bisect bz2 calendar cmath codecs collections colorsys configparser contextlib copy csv dataclasses "
+    "datetime decimal difflib email enum fnmatch fractions functools graphlib gzip heapq html io ipaddress itertools json "
+    "keyword lzma math mimetypes numbers operator pathlib plistlib pprint pydantic quopri re reprlib shlex statistics string "
+    "stringprep struct textwrap time tomllib typing unicodedata urllib xml zoneinfo".split()
 )
 DANGEROUS = frozenset(
-    [
-        "eval",
-        "exec",
-        "compile",
-        "__import__",
-        "globals",
-        "setattr",
-        "delattr",
-        "breakpoint",
-        "input",
-        "system",
-        "popen",
-        "fork",
-        "execv",
-        "execve",
-        "kill",
-        "unlink",
-        "rmtree",
-        "socket",
-        "connect",
-        "ctypes",
-        "mmap",
-    ]
+    "eval exec compile __import__ globals setattr delattr breakpoint input system popen fork execv execve kill unlink rmtree "
+    "socket connect ctypes mmap".split()
 )
 
 _LONGEST = 256 << 10  # characters that an edit may add to a file
@@ -297,8 +247,13 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
     return {
         node.id if isinstance(node, ast.Name) else node.attr
         for node in nodes
-        if isinstance(node, ast.Name | ast.Attribute)
+        if isinstance(node, ast.Name | ast.Attribute) and not _is_pattern(node)
     }
+
+
+def _is_pattern(node: ast.Name | ast.Attribute) -> bool:
+    """``re.compile``, which shares a name with what makes code."""
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == "re.compile"
 
 
 def _constant_fault(path: str, old: str, new: str, checks: Sequence[Check]) -> Refusal | None:

@@ -7,8 +7,9 @@ import pytest
 
 from agentos.domain import Check
 from agentos.domain import RefusalKind as K
+from agentos.evolver.guards.static.check import findings
 from agentos.evolver.guards.static.text_lint import SECRET
-from agentos.evolver.policy import SurfacePolicy
+from agentos.evolver.policy import Screen, SurfacePolicy
 from agentos.evolver.propose.validation import screen
 
 PATH = "skill/csv-report/tools/column_sum.py"
@@ -76,6 +77,24 @@ def test_a_small_honest_edit_passes() -> None:
         refused("import csv", "import csv\nfrom calendar import monthrange\nfrom copy import deepcopy")
         is None
     )
+    assert (
+        refused("import csv", "import csv\nimport re\nMARK = re.compile('x')\nfrom html import unescape")
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("new", "rule"),
+    [
+        ("from urllib.request import urlopen", "import"),
+        ("import urllib\nX = urllib.request", "network"),
+        ("from contextlib import suppress\nwith suppress(ValueError):\n    X = int('1')", "swallow"),
+        ("from builtins import compile", "dynamic"),
+        ("import email.utils\nX = email.utils.localtime()", "tell"),
+    ],
+)
+def test_what_lies_below_a_harmless_library_is_for_the_guards(new: str, rule: str) -> None:
+    assert rule in {hit.rule for hit in findings({PATH: TOOL}, {PATH: f"{TOOL}\n\n{new}\n"}, Screen())}
 
 
 @pytest.mark.parametrize(
