@@ -34,14 +34,90 @@ from agentos.syntax import parse
 # and none hashes, which is how a source tells known inputs from new ones, or leads outside. What lies below them is for
 # the guards to refuse, such as urllib.request.
 HARMLESS_IMPORTS = frozenset(
-    "abc array base64 bisect bz2 calendar cmath codecs collections colorsys configparser contextlib copy csv dataclasses "
-    "datetime decimal difflib email enum fnmatch fractions functools graphlib gzip heapq html io ipaddress itertools json "
-    "keyword lzma math mimetypes numbers operator pathlib plistlib pprint pydantic quopri re reprlib shlex statistics string "
-    "stringprep struct textwrap time tomllib typing unicodedata urllib xml zoneinfo".split()
+    [
+        "abc",
+        "array",
+        "base64",
+        "bisect",
+        "bz2",
+        "calendar",
+        "cmath",
+        "codecs",
+        "collections",
+        "colorsys",
+        "configparser",
+        "contextlib",
+        "copy",
+        "csv",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "difflib",
+        "email",
+        "enum",
+        "fnmatch",
+        "fractions",
+        "functools",
+        "graphlib",
+        "gzip",
+        "heapq",
+        "html",
+        "io",
+        "ipaddress",
+        "itertools",
+        "json",
+        "keyword",
+        "lzma",
+        "math",
+        "mimetypes",
+        "numbers",
+        "operator",
+        "pathlib",
+        "plistlib",
+        "pprint",
+        "pydantic",
+        "quopri",
+        "re",
+        "reprlib",
+        "shlex",
+        "statistics",
+        "string",
+        "stringprep",
+        "struct",
+        "textwrap",
+        "time",
+        "tomllib",
+        "typing",
+        "unicodedata",
+        "urllib",
+        "xml",
+        "zoneinfo",
+    ]
 )
 DANGEROUS = frozenset(
-    "eval exec compile __import__ globals setattr delattr breakpoint input system popen fork execv execve kill unlink rmtree "
-    "socket connect ctypes mmap".split()
+    [
+        "eval",
+        "exec",
+        "compile",
+        "__import__",
+        "globals",
+        "setattr",
+        "delattr",
+        "breakpoint",
+        "input",
+        "system",
+        "popen",
+        "fork",
+        "execv",
+        "execve",
+        "kill",
+        "unlink",
+        "rmtree",
+        "socket",
+        "connect",
+        "ctypes",
+        "mmap",
+    ]
 )
 
 _LONGEST = 256 << 10  # characters that an edit may add to a file
