@@ -26,6 +26,7 @@ BYTES_MAX = 8 << 20
 _DEEP = 6  # levels of a value that are changed
 _TOKEN = re.compile(r"[\w.,:/+-]*\w")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
+_SIGNS = "'\"\\#%&;<>@`|"  # that quoting, patterns, comments and markup read otherwise than letters
 _BOUNDS = ("ge", "gt", "le", "lt", "min_length", "max_length", "multiple_of")
 
 
@@ -204,6 +205,7 @@ class Variation:
             f"{word}é",
             f"{word}-{word}",
             word[:1],
+            f"{word[:1]}'{word[1:]}",  # O'Neil
         )
         return chance.choice(changed)
 
@@ -342,8 +344,10 @@ def _vary_text(text: str, chance: random.Random) -> str:
     at = chance.randrange(len(text))
     if choice < 0.2:
         return text[:at] + text[at + 1 :]
-    if choice < 0.35:
+    if choice < 0.32:
         return text[:at] + text[chance.randrange(len(text))] + text[at:]
+    if choice < 0.36:
+        return text[:at] + chance.choice(_SIGNS) + text[at:]
     if choice < 0.43:
         return text[::-1]
     if choice < 0.53:
