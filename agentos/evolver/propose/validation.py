@@ -79,7 +79,6 @@ HARMLESS_IMPORTS = frozenset(
         "quopri",
         "re",
         "reprlib",
-        "shlex",
         "statistics",
         "string",
         "stringprep",
