@@ -214,12 +214,13 @@ class LookBack:
 
 @dataclass(frozen=True, slots=True)
 class ConsentPolicy:
-    """Which tiers promote by themselves."""
+    """Which tiers promote by themselves, and whether what a model, a coding agent or a plug-in wrote does."""
 
     expires_s: int = 604_800
     low: str = "auto"
     medium: str = "auto"
     high: str = "ask"
+    written: str = "auto"
 
     def asks(self, tier: Tier) -> bool:
         """True when a person has to approve."""

@@ -324,6 +324,18 @@ def test_of_a_tier_that_is_left_to_people_nothing_else_is_asked() -> None:
     assert doubt.kind is K.TIER
 
 
+@pytest.mark.parametrize(
+    ("author", "asked"), [({}, []), ({"model": "main"}, [K.TIER]), ({"plugin": "given 1.0"}, [K.TIER])]
+)
+def test_what_somebody_wrote_is_left_to_people_where_the_policy_says_so(
+    author: dict[str, str], asked: list[K]
+) -> None:
+    edit = replace(CANDIDATE, **author)
+    assert questions(edit, GOOD, POLICY, lambda: None) == []
+    asks = replace(POLICY, consent=ConsentPolicy(written="ask"))
+    assert [doubt.kind for doubt in questions(edit, GOOD, asks, lambda: None)] == asked
+
+
 def test_lines_that_no_call_runs_are_told_once() -> None:
     idle = EditedName("t.py:5:idle", ("t.py:idle",))
     seen = replace(BEHAVIOUR, unguarded=True)
