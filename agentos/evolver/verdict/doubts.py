@@ -164,7 +164,9 @@ def questions(
     author = candidate.model or candidate.plugin
     if author and policy.consent.written != "auto":
         told = f"the policy asks a person for what somebody wrote, here {author}"
-        return [Doubt(RefusalKind.TIER, told, "Is it right? Your policy leaves edits that were written to you.")]
+        return [
+            Doubt(RefusalKind.TIER, told, "Is it right? Your policy leaves edits that were written to you.")
+        ]
     found = screened()
     asks = "Its code does what a person is asked about. May it?"
     seen = [Doubt(found.kind, found.reason, asks, found.reason)] if found else []
