@@ -208,6 +208,7 @@ def asked(tool: SearchTool, row: Row, number: int) -> Row:
         "needless": found.needless,
         "loosened": loosened(tool.source, own),
         "accepted": found.accepted,
+        "noise": found.noise,
         "unread": unread(tool.source, own),
         "broad": broad(
             [tool.shown[n] for n in order if n not in hidden and row["base"][n] == "1"],
@@ -254,6 +255,7 @@ GATES: dict[str, Callable[[Row], bool]] = {
     "idle": lambda row: bool(row["idle"]),
     "needless": lambda row: bool(row["needless"]),
     "accepted": lambda row: bool(row.get("accepted")),
+    "noise": lambda row: bool(row.get("noise")),
     "unread": lambda row: bool(row["unread"]),
     "broad": lambda row: row["broad"],
     "far-fetched": lambda row: 0 < row["prior"] < Policy().replay.prior_min,

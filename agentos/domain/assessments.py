@@ -58,6 +58,7 @@ class RefusalKind(StrEnum):
     BREAKS = "breaks"  # it ends where its base answers
     BROAD = "broad"  # it changes most answers
     LOOSENED = "loosened"
+    NOISE = "noise"  # it alone answers with the last digits of a float
     UNREAD = "unread"  # a name that nothing reads with it either
     AMBIGUOUS = "ambiguous"
     WORN_OUT = "worn_out"  # the hold-out, by candidates before it

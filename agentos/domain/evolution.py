@@ -357,6 +357,7 @@ class Behaviour:
     needless: str = ""  # without or with what every answer that was tried is the same
     accepted: str = ""  # a call that its base ended by another error than the evidence, and it answers
     unread: str = ""  # a name, where it edits, that nothing reads with it either
+    noise: str = ""  # a call that it answers with the last digits of a float, which neither its base nor a right answer has
     share: float = 0.0  # of its proposer's belief in all edits that pass the known tasks; 0 where it has none
 
 

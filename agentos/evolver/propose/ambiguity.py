@@ -26,7 +26,7 @@ from agentos.evolver.propose import BehaviourContext
 from agentos.evolver.propose.edit_mutants import mutants
 from agentos.evolver.propose.moot_mutants import constant_tests, idle, near_texts
 from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, spelled, stepped
-from agentos.evolver.propose.symptoms import symptoms
+from agentos.evolver.propose.symptoms import noise, symptoms
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.ports import Case
 from agentos.syntax import parse
@@ -58,7 +58,8 @@ class EditFindings:
     ``unmended``: a call that still ends by the exception of the evidence, or whose answer is still wrong in the way in
     which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
     that the base answers and the edit ends by an exception. ``idle``: what it writes that changes no answer.
-    ``accepted``: a call that the base refused otherwise than the evidence, and the edit answers.
+    ``accepted``: a call that the base refused otherwise than the evidence, and the edit answers. ``noise``: a call that the
+    edit alone answers with a float whose last digits are those of its rounding.
     ``share``: of its proposer's belief in all edits that pass the known tasks; 0 where it has none. ``rivals``: the names of
     all that answer otherwise.
     """
@@ -72,6 +73,7 @@ class EditFindings:
     share: float = 0.0
     rivals: Sequence[str] = ()
     accepted: str = ""
+    noise: str = ""
 
 
 def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
@@ -166,7 +168,10 @@ class EditExamination:
         left = known.weight + sum(known.weights.get(name, 0.0) for name in standing)
         share = known.weight / left if left else 0.0
         idle_parts, accepted = self._without(before, lines), self._accepts(before)
-        seen = EditFindings(None, unguarded, unmended, breaks, *idle_parts, share, accepted=accepted)
+        noise = self._noise(before, done)
+        seen = EditFindings(
+            None, unguarded, unmended, breaks, *idle_parts, share, accepted=accepted, noise=noise
+        )
         if not standing:
             return seen
         about = lines.union(*(edited_lines(self.old, source) for source in standing.values()))
@@ -249,6 +254,17 @@ class EditExamination:
         taken = [number for number, answer in answers if not _failed(answer)]
         first = min(taken, key=lambda number: len(self._call(number)), default=-1)
         return f"{self._call(first)} ({_short(before.outputs[first])})" if taken else ""
+
+    def _noise(self, before: BenchResult, done: BenchResult) -> str:
+        """A call with such a float in the edit's answer, and in no right answer nor the base's to it."""
+        if any(noise(answer) for answer in done.outputs):
+            return ""
+        chosen = [number for number in self._reaching(before, set()) if not noise(before.outputs[number])]
+        answers = zip(chosen, self._outputs(chosen), strict=True)
+        return next(
+            (f"{self._call(number)}: {noisy[0]!r}" for number, answer in answers if (noisy := noise(answer))),
+            "",
+        )
 
     def _hangs(self, before: BenchResult, lines: Set[int]) -> str:
         """Anywhere: of what is malformed a right edit may make nothing, but it ends."""

@@ -106,6 +106,7 @@ def behaves(
             breaks=found.breaks,
             needless=_needless(found),
             accepted=found.accepted,
+            noise=found.noise,
             unread=unread(old[edited], candidate.edit.files[edited]),
             share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
         )

@@ -123,3 +123,13 @@ _TESTS: tuple[tuple[str, Callable[[list[Any]], bool | None]], ...] = (
     ("has an entry twice", _no_twice),
     ("has blanks at its ends", _no_blanks),
 )
+
+
+def noise(answer: Json) -> list[float]:
+    """Its floats of at least 16 digits: what 0.1 + 0.2 has, and no amount of money."""
+    if isinstance(answer, Mapping | list):
+        inner = answer.values() if isinstance(answer, Mapping) else answer
+        return [found for each in inner for found in noise(each)]
+    return (
+        [answer] if isinstance(answer, float) and len(repr(answer).strip("-0.").replace(".", "")) > 15 else []
+    )

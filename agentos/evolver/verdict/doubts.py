@@ -228,6 +228,8 @@ _SEEN = (
      "Every answer is the same {}. What is it for?", False),
     ("accepted", RefusalKind.LOOSENED, "it answers where its base ended by another error than what failed: {}",
      "This input ended by another error, and is answered now. May it be?", True),
+    ("noise", RefusalKind.NOISE, "it alone answers with the last digits of a float: {}",
+     "It alone answers with the last digits of a float. Should that be rounded?", True),
     ("unread", RefusalKind.UNREAD, "nothing reads {}, with it either: is that what is missing?",
      "Nothing reads {}. Is that what is missing?", False),
 )  # fmt: skip

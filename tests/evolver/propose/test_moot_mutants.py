@@ -504,3 +504,30 @@ def test_its_question_names_what_is_moot(unlike_fee: Candidate) -> None:
         replace(unlike_fee, behaviour=replace(unlike_fee.behaviour, ambiguity=question)), (), Policy()
     )
     assert any("the same edit without break 2: which is right?" in each.reason for each in told)
+
+
+DUTIES = (
+    OLD[: OLD.index("class Input")]
+    + """class Input(BaseModel):
+    price: int
+
+
+class Output(BaseModel):
+    duty: float
+
+
+def run(input: Input) -> Output:
+    return Output(duty=round(input.price * 0.07, 2))
+"""
+)
+BANDS = "max(input.price - 1000, 0) * 0.07 + min(input.price, 1000) * 0.03"
+
+
+@pytest.mark.slow
+def test_digits_that_no_right_answer_has_are_asked_about() -> None:
+    given = [(1000, 30.0), (1500, 65.0), (2000, 100.0), (3000, 170.0), (0, 0.0)]
+    tasks = [case(n, {"duty": duty}, price=price) for n, (price, duty) in enumerate(given)]
+    rounded = DUTIES.replace("input.price * 0.07", BANDS)
+    noisy = DUTIES.replace("round(input.price * 0.07, 2)", BANDS)
+    assert found(noisy, tasks, 4, KEYS[0], ReplayPolicy(), DUTIES).noise
+    assert not found(rounded, tasks, 4, KEYS[0], ReplayPolicy(), DUTIES).noise

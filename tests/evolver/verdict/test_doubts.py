@@ -369,6 +369,7 @@ def test_looks_of_evidence_and_guards_wear_nothing_out() -> None:
         ({"loosened": "the condition x"}, K.LOOSENED),
         ({"needless": "without its change of line 3"}, K.LOOSENED),
         ({"accepted": "unit='furlong' (KeyError: 'furlong')"}, K.LOOSENED),
+        ({"noise": "price=1011: 30.770000000000003"}, K.NOISE),
         ({"unread": "goal"}, K.UNREAD),
         ({"share": 0.49}, K.UNLIKELY),
         ({"share": 1e-9}, K.UNLIKELY),
