@@ -150,7 +150,7 @@ class RunRules:
             )
             for name, found in (("seen_hosts", hosts), ("seen_paths", paths)):
                 if name in self._remembers:
-                    self._remember(name, found(text) if text else [])
+                    self._remember(name, found(text, len(text)))  # however many: a run may name them
 
     def _remember(self, name: str, found: Sequence[str]) -> None:
         seen = self._seen[name]

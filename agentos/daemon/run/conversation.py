@@ -219,7 +219,7 @@ class Conversation:
         if not job.bundle.rules and self._supervision is None:
             return None
         rules = RunRules(job.bundle.rules, job.task.agent, job.task.goal)
-        return RuleChecks(rules, self._saw, self._person, self._effects, self._supervision)
+        return RuleChecks(rules, self._saw, self._person, self._effects, self._supervision, job.redact)
 
     def _supervised(self, job: PreparedRun) -> Supervision | None:
         if job.supervised is None:

@@ -1,0 +1,57 @@
+"""What a run tells its rules: live, and from the record."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from agentos.domain import Json, Limits, Run, Share, Snapshot, Step, Task
+from agentos.ports import ObservedRun
+from agentos.rules.document import RunRule, rule_of
+from agentos.rules import trying
+from agentos.rules.watching import RunRules
+
+
+def rule(when: str, on: str = "before_call") -> RunRule:
+    return rule_of("rule/mine", {"description": "d", "on": on, "when": when, "enforce": "stop"})
+
+
+def step(node: str, action: Json, observation: Json = None) -> Step:
+    return Step("run-1", 0, node, action, observation, None, datetime.now(UTC), 0.0)
+
+
+def in_run(rule: RunRule, seen: ObservedRun) -> trying.RuleHitInRun | None:
+    return trying.in_run(rule, seen, lambda snapshot, path: ())
+
+
+def on_record(*steps: Step) -> ObservedRun:
+    now, base = datetime.now(UTC), Snapshot("c", "t")
+    task = Task("task-1", "t", "g", None, (), "default", Limits(), (), (), None, now)
+    run = Run("run-1", "task-1", "k", Share.OPEN, 1, base, "x", "y", now, now, None, len(steps), (), ())
+    return ObservedRun(task, run, steps)
+
+
+@pytest.mark.parametrize(
+    ("when", "word"),
+    [("'h399.org' in seen_hosts", "http://h{}.org"), ("'/a/h399' in seen_paths", "/a/h{}")],
+)
+def test_a_step_may_name_many_hosts_and_paths(when: str, word: str) -> None:
+    rules = RunRules([rule(when)])
+    text = " ".join(word.format(number) for number in range(400))
+    rules.saw(step("act", {"tool": "f", "args": {"text": text}}))
+    assert rules.before_call("f", {}, ()).acts
+
+
+def test_a_model_call_without_an_answer_is_judged_and_no_more() -> None:
+    """As a live run has it: nothing came that could be counted, and its ``message`` is the error's."""
+    used = {"input_tokens": 9, "output_tokens": 0, "estimated": True}
+    failed = step("model", {"model": "m"}, {"error": "bad_reply", "message": "it is empty", "usage": used})
+    assert in_run(rule("model_calls > 0 || tokens > 0", "before_answer"), on_record(failed)) is None
+    assert in_run(rule("model == 'm'", "before_model"), on_record(failed)) is not None
+
+
+@pytest.mark.parametrize("call", ["text", {"function": "f"}, {"function": {"name": "f", "arguments": "["}}])
+def test_a_call_on_record_that_is_none_is_judged_as_it_was(call: Json) -> None:
+    asked = step("model", {"model": "m"}, {"message": {"tool_calls": [call]}})
+    assert in_run(rule("has(args.arguments)"), on_record(asked)) is not None
