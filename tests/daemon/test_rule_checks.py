@@ -73,7 +73,8 @@ def test_a_call_that_failed_lets_no_other_happen() -> None:
 
 def test_a_refusal_that_is_told_late_takes_nothing_from_an_equal_call() -> None:
     rules = held({"when": "tool == 'f'", "enforce": "reflect", "advice": "sure?"}, NEVER)
-    assert rules.call("f", {}, ()).refused and not rules.call("f", {}, ()).refused
+    assert rules.call("f", {}, ()).refused
+    assert not rules.call("f", {}, ()).refused
     rules.saw(called("f", {}, box_fault("refused", "sure?", "", "")))
     rules.saw(called("f", {}))
 
@@ -102,11 +103,13 @@ def test_a_call_of_a_model_that_is_none_can_be_written_anew_and_refused(call: ob
     assert '"n": 2' in choice["message"]["tool_calls"][0]["function"]["arguments"]
     refuses = {**NEVER, "when": "tool != 'g'"}
     (choice,) = held(refuses).reply(reply(call), black_box=True)["choices"]
-    assert "tool_calls" not in choice["message"] and choice["finish_reason"] == "stop"
+    assert "tool_calls" not in choice["message"]
+    assert choice["finish_reason"] == "stop"
 
 
 def test_a_reply_in_parts_keeps_them_beside_the_advice() -> None:
     parts = [{"type": "text", "text": "I remove it"}]
     call = {"id": "1", "function": {"name": "rm", "arguments": "{}"}}
     (choice,) = held(NEVER).reply(reply(call, parts), black_box=True)["choices"]
-    assert choice["message"]["content"][0] == parts[0] and len(choice["message"]["content"]) == 2
+    assert choice["message"]["content"][0] == parts[0]
+    assert len(choice["message"]["content"]) == 2

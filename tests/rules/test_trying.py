@@ -8,8 +8,8 @@ import pytest
 
 from agentos.domain import Json, Limits, Run, Share, Snapshot, Step, Task
 from agentos.ports import ObservedRun
-from agentos.rules.document import RunRule, rule_of
 from agentos.rules import trying
+from agentos.rules.document import RunRule, rule_of
 from agentos.rules.watching import RunRules
 
 
