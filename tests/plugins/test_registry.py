@@ -172,6 +172,14 @@ seen = []
 """
 
 
+UNREADABLE = """
+class Odd:
+    propose = property(lambda self: 1 / 0)
+def Mine(adviser, snapshots):
+    return Odd()
+"""
+
+
 def test_a_proposer_gets_nothing_that_promotes(install: Install) -> None:
     install({"agentos.proposers": {"mine": "own:Mine"}}, own=PROPOSER)
     made = with_plugins({Layer.SKILL: ()}, None, FakeRegistry({}))[Layer.SKILL]
@@ -191,6 +199,9 @@ def test_a_proposer_gets_nothing_that_promotes(install: Install) -> None:
         (PROPOSER.replace('("skill",)', '("kernel",)'), "its `layers`"),
         (PROPOSER.replace('("skill",)', "()"), "its `layers`"),
         (PROPOSER.replace('("skill",)', "7"), "its `layers`"),
+        (PROPOSER.replace('("skill",)', "property(lambda self: 1 / 0)"), "ZeroDivisionError"),
+        (PROPOSER.replace('"mine"', "property(lambda self: 1 / 0)"), "ZeroDivisionError"),
+        (UNREADABLE, "its `propose` cannot be read (ZeroDivisionError"),
     ],
 )
 def test_a_proposer_that_does_not_fit_is_left_out_and_named(install: Install, source: str, says: str) -> None:
@@ -200,6 +211,11 @@ def test_a_proposer_that_does_not_fit_is_left_out_and_named(install: Install, so
         made = with_plugins({Layer.SKILL: ()}, None, FakeRegistry({}))[Layer.SKILL]
     assert [found.name for found in made] == ["other"]
     assert says in str(said)
+
+
+def test_a_proposer_that_names_a_layer_twice_is_asked_once(install: Install) -> None:
+    install({"agentos.proposers": {"mine": "own:Mine"}}, own=PROPOSER.replace('"skill",', '"skill", "skill"'))
+    assert len(with_plugins({}, None, FakeRegistry({}))[Layer.SKILL]) == 1
 
 
 YIELDS = """
