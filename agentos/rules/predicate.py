@@ -17,6 +17,7 @@ from typing import Any
 
 from agentos.domain import Json, dataclass
 from agentos.errors import Unavailable
+from agentos.syntax import parse_expression
 
 LENGTH_MAX = 4_000  # characters of a predicate
 PATTERN_MAX = 600  # of one regular expression in it
@@ -251,12 +252,16 @@ def _compiled_once(source: str, tokens: Sequence[_Token]) -> str:
 def _patterns(tokens: Sequence[_Token]) -> Iterator[str]:
     for number, (kind, text, _) in enumerate(tokens):
         if kind == "name" and text == "matches" and tokens[number - 1][1] == ".":
-            yield ast.literal_eval(tokens[number + 2][1])
+            yield _text_of(tokens[number + 2])
+
+
+def _text_of(token: _Token) -> str:
+    return str(ast.literal_eval(parse_expression(token[1])))
 
 
 def _check_pattern(source: str, token: _Token) -> None:
     try:
-        pattern(ast.literal_eval(token[1]))
+        pattern(_text_of(token))
     except (ValueError, SyntaxError, RuntimeError) as error:
         raise PredicateFault(f"{_place(source, token[2])}: not a regular expression: {error}") from None
     except _regex_error() as error:
