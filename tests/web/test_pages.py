@@ -403,3 +403,17 @@ def test_search_finds_by_name_and_by_id(browser: httpx.Client) -> None:
     assert "Nightly report" in browser.get("/search?q=nightly").text
     assert browser.get("/search?q=run-hostile").headers["location"] == "/runs/run-hostile"
     assert "Nothing has that" in browser.get("/search?q=zzzz").text
+
+
+@pytest.mark.slow
+def test_a_run_is_shown_whose_snapshot_or_resources_are_nowhere(browser: httpx.Client, served: Served) -> None:
+    with closing(Ledger(served.home.ledger)) as ledger:
+        stable = Registry(served.home.registry).stable()
+        for number, snapshot in enumerate((stable, replace(stable, commit="f" * 40, tree="e" * 40))):
+            task = a_task(f"task-odd-{number}", "odd")
+            ledger.add_task(task, Share.OPEN)
+            run = a_run(ledger, task, snapshot, f"run-odd-{number}")
+            used = ("no kind/x", "skill/calc")
+            ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), None, (), used)
+    for address in ("/runs/run-odd-0", "/runs/run-odd-1", "/runs/run-odd-0/compare?with=run-odd-1", "/resources/skill/calc"):
+        assert browser.get(address).status_code == 200, address

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from agentos.domain import Evolution, EvolutionState, ResourceId, Result, Version
-from agentos.errors import NotFound
+from agentos.domain import Evolution, EvolutionState, ResourceId, Result, Snapshot, Version
+from agentos.errors import NotFound, Unavailable
 from agentos.resources import MAIN_FILE, parse_id
 from agentos.web.context import WebContext
 from agentos.web.pages.evolutions import EditedFile, side_by_side
@@ -85,13 +85,21 @@ def _lines(site: WebContext, resource: ResourceId, versions: Sequence[Version]) 
     for run in site.reader.recent_runs(str(resource), _RUNS):
         commit = run.snapshot.commit
         if commit not in digests:
-            digests[commit] = site.registry.digests(run.snapshot).get(resource, "")
+            digests[commit] = digests_at(site, run.snapshot).get(str(resource), "")
         one = counts.setdefault(digests[commit], [0, 0])
         one[0] += 1
         one[1] += run.outcome is not None and run.outcome.result is Result.PASSED
     for version in versions:
         runs, passed = counts.get(version.digest, [0, 0]) if version.digest else [0, 0]
         yield VersionLine(version, runs, passed)
+
+
+def digests_at(site: WebContext, snapshot: Snapshot) -> Mapping[str, str]:
+    """Of every resource; none where the registry was restored from before the snapshot."""
+    try:
+        return {str(name): value for name, value in site.registry.digests(snapshot).items()}
+    except Unavailable:
+        return {}
 
 
 def version_difference(site: WebContext, name: str, old: str, new: str) -> list[EditedFile]:
