@@ -136,7 +136,7 @@ class RunRules:
             return
         action = step.action if isinstance(step.action, Mapping) else {}
         try:
-            text = plain(step.action)[: 16 * _STEP_TEXT]
+            text = str(given(plain(step.action)[: 16 * _STEP_TEXT]))
         except PredicateError:
             text = ""
         with self._lock:

@@ -34,7 +34,7 @@ def on_record(*steps: Step) -> ObservedRun:
 
 @pytest.mark.parametrize(
     ("when", "word"),
-    [("'h399.org' in seen_hosts", "http://h{}.org"), ("'/a/h399' in seen_paths", "/a/h{}")],
+    [("'h399.org' in seen_hosts", "http://h{}.org"), ("'/a/h399' in seen_paths", "\ud800 /a/h{}")],
 )
 def test_a_step_may_name_many_hosts_and_paths(when: str, word: str) -> None:
     rules = RunRules([rule(when)])
