@@ -417,3 +417,16 @@ def test_a_run_is_shown_whose_snapshot_or_resources_are_nowhere(browser: httpx.C
             ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), None, (), used)
     for address in ("/runs/run-odd-0", "/runs/run-odd-1", "/runs/run-odd-0/compare?with=run-odd-1", "/resources/skill/calc"):
         assert browser.get(address).status_code == 200, address
+
+
+@pytest.mark.slow
+def test_another_candidate_is_shown_beside_its_own_base(browser: httpx.Client, served: Served) -> None:
+    path = "prompt/default/prompt.md"
+    registry = Registry(served.home.registry)
+    text = registry.files(registry.stable(), path)[path].decode()
+    with closing(Ledger(served.home.ledger)) as ledger:
+        known = ledger.get(Candidate, served.evolution.candidate_id)
+        edit = replace(known.edit, files={path: f"{text}one more line\n"})
+        ledger.put(replace(known, id="cand-other", rank=7, edit=edit))
+    page = browser.get(f"/evolutions/{served.evolution.id}?candidate=7").text
+    assert (page.count('class="pair new"'), page.count("one more line")) == (1, 1)

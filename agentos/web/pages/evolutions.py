@@ -11,7 +11,15 @@ from difflib import SequenceMatcher
 from itertools import islice, takewhile, zip_longest
 
 from agentos.daemon.offline import policy_of
-from agentos.daemon.views.evolution_view import Scene, chosen, grounds_beside, proof_of, scene_of, verdict_on
+from agentos.daemon.views.evolution_view import (
+    Scene,
+    base_text,
+    chosen,
+    grounds_beside,
+    proof_of,
+    scene_of,
+    verdict_on,
+)
 from agentos.domain import (
     Arm,
     Candidate,
@@ -152,7 +160,9 @@ def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> Evolut
     reader = site.reader
     scene = scene_of(site.home, reader, reader.story(evolution_id))
     story = scene.story
-    candidate = next((item for item in story.candidates if item.rank == rank), None) or chosen(story)
+    main = chosen(story)
+    candidate = next((item for item in story.candidates if item.rank == rank), None) or main
+    before = scene.before if candidate is main else base_text(site.home, candidate)
     judged = judged_trials(candidate, story.trials) if candidate else []
     evolution = story.evolution
     verdict = verdict_on(story, candidate) if candidate else None
@@ -161,11 +171,11 @@ def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> Evolut
         scene=scene,
         candidate=candidate,
         verdict=verdict,
-        grounds=grounds_beside(verdict, scene.asked) if verdict else (),
+        grounds=grounds_beside(verdict, scene.asked if candidate is main else None) if verdict else (),
         proof=proof_of(story, candidate) if candidate else "",
         stages=_stages(reader, scene),
         failing=_failing(reader, scene),
-        files=edited_files(scene.before, candidate),
+        files=edited_files(before, candidate),
         matrices=_matrices(scene, candidate, judged) if candidate else [],
         courses=progress_of(judged, policy_of(site.home).judge) if _varies(judged) else [],
         predictions=list(_predictions(scene, candidate, judged)) if candidate else [],
