@@ -66,7 +66,9 @@ class Bound:
         return VALUE
 
 
-def asked(url: str, hosts: list[str], vault: Bound | None = None) -> Mapping[str, Json]:
+def asked(
+    url: str, hosts: list[str], vault: Bound | None = None, seconds: float = 10.0
+) -> Mapping[str, Json]:
     now, limits = datetime.now(UTC), Limits()
     tool = b'TOOL = {"name": "t", "secrets": ["KEY"]}'
     asking = RunContext(
@@ -75,7 +77,7 @@ def asked(url: str, hosts: list[str], vault: Bound | None = None) -> Mapping[str
         snapshot=Snapshot("", ""),
         plan=Plan(),
         bundle=Bundle({"tool/t/tool.py": tool}, "", limits),
-        deadline=time.monotonic() + 10,
+        deadline=time.monotonic() + seconds,
         step=lambda node, action, seen, ms: Step("run-1", 0, node, action, seen, None, now, ms),
         spent=RunSpending(),
     )
@@ -100,3 +102,10 @@ def test_another_port_or_address_is_another_place(server: _Server, named: list[s
     port = server.server_port
     with pytest.raises(Denied):
         asked(f"http://[::1]:{port}/", [one.format(port=port, other=port + 1) for one in named])
+
+
+def test_a_request_after_the_runs_time_is_no_fault_of_the_machinery(server: _Server) -> None:
+    place = f"[::1]:{server.server_port}"
+    with pytest.raises(Denied) as denied:
+        asked(f"http://{place}/", [place], seconds=-1.0)
+    assert denied.value.fault.type == "timeout"

@@ -31,7 +31,6 @@ from agentos.daemon.requests.run_requests import (
 )
 from agentos.daemon.requests.secret_requests import FilledRequest, Vault, fill, place_of
 from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
-from agentos.errors import Unavailable
 from agentos.evolver.find.mining import GRANT
 from agentos.evolver.history.recordings import FETCH, fetch_key
 from agentos.resources.servers import ServerTool
@@ -96,8 +95,8 @@ class Egress(RequestHandler):
     def _made(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> dict[str, Json]:
         """What came of it, as it is recorded: an answer, or the ``type`` of a fault and its ``error``."""
         patience_s = min(_PATIENCE_S, self._asking.deadline - time.monotonic())
-        if patience_s <= 0:
-            raise Unavailable("the run's time is over")
+        if patience_s <= 0:  # its box ends in a moment, which says so of the run
+            return {"type": "timeout", "error": "the run's time is over"}
         until = time.monotonic() + patience_s
         granted = self._server.secrets if self._server else None
         try:
