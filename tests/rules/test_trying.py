@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -41,6 +43,27 @@ def test_a_step_may_name_many_hosts_and_paths(when: str, word: str) -> None:
     text = " ".join(word.format(number) for number in range(400))
     rules.saw(step("act", {"tool": "f", "args": {"text": text}}))
     assert rules.before_call("f", {}, ()).acts
+
+
+class Waits:
+    """A program that waits for a processor, and says no."""
+
+    def eval(self, facts: object) -> Waits:
+        until = time.monotonic() + 0.02
+        while time.monotonic() < until:
+            time.sleep(0.005)
+        return self
+
+    def value(self) -> bool:
+        return False
+
+
+def test_a_busy_machine_makes_no_rule_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentos.rules.watching._SLOW_S", 0.01)
+    made = rule("tool == 'f'")
+    rules = RunRules([replace(made, when=replace(made.when, program=Waits()))])
+    for _ in range(2):
+        assert not rules.before_call("f", {}, ()).acts
 
 
 def test_a_model_call_without_an_answer_is_judged_and_no_more() -> None:
