@@ -50,6 +50,7 @@ def test_on_is_a_key_in_yaml_without_quotes_too() -> None:
         ({"when": "tol == 'x'"}, "seen_hosts"),
         ({"when": "tool"}, "true or false"),
         ({"when": "text.matches('[')"}, "1:14"),
+        ({"when": r"text.matches('\?')"}, "regular expression"),  # CEL's escape of a mark that begins none
         ({"when": "text.matches(r'(a){1000}{1000}')"}, "regular expression"),
         ({"when": ""}, "such as"),
         ({"examples": {"stop": []}}, "stops"),

@@ -9,7 +9,7 @@ import pytest
 
 from agentos.rules import predicate
 from agentos.rules.document import RunRule, rule_of
-from agentos.rules.predicate import compiled, pattern, pattern_set
+from agentos.rules.predicate import PredicateFault, compiled, pattern, pattern_set
 from agentos.rules.watching import RunRules
 from tests.rules.test_shipped_rules import RULES
 
@@ -95,3 +95,15 @@ def test_fifty_large_rules_cost_little_on_a_long_call() -> None:
         fifty.before_call("shell", command, ["write"])
         taken.append(time.thread_time() - began)
     assert min(taken) < 0.003
+
+
+def test_an_argument_may_be_named_as_the_search_is() -> None:
+    rules = RunRules([rule("has(args.matches) && args.matches == 'a(b'")])
+    assert rules.before_call("f", {"matches": "a(b"}, ()).acts
+    assert not rules.before_call("f", {"matches": "c"}, ()).acts
+
+
+@pytest.mark.parametrize("when", ["text.matches", "matches .", ". matches", "args.matches"])
+def test_a_search_that_is_not_called_is_no_search(when: str) -> None:
+    with pytest.raises(PredicateFault):
+        compiled(when)
