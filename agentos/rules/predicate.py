@@ -281,8 +281,10 @@ def _check_pattern(source: str, token: _Token) -> None:
 
 
 def _regex_error() -> type[Exception]:
-    import re2
-
+    try:
+        import re2
+    except ImportError:  # as ``pattern`` says
+        return ValueError
     return re2.error  # type: ignore[no-any-return]
 
 

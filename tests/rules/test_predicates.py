@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
 
 import pytest
 
+from agentos.errors import Unavailable
 from agentos.rules import predicate
 from agentos.rules.document import RunRule, rule_of
 from agentos.rules.predicate import PredicateFault, compiled, pattern, pattern_set
@@ -95,6 +97,19 @@ def test_fifty_large_rules_cost_little_on_a_long_call() -> None:
         fifty.before_call("shell", command, ["write"])
         taken.append(time.thread_time() - began)
     assert min(taken) < 0.003
+
+
+@pytest.mark.parametrize("library", ["re2", "cel_expr_python"])
+def test_a_library_that_is_not_there_is_named(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    caches = (compiled, predicate.environment, pattern)
+    monkeypatch.setitem(sys.modules, library, None)
+    for cache in caches:
+        cache.cache_clear()
+    with pytest.raises(Unavailable, match=r"agentos-daemon\[rules\]"):
+        compiled("text.matches(r'not seen before')")
+    monkeypatch.undo()
+    for cache in caches:
+        cache.cache_clear()
 
 
 def test_an_argument_may_be_named_as_the_search_is() -> None:
