@@ -25,6 +25,8 @@ from agentos.models.secrets import Secret, keep, value_of, values
 from agentos.plugins import registry
 from agentos.plugins.checks import faults, sent
 from agentos.ports import Proposal
+from agentos.retrieval import installed
+from agentos.retrieval.storage import Storage
 from agentos.sandboxes.choice import SANDBOXES, Choice
 from agentos.settings import Notify
 from agentos.testing import FakeRegistry
@@ -342,6 +344,20 @@ def test_a_screen_rule_refuses_or_asks_whatever_it_does(
     assert "twos (mine 1.2)" in asking.reason
     assert said is None or "twos (mine 1.2)" in said.reason
     assert new == {"skill/a/a.py": "x = 2\n"}
+
+
+@pytest.mark.parametrize("body", ["time.sleep(1)", "raise SystemExit", "return [float('nan')]", "return []"])
+def test_a_retriever_that_gives_no_scores_holds_up_no_run(
+    install: Install, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str
+) -> None:
+    monkeypatch.setattr(installed, "_PATIENCE_S", 0.05)
+    install(
+        {"agentos.retrievers": {"mine": "own:scores"}},
+        own=f"import time\ndef scores(query, texts):\n    {body}\n",
+    )
+    found = FakeRegistry({"skill/a/SKILL.md": "---\nname: a\ndescription: b\n---\n"})
+    with pytest.raises(Unavailable):
+        installed.index_of("mine", Storage(tmp_path / "index.db"), found).find(found.stable(), "b")
 
 
 def test_a_screen_rule_that_does_not_load_asks(install: Install) -> None:
