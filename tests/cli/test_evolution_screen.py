@@ -299,8 +299,10 @@ def test_the_proof_in_a_line_tells_nothing_that_no_trial_could_show(scene: Scene
     verdict = replace(old, reasons=tuple(map(str, supports)), kinds=tuple(supports), fixed=())
     evidence = [trial for trial in scene.story.trials if trial.set is TrialSet.EVIDENCE]
     (candidate,) = scene.story.candidates
+    others = [replace(trial, candidate_id=trial.candidate_id and "cand-2") for trial in scene.story.trials]
     for tried, fixed, told in (
         (evidence, (), [SupportKind.ENDED]),
+        ([*evidence, *others], (), [SupportKind.ENDED]),  # what another candidate was tried on
         (evidence, old.fixed, supports[:2]),
         (scene.story.trials, old.fixed, supports),
     ):
