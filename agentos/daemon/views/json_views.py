@@ -50,7 +50,7 @@ def task_facts(reader: Reader, task_id: str) -> dict[str, Any]:
         "task": view.task,
         "state": view.state,
         "result": outcome.result.value if outcome else None,
-        "runs": runs,
+        "runs": [without_share(run) for run in runs],
         "deliveries": delivered,
     }
 
