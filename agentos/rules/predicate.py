@@ -17,7 +17,6 @@ from typing import Any
 
 from agentos.domain import Json, dataclass
 from agentos.errors import Unavailable
-from agentos.syntax import parse_expression
 
 LENGTH_MAX = 4_000  # characters of a predicate
 PATTERN_MAX = 600  # of one regular expression in it
@@ -265,6 +264,8 @@ _CEL_ONLY = {"\\?": "?", "\\`": "`", "\\X": "\\x"}  # escapes that Python does n
 
 
 def _text_of(token: _Token) -> str:
+    from agentos.syntax import parse_expression  # only where a rule is read
+
     said = token[1]
     if said[0] not in "rR":
         said = re.sub(r"\\[\s\S]", lambda found: _CEL_ONLY.get(found[0], found[0]), said)
