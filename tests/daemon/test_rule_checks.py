@@ -89,6 +89,24 @@ def test_a_secret_among_the_arguments_makes_no_other_call_of_it() -> None:
     assert counts.call("f", {}, ()).refused is None
 
 
+@pytest.mark.parametrize("before", range(1_380, 1_480, 9))
+def test_a_question_that_is_cut_holds_no_piece_of_a_secret(before: int) -> None:
+    asked: list[str] = []
+
+    class Notes(Allows):
+        def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
+            asked.append(body["question"])
+            return super().answer(body)
+
+    made = rule_of(
+        "rule/r", {"description": "d", "on": "before_call", "when": "tool == 'f'", "enforce": "ask"}
+    )
+    rules = RuleChecks(RunRules([made]), step, Notes, redact=REDACTED)
+    rules.call("f", {"text": f"{'x' * before} {KEY}", "z": "y" * 200}, ())
+    assert len(asked) == 1
+    assert KEY[:8] not in asked[0]
+
+
 def test_what_a_person_allows_and_another_rule_refuses_does_not_count() -> None:
     rules = held({"when": "tool == 'f'", "enforce": "ask"}, {**NEVER, "when": "args == {'n': 1}"}, TWICE)
     for _ in range(3):

@@ -136,9 +136,8 @@ class RuleChecks:
         if decision.enforce is Enforcement.STOP:
             self._enforcer.stop(f"{first.rule.name} stopped the run: {first.reason}")
         if decision.enforce is Enforcement.ASK:
-            self._enforcer.ask(
-                f"{first.rule.name} asks: {first.reason}", self._numbered(first.rule.name, event)
-            )
+            shown = self.redact(dict(self._numbered(first.rule.name, event)))  # before it is cut
+            self._enforcer.ask(f"{first.rule.name} asks: {first.reason}", shown)
         # what a person allows by one rule, another may still refuse: else a rule that asks would lift it
         acts = [act for act in decision.acts if act.rule.enforce in (Enforcement.REFUSE, Enforcement.REFLECT)]
         if not acts:
