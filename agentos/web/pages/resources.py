@@ -79,19 +79,22 @@ def resource_page(site: WebContext, name: str) -> ResourcePage:
 
 
 def _lines(site: WebContext, resource: ResourceId, versions: Sequence[Version]) -> Iterator[VersionLine]:
-    """With the newest runs, each counted for the version whose content its snapshot has."""
-    counts: dict[str, list[int]] = {}
+    """With the newest runs, each counted for the version whose content its snapshot has: of several that are alike, as
+    after a revert, the newest that was there then."""
+    counts = {version.number: [0, 0] for version in versions}
     digests: dict[str, str] = {}
     for run in site.reader.recent_runs(str(resource), _RUNS):
         commit = run.snapshot.commit
         if commit not in digests:
             digests[commit] = digests_at(site, run.snapshot).get(str(resource), "")
-        one = counts.setdefault(digests[commit], [0, 0])
-        one[0] += 1
-        one[1] += run.outcome is not None and run.outcome.result is Result.PASSED
+        alike = [version for version in versions if version.digest and version.digest == digests[commit]]
+        if alike:
+            there = (version for version in alike if version.created_at <= run.started_at)
+            one = counts[next(there, alike[-1]).number]
+            one[0] += 1
+            one[1] += run.outcome is not None and run.outcome.result is Result.PASSED
     for version in versions:
-        runs, passed = counts.get(version.digest, [0, 0]) if version.digest else [0, 0]
-        yield VersionLine(version, runs, passed)
+        yield VersionLine(version, *counts[version.number])
 
 
 def digests_at(site: WebContext, snapshot: Snapshot) -> Mapping[str, str]:
