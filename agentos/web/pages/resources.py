@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import SequenceMatcher
 
 from agentos.domain import Evolution, EvolutionState, ResourceId, Result, Snapshot, Version
@@ -79,22 +80,26 @@ def resource_page(site: WebContext, name: str) -> ResourcePage:
 
 
 def _lines(site: WebContext, resource: ResourceId, versions: Sequence[Version]) -> Iterator[VersionLine]:
-    """With the newest runs, each counted for the version whose content its snapshot has: of several that are alike, as
-    after a revert, the newest that was there then."""
+    """With the newest runs, each counted for the version that it had."""
     counts = {version.number: [0, 0] for version in versions}
     digests: dict[str, str] = {}
     for run in site.reader.recent_runs(str(resource), _RUNS):
         commit = run.snapshot.commit
         if commit not in digests:
             digests[commit] = digests_at(site, run.snapshot).get(str(resource), "")
-        alike = [version for version in versions if version.digest and version.digest == digests[commit]]
-        if alike:
-            there = (version for version in alike if version.created_at <= run.started_at)
-            one = counts[next(there, alike[-1]).number]
+        if (had := version_then(versions, digests[commit], run.started_at)) is not None:
+            one = counts[had.number]
             one[0] += 1
             one[1] += run.outcome is not None and run.outcome.result is Result.PASSED
     for version in versions:
         yield VersionLine(version, *counts[version.number])
+
+
+def version_then(versions: Sequence[Version], digest: str, at: datetime) -> Version | None:
+    """The version with this content: of several that are alike, as after a revert, the newest that was there then."""
+    alike = [version for version in versions if version.digest and version.digest == digest]
+    there = (version for version in alike if version.created_at <= at)
+    return next(there, alike[-1] if alike else None)
 
 
 def digests_at(site: WebContext, snapshot: Snapshot) -> Mapping[str, str]:

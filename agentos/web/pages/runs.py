@@ -15,7 +15,7 @@ from agentos.resources import parse_id
 from agentos.supervisor.watching import NODE as SUPERVISOR
 from agentos.web.context import WebContext
 from agentos.web.pages.evolutions import EditedFile, side_by_side
-from agentos.web.pages.resources import digests_at
+from agentos.web.pages.resources import digests_at, version_then
 
 _OTHERS = 20  # runs of the same task
 ANSWER_MAX = 20_000  # characters of an answer that can be put right on the page
@@ -139,8 +139,8 @@ def _used(site: WebContext, run: Run) -> Iterator[UsedVersion]:
             versions = site.registry.versions(parse_id(resource))
         except UserError:  # a box said so, in an older release
             versions = ()
-        number = next((it.number for it in versions if it.digest and it.digest == digests.get(resource)), "")
-        yield UsedVersion(resource, number)
+        had = version_then(versions, digests.get(resource, ""), run.started_at)
+        yield UsedVersion(resource, had.number if had else "")
 
 
 # --- Two runs side by side: how each ended, what they cost, what they used, their steps and their answers
