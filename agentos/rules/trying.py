@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from agentos.domain import Json, Snapshot, Step, dataclass
+from agentos.domain import WRONG_ANSWER, Json, Result, Run, Snapshot, Step, dataclass, kind_of
 from agentos.ports import ObservedRun
 from agentos.rules.document import RunRule
 from agentos.rules.facts import called, given
@@ -127,9 +127,17 @@ def in_run(rule: RunRule, seen: ObservedRun, effects: EffectsAt) -> RuleHitInRun
         for decision in _decisions(rules, step, partial(effects, run.snapshot), black_box=not calls_seen):
             hits += [(step.index, act.reason) for act in decision.acts]
         rules.saw(step)
-    decision = rules.before_answer(run.answer, [file.path for file in run.outputs])
-    hits += [(None, act.reason) for act in decision.acts]
+    if _answered(run):
+        decision = rules.before_answer(run.answer, [file.path for file in run.outputs])
+        hits += [(None, act.reason) for act in decision.acts]
     return RuleHitInRun(hits[0][0], hits[0][1], len(hits)) if hits else None
+
+
+def _answered(run: Run) -> bool:
+    """Whether it came to an answer: else no rule was asked about one."""
+    outcome = run.outcome
+    wrong = outcome is not None and kind_of(outcome.fault) in WRONG_ANSWER
+    return run.answer is not None or wrong or (outcome is not None and outcome.result is Result.PASSED)
 
 
 def _decisions(

@@ -8,7 +8,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentos.domain import Json, Limits, Run, Share, Snapshot, Step, Task
+from agentos.domain import (
+    Json,
+    KernelFault,
+    Limits,
+    Outcome,
+    Result,
+    Run,
+    Share,
+    Snapshot,
+    Step,
+    Task,
+    kernel_fault,
+)
 from agentos.ports import ObservedRun
 from agentos.rules import trying
 from agentos.rules.document import RunRule, rule_of
@@ -70,8 +82,27 @@ def test_a_model_call_without_an_answer_is_judged_and_no_more() -> None:
     """As a live run has it: nothing came that could be counted, and its ``message`` is the error's."""
     used = {"input_tokens": 9, "output_tokens": 0, "estimated": True}
     failed = step("model", {"model": "m"}, {"error": "bad_reply", "message": "it is empty", "usage": used})
-    assert in_run(rule("model_calls > 0 || tokens > 0", "before_answer"), on_record(failed)) is None
+    assert in_run(rule("model_calls > 0 || tokens > 0", "before_model"), on_record(failed, failed)) is None
     assert in_run(rule("model == 'm'", "before_model"), on_record(failed)) is not None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "answer", "asked"),
+    [
+        (Outcome(Result.TIMEOUT, 0.0, "", kernel_fault(KernelFault.TIMEOUT, "too long")), None, False),
+        (None, None, False),
+        (Outcome(Result.FAILED, 0.0, "", kernel_fault(KernelFault.CHECK, "wrong")), None, True),
+        (Outcome(Result.PASSED, 1.0, ""), None, True),
+        (Outcome(Result.FAILED, 0.0, ""), {"total": 3}, True),
+    ],
+)
+def test_a_rule_of_answers_says_nothing_of_a_run_without_one(
+    outcome: Outcome | None, answer: Json, asked: bool
+) -> None:
+    seen = on_record()
+    seen = replace(seen, run=replace(seen.run, outcome=outcome, answer=answer))
+    fails = rule("args.answer.contains('x')", "before_answer")  # on what is no text, and so it acts
+    assert (in_run(fails, seen) is not None) is asked
 
 
 @pytest.mark.parametrize("call", ["text", {"function": "f"}, {"function": {"name": "f", "arguments": "["}}])
