@@ -299,15 +299,18 @@ def _part(value: Any, path: str) -> Any:
         walked.append(key)
         if isinstance(value, dict) and key in value:
             value = value[key]
-        elif (
-            isinstance(value, list)
-            and re.fullmatch(r"-?\d{1,9}", key)
-            and -len(value) <= int(key) < len(value)
-        ):
-            value = value[int(key)]
+        elif (number := place_in(value, key)) is not None:
+            value = value[number]
         else:
             raise _Missing(".".join(walked))
     return value
+
+
+def place_in(value: Any, key: str) -> int | None:
+    """Which element of a list this part of a path names, from the end where negative; None where it names none."""
+    if not isinstance(value, list) or not re.fullmatch(r"-?\d{1,9}", key):
+        return None
+    return int(key) if -len(value) <= int(key) < len(value) else None
 
 
 def _shown(value: Any) -> str:

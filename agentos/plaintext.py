@@ -9,8 +9,9 @@ from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from typing import Any
 
-# All control characters but line feed and tab, what overrides the direction of text, and halves of characters.
-_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# All control characters but line feed and tab, what overrides the direction of text, halves of characters, and what
+# no XML may hold.
+_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 _TABLE = re.compile(r"\s*\[+\s*([\w.-]+)\s*\]")
 _KEY = re.compile(r"""\s*["']?([\w-]+)["']?\s*=""")

@@ -265,7 +265,11 @@ def make(plugin: Plugin, *given: Any) -> Any:
 
 def _require(plugin: Plugin, found: Any) -> None:
     for name in KINDS[plugin.kind].methods:
-        if not callable(getattr(found, name, None)):
+        try:
+            there = callable(getattr(found, name, None))
+        except Exception as error:  # noqa: BLE001 - another's code
+            raise plugin.failed(f"its `{name}` cannot be read ({said(error)})") from None
+        if not there:
             raise plugin.failed(f"it has no `{name}`")
 
 

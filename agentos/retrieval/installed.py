@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.errors import Unavailable, UserError
@@ -15,6 +14,7 @@ from agentos.retrieval.storage import Storage
 from agentos.retrieval.texts import entries
 
 _KEPT = 50_000  # texts of versions that are kept in memory
+_PATIENCE_S = 60.0  # for one search: a run waits for it
 _BODY = 2_000  # characters of a body that a plug-in is given
 
 
@@ -59,14 +59,18 @@ class InstalledIndex(Index):
         return self._texts[key]
 
     def _asked(self, query: str, texts: list[str]) -> list[float]:
+        try:
+            score = registry.load(self._plugin)
+        except UserError as error:
+            raise Unavailable(str(error)) from None
+
         def scores() -> list[float]:
-            found: Any = registry.load(self._plugin)(query, texts)
-            scored = [float(score) for score in found]
+            scored = [float(one) for one in score(query, texts)]
             if len(scored) != len(texts) or not all(map(math.isfinite, scored)):
                 raise ValueError(f"{len(scored)} scores for {len(texts)} texts, or one that is no number")
             return scored
 
-        try:
-            return registry.call(self._plugin, scores)  # type: ignore[no-any-return]
-        except UserError as error:
-            raise Unavailable(str(error)) from None
+        scored, why = registry.within(_PATIENCE_S, scores)
+        if why:
+            raise Unavailable(str(self._plugin.failed(why)))
+        return list(scored)

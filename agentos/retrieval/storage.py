@@ -20,7 +20,7 @@ from agentos.retrieval.texts import STOP_WORDS, words
 
 T = TypeVar("T")
 
-_FORMAT = 5  # of the tables and of the texts in them: another number, and the file is made anew
+_FORMAT = 6  # of the tables and of the texts in them: another number, and the file is made anew
 _PATIENCE_S = 20.0
 _PASSAGE = 30  # words
 _FIRST, _PASSAGES = 0xE000, 6_400  # private use: no word has these characters

@@ -27,8 +27,8 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HEADINGS = 60  # of one skill
 _HEADING = re.compile(r"^#{1,4}[ \t]+(\S.*)$", re.MULTILINE)
 _CODE = re.compile(r"^(```|~~~).*?(^\1|\Z)", re.DOTALL | re.MULTILINE)
-_LESSON_ID = re.compile(r"\s*<!--\s*m-[0-9a-f]+\s*-->$")  # no word of a lesson: evolver/memory/lessons.py
-_BULLET = re.compile(r"^([-*+]|\d+[.)])\s+")
+_LESSON_ID = re.compile(r"\s*<!--\s*m-[0-9a-f]{8}\s*-->\s*$")  # no word of a lesson
+_BULLET = re.compile(r"^\s*([-*+]|\d+[.)])\s+")
 
 # Words that stand in any goal and say nothing of what it is about.
 _STOPS = """
@@ -75,20 +75,21 @@ def entries(resource: ResourceId, files: Mapping[str, bytes]) -> list[IndexedTex
 
 
 def lessons(files: Mapping[str, bytes], memory: ResourceId) -> list[str]:
-    """The lessons of a memory in their order: one a line, indented lines continue the one before.
+    """The lessons of a memory in their order, as ``evolver/memory/lessons.py`` tells them apart.
 
-    Headings and empty lines are none.
+    One a line, indented lines right below continue it. Headings and empty lines are none.
     """
-    found: list[str] = []
-    for line in _main_text(files, memory).splitlines():
-        text = _LESSON_ID.sub("", line.strip())
-        if not text or text.startswith("#"):
+    found: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(_main_text(files, memory).splitlines()):
+        if not line.strip() or line.startswith("#"):
             continue
-        if found and line[0] in " \t" and not _BULLET.match(text):
-            found[-1] += f" {text}"
+        goes_on = found and line[0] in " \t" and not _BULLET.match(line)
+        if goes_on and found[-1][0] + len(found[-1][1]) == number:
+            found[-1][1].append(line)
         else:
-            found.append(_BULLET.sub("", text))
-    return found[:_LESSONS]
+            found.append((number, [line]))
+    texts = (" ".join(_LESSON_ID.sub("", line).strip() for line in lines) for _, lines in found)
+    return [_BULLET.sub("", text).strip() for text in texts][:_LESSONS]
 
 
 def words(text: str) -> list[str]:

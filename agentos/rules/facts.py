@@ -25,7 +25,7 @@ from agentos.rules.predicate import PredicateError, pattern
 
 TEXT_MAX = 1 << 20  # characters that are looked at; more cannot be judged
 LIST_MAX = 1_000  # entries of one list, where a predicate walks lists
-_NAMES_MAX = 200  # hosts and paths of one event
+NAMES_MAX = 200  # hosts and paths of one event
 _WORDS_MAX = 100  # of an argument vector
 _DECODED_MAX = 200  # pieces that are decoded
 
@@ -52,6 +52,14 @@ def call_arguments(text: object) -> Mapping[str, Json]:
     except (ValueError, RecursionError):
         found = None
     return found if isinstance(found, dict) else {"arguments": str(text)}
+
+
+def called(call: object) -> tuple[str, Mapping[str, Json]]:
+    """Name and arguments of a call in a model's reply; what is none that we know is one of no name."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        function = {"arguments": str(call)}
+    return str(function.get("name", "")), call_arguments(function.get("arguments"))
 
 
 def plain(value: Json) -> str:
@@ -92,25 +100,25 @@ def _bare(line: str) -> str:
     return _BRACES.sub(lambda match: match[1].replace(",", " "), bare) if "{" in bare else bare
 
 
-def hosts(text: str) -> list[str]:
-    """The hosts of all URLs, in lower case and as DNS has them, in the order found."""
+def hosts(text: str, most: int = NAMES_MAX) -> list[str]:
+    """The hosts of all URLs, in lower case and as DNS has them, in the order found. Raises PredicateError for more."""
     found: dict[str, None] = {}
     for match in pattern(_URL).finditer(text) if "://" in text else ():
         host = _host(match.group(1))
         if host:
             found[host] = None
-        if len(found) > _NAMES_MAX:
-            raise PredicateError(f"the call names more than {_NAMES_MAX} hosts")
+        if len(found) > most:
+            raise PredicateError(f"the call names more than {most} hosts")
     return list(found)
 
 
-def paths(text: str) -> list[str]:
-    """What reads like a path, without its detours (a/../b is b), in the order found."""
+def paths(text: str, most: int = NAMES_MAX) -> list[str]:
+    """What reads like a path, without its detours (a/../b is b), in the order found. Raises PredicateError for more."""
     found: dict[str, None] = {}
     for match in pattern(_PATH).finditer(pattern(_URL).sub(" ", text)):
         found[posixpath.normpath(match.group(1)).replace("//", "/")] = None
-        if len(found) > _NAMES_MAX:
-            raise PredicateError(f"the call names more than {_NAMES_MAX} paths")
+        if len(found) > most:
+            raise PredicateError(f"the call names more than {most} paths")
     return list(found)
 
 

@@ -237,35 +237,55 @@ def _compiled_once(source: str, tokens: Sequence[_Token]) -> str:
     shadowed = any(
         name in _LOOPS and texts[at + 1 : at + 3] == ["(", "text"] for at, name in enumerate(texts)
     )
-    for number, (kind, text, offset) in enumerate(tokens):
-        if kind == "name" and text == "matches" and texts[number - 1] == ".":
-            _check_pattern(source, tokens[number + 2])
-            start, name = offset, _SEARCH
-            plain = texts[number - 2] == "text" and source[:offset].endswith("text.")
-            if plain and texts[number - 3 : number - 2] != ["."] and not shadowed:
-                start, name = offset - len("text."), _SEARCH_TEXT
-            source = f"{source[:start]}{name}{source[offset + len(_SEARCH) :]}"
+    for number in _searches(tokens):
+        offset = tokens[number][2]
+        _check_pattern(source, tokens[number + 2])
+        start, name = offset, _SEARCH
+        plain = texts[number - 2] == "text" and source[:offset].endswith("text.")
+        if plain and texts[number - 3 : number - 2] != ["."] and not shadowed:
+            start, name = offset - len("text."), _SEARCH_TEXT
+        source = f"{source[:start]}{name}{source[offset + len(_SEARCH) :]}"
     return source
 
 
 def _patterns(tokens: Sequence[_Token]) -> Iterator[str]:
-    for number, (kind, text, _) in enumerate(tokens):
-        if kind == "name" and text == "matches" and tokens[number - 1][1] == ".":
-            yield ast.literal_eval(tokens[number + 2][1])
+    return (_text_of(tokens[number + 2]) for number in _searches(tokens))
+
+
+def _searches(tokens: Sequence[_Token]) -> Iterator[int]:
+    """Where ``matches`` is called, which ``_Bounds`` holds to one pattern; an argument may be named so as well."""
+    texts = [text for _, text, _ in tokens]
+    for number in range(1, len(tokens) - 1):
+        if texts[number - 1 : number + 2] == [".", "matches", "("] and tokens[number][0] == "name":
+            yield number
+
+
+_CEL_ONLY = {"\\?": "?", "\\`": "`", "\\X": "\\x"}  # escapes that Python does not have
+
+
+def _text_of(token: _Token) -> str:
+    from agentos.syntax import parse_expression  # only where a rule is read
+
+    said = token[1]
+    if said[0] not in "rR":
+        said = re.sub(r"\\[\s\S]", lambda found: _CEL_ONLY.get(found[0], found[0]), said)
+    return str(ast.literal_eval(parse_expression(said)))
 
 
 def _check_pattern(source: str, token: _Token) -> None:
     try:
-        pattern(ast.literal_eval(token[1]))
-    except (ValueError, SyntaxError, RuntimeError) as error:
-        raise PredicateFault(f"{_place(source, token[2])}: not a regular expression: {error}") from None
-    except _regex_error() as error:
-        raise PredicateFault(f"{_place(source, token[2])}: not a regular expression: {error}") from None
+        pattern(_text_of(token))
+    except (ValueError, SyntaxError, RuntimeError, _regex_error()) as error:
+        why = error.args[0] if error.args else ""
+        told = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(error)
+        raise PredicateFault(f"{_place(source, token[2])}: not a regular expression: {told}") from None
 
 
 def _regex_error() -> type[Exception]:
-    import re2
-
+    try:
+        import re2
+    except ImportError:  # as ``pattern`` says
+        return ValueError
     return re2.error  # type: ignore[no-any-return]
 
 

@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from agentos.domain import Json, Snapshot, Step, dataclass
+from agentos.domain import WRONG_ANSWER, Json, Result, Run, Snapshot, Step, dataclass, kind_of
 from agentos.ports import ObservedRun
 from agentos.rules.document import RunRule
-from agentos.rules.facts import call_arguments
+from agentos.rules.facts import called, given
 from agentos.rules.watching import RuleDecision, RunRules
 
 # What an example may say, and of which kind that is.
 _ANYTHING: tuple[Any, str] = (object, "anything")
 _FACTS: Mapping[str, tuple[Any, str]] = {
     "tool": (str, "a text"),
-    "args": _ANYTHING,
+    "args": (Mapping, "a table"),
     "effects": (list, "a list"),
     "result": _ANYTHING,
     "ok": (bool, "true or false"),
@@ -92,7 +92,7 @@ def example_decision(rule: RunRule, example: Mapping[str, Json]) -> RuleDecision
     """What the rule says of an example. ``before`` are calls that were made before it."""
     rules = RunRules([rule], str(example.get("agent", "")), str(example.get("goal", "")))
     if "tokens" in example or "usd" in example:
-        rules.asked_model(int(example.get("tokens", 0)), float(example.get("usd", 0.0)))
+        rules.asked_model(int(example.get("tokens", 0)), float(given(example.get("usd", 0.0))))
     for index, call in enumerate(example.get("before", [])):
         rules.before_call(str(call.get("tool", "")), call.get("args", {}), call.get("effects", []))
         rules.saw(_told(index, call))
@@ -127,9 +127,17 @@ def in_run(rule: RunRule, seen: ObservedRun, effects: EffectsAt) -> RuleHitInRun
         for decision in _decisions(rules, step, partial(effects, run.snapshot), black_box=not calls_seen):
             hits += [(step.index, act.reason) for act in decision.acts]
         rules.saw(step)
-    decision = rules.before_answer(run.answer, [file.path for file in run.outputs])
-    hits += [(None, act.reason) for act in decision.acts]
+    if _answered(run):
+        decision = rules.before_answer(run.answer, [file.path for file in run.outputs])
+        hits += [(None, act.reason) for act in decision.acts]
     return RuleHitInRun(hits[0][0], hits[0][1], len(hits)) if hits else None
+
+
+def _answered(run: Run) -> bool:
+    """Whether it came to an answer: else no rule was asked about one."""
+    outcome = run.outcome
+    wrong = outcome is not None and kind_of(outcome.fault) in WRONG_ANSWER
+    return run.answer is not None or wrong or (outcome is not None and outcome.result is Result.PASSED)
 
 
 def _decisions(
@@ -143,12 +151,13 @@ def _decisions(
     elif step.node == "model":
         yield rules.before_model(str(action.get("model", "")), {})
         seen = step.observation if isinstance(step.observation, dict) else {}
+        if "error" in seen:  # nothing came, so nothing is judged or counted
+            return
         usage = seen.get("usage") or {}
-        rules.asked_model(sum(usage.values()) if isinstance(usage, dict) else 0, seen.get("usd"))
+        rules.asked_model(usage.get("input_tokens", 0) + usage.get("output_tokens", 0), seen.get("usd"))
         message = seen.get("message") or {}
         for call in (message.get("tool_calls") or ()) if black_box else ():
-            function = call.get("function") or {}
-            yield rules.before_call(str(function.get("name")), call_arguments(function.get("arguments")), ())
+            yield rules.before_call(*called(call), ())
     elif step.node in ("fetch", "remember", "delegate"):
         yield rules.before_change(step.node, action)
 

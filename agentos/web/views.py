@@ -280,7 +280,7 @@ def search_view(site: WebContext, request: Request) -> Response:
 def csv_table(site: WebContext, request: Request) -> Response:
     name = request.path_params["name"]
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-    text = tables.as_csv(tables.table(site, name))
+    text = tables.as_csv(tables.table(site, name), tables.COLUMNS[name])
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 

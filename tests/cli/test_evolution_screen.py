@@ -9,6 +9,7 @@ import pytest
 
 from agentos.cli.evolutions.screen import change_text, draw, draw_waiting
 from agentos.daemon.views.evolution_view import OpenQuestions, Scene, proof_of
+from agentos.daemon.views.json_views import evolution_whole
 from agentos.domain import (
     Arm,
     Candidate,
@@ -37,6 +38,7 @@ from agentos.domain import (
 from agentos.evolver.policy import Probation
 from agentos.evolver.verdict.doubts import Doubt
 from agentos.ledger.reading import EvolutionRecords
+from agentos.plaintext import json_text
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 BASE, TRIED = Snapshot("b" * 40, "c" * 40), Snapshot("d" * 40, "e" * 40)
@@ -229,6 +231,20 @@ def test_the_tasks_of_the_hold_out_are_named_nowhere(
     assert "task-h1" not in text
 
 
+def test_nor_in_what_json_tells(scene: Scene) -> None:
+    (verdict,) = scene.story.verdicts
+    story = replace(scene.story, verdicts=(replace(verdict, broken=("task-h1",)),))
+    told = evolution_whole(story)
+    assert "task-h1" not in json_text(told)
+    hidden = [trial for trial in told["trials"] if trial["set"] == "hold-out"]
+    assert {trial["task_id"] for trial in hidden} == {"hidden-1"} == {*told["verdicts"][0]["broken"]}
+    assert {trial["outcome"]["result"] for trial in hidden} == {"passed", "failed"}
+    assert not any(
+        trial["run_id"] or trial["recording"] or trial["outcome"]["reason"] or trial["outcome"]["checks"]
+        for trial in hidden
+    )
+
+
 def test_a_promotion_shows_how_far_its_probation_is(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -283,8 +299,10 @@ def test_the_proof_in_a_line_tells_nothing_that_no_trial_could_show(scene: Scene
     verdict = replace(old, reasons=tuple(map(str, supports)), kinds=tuple(supports), fixed=())
     evidence = [trial for trial in scene.story.trials if trial.set is TrialSet.EVIDENCE]
     (candidate,) = scene.story.candidates
+    others = [replace(trial, candidate_id=trial.candidate_id and "cand-2") for trial in scene.story.trials]
     for tried, fixed, told in (
         (evidence, (), [SupportKind.ENDED]),
+        ([*evidence, *others], (), [SupportKind.ENDED]),  # what another candidate was tried on
         (evidence, old.fixed, supports[:2]),
         (scene.story.trials, old.fixed, supports),
     ):

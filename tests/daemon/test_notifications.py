@@ -340,6 +340,8 @@ def test_a_command_gets_the_document_and_its_failure_is_told(home: Home, tmp_pat
     assert json.loads(out.read_text())["id"] == NOTE.id
     with pytest.raises(ChannelFailed, match="status 3: no way"):
         ways(home, command=["sh", "-c", "echo no way >&2; exit 3"])["command"](NOTE)
+    with pytest.raises(ChannelFailed, match="null byte"):
+        channels_of(home, Notify(command=["a\0b"]))["command"](NOTE)
     with pytest.raises(ChannelFailed, match="cannot be started"):
         ways(home, command=["/no/such/program"])["command"](NOTE)
 

@@ -25,6 +25,8 @@ from agentos.models.secrets import Secret, keep, value_of, values
 from agentos.plugins import registry
 from agentos.plugins.checks import faults, sent
 from agentos.ports import Proposal
+from agentos.retrieval import installed
+from agentos.retrieval.storage import Storage
 from agentos.sandboxes.choice import SANDBOXES, Choice
 from agentos.settings import Notify
 from agentos.testing import FakeRegistry
@@ -172,6 +174,14 @@ seen = []
 """
 
 
+UNREADABLE = """
+class Odd:
+    propose = property(lambda self: 1 / 0)
+def Mine(adviser, snapshots):
+    return Odd()
+"""
+
+
 def test_a_proposer_gets_nothing_that_promotes(install: Install) -> None:
     install({"agentos.proposers": {"mine": "own:Mine"}}, own=PROPOSER)
     made = with_plugins({Layer.SKILL: ()}, None, FakeRegistry({}))[Layer.SKILL]
@@ -191,6 +201,9 @@ def test_a_proposer_gets_nothing_that_promotes(install: Install) -> None:
         (PROPOSER.replace('("skill",)', '("kernel",)'), "its `layers`"),
         (PROPOSER.replace('("skill",)', "()"), "its `layers`"),
         (PROPOSER.replace('("skill",)', "7"), "its `layers`"),
+        (PROPOSER.replace('("skill",)', "property(lambda self: 1 / 0)"), "ZeroDivisionError"),
+        (PROPOSER.replace('"mine"', "property(lambda self: 1 / 0)"), "ZeroDivisionError"),
+        (UNREADABLE, "its `propose` cannot be read (ZeroDivisionError"),
     ],
 )
 def test_a_proposer_that_does_not_fit_is_left_out_and_named(install: Install, source: str, says: str) -> None:
@@ -200,6 +213,11 @@ def test_a_proposer_that_does_not_fit_is_left_out_and_named(install: Install, so
         made = with_plugins({Layer.SKILL: ()}, None, FakeRegistry({}))[Layer.SKILL]
     assert [found.name for found in made] == ["other"]
     assert says in str(said)
+
+
+def test_a_proposer_that_names_a_layer_twice_is_asked_once(install: Install) -> None:
+    install({"agentos.proposers": {"mine": "own:Mine"}}, own=PROPOSER.replace('"skill",', '"skill", "skill"'))
+    assert len(with_plugins({}, None, FakeRegistry({}))[Layer.SKILL]) == 1
 
 
 YIELDS = """
@@ -326,6 +344,20 @@ def test_a_screen_rule_refuses_or_asks_whatever_it_does(
     assert "twos (mine 1.2)" in asking.reason
     assert said is None or "twos (mine 1.2)" in said.reason
     assert new == {"skill/a/a.py": "x = 2\n"}
+
+
+@pytest.mark.parametrize("body", ["time.sleep(1)", "raise SystemExit", "return [float('nan')]", "return []"])
+def test_a_retriever_that_gives_no_scores_holds_up_no_run(
+    install: Install, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str
+) -> None:
+    monkeypatch.setattr(installed, "_PATIENCE_S", 0.05)
+    install(
+        {"agentos.retrievers": {"mine": "own:scores"}},
+        own=f"import time\ndef scores(query, texts):\n    {body}\n",
+    )
+    found = FakeRegistry({"skill/a/SKILL.md": "---\nname: a\ndescription: b\n---\n"})
+    with pytest.raises(Unavailable):
+        installed.index_of("mine", Storage(tmp_path / "index.db"), found).find(found.stable(), "b")
 
 
 def test_a_screen_rule_that_does_not_load_asks(install: Install) -> None:

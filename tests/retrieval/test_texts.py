@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from agentos.domain import Kind, ResourceId
+from agentos.evolver.memory.lessons import lessons_in
 from agentos.retrieval.texts import entries, lessons, telling_words, words
 
 
@@ -57,3 +60,30 @@ def test_lessons_are_lines_and_indented_lines_go_on() -> None:
         "four",
         "five",
     ]
+
+
+PIECES = (
+    "- ",
+    "2) ",
+    "  ",
+    "\t",
+    "# ",
+    "  # ",
+    "a",
+    "b c",
+    " <!-- m-0a1f0a1f -->",
+    "-",
+    "\n",
+    "\n",
+    "\n",
+    "\r\n",
+    "\n\n",
+)
+
+
+def test_what_is_searched_is_what_the_evolver_tells_apart() -> None:
+    dice = random.Random(1)
+    for _ in range(1_000):
+        text = "".join(dice.choices(PIECES, k=dice.randint(1, 12)))
+        found = lessons({"memory/m/memory.md": text.encode()}, ResourceId(Kind.MEMORY, "m"))
+        assert found == [lesson.text for lesson in lessons_in(text)], text

@@ -50,6 +50,7 @@ def test_on_is_a_key_in_yaml_without_quotes_too() -> None:
         ({"when": "tol == 'x'"}, "seen_hosts"),
         ({"when": "tool"}, "true or false"),
         ({"when": "text.matches('[')"}, "1:14"),
+        ({"when": r"text.matches('\?')"}, "regular expression"),  # CEL's escape of a mark that begins none
         ({"when": "text.matches(r'(a){1000}{1000}')"}, "regular expression"),
         ({"when": ""}, "such as"),
         ({"examples": {"stop": []}}, "stops"),
@@ -169,9 +170,28 @@ def test_toml_that_makes_no_value_of_json_is_a_fault(value: str) -> None:
             {"before": [{"effects": 7}]},
             {"before": [{"before": [1]}]},
         ),
-        *({"tokens": "many"}, {"usd": []}, {"files": 5}, {"files": [1, "a"]}, {"effects": 5}, {"tool": 5}),
+        *(
+            {"tokens": "many"},
+            {"usd": []},
+            {"args": "a"},
+            {"before": [{"args": [1]}]},
+            {"files": 5},
+            {"files": [1, "a"]},
+            {"effects": 5},
+            {"tool": 5},
+        ),
     ],
 )
 def test_an_example_of_another_kind_is_a_fault_of_it(on: str, example: dict[str, Any]) -> None:
     rule = rule_of("rule/mine", {**GOOD, "on": on, "examples": {"stops": [{"tool": "x"}, example]}})
     assert 2 in [fault.number for fault in faults_of(rule)]
+
+
+def test_an_example_of_a_rule_that_writes_arguments_has_arguments() -> None:
+    writes = {"enforce": "replace", "replace": {"n": 1}, "examples": {"stops": [{"tool": "x", "args": "n"}]}}
+    assert [fault.number for fault in faults_of(rule_of("rule/mine", {**GOOD, **writes}))] == [1]
+
+
+def test_an_example_may_have_spent_any_sum() -> None:
+    rule = {**GOOD, "when": "usd > 5.0", "examples": {"stops": [{"usd": 10**400}]}}
+    assert faults_of(rule_of("rule/mine", rule)) == []

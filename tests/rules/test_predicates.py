@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
 
 import pytest
 
+from agentos.errors import Unavailable
 from agentos.rules import predicate
 from agentos.rules.document import RunRule, rule_of
-from agentos.rules.predicate import compiled, pattern, pattern_set
+from agentos.rules.predicate import PredicateFault, compiled, pattern, pattern_set
 from agentos.rules.watching import RunRules
 from tests.rules.test_shipped_rules import RULES
 
@@ -95,3 +97,28 @@ def test_fifty_large_rules_cost_little_on_a_long_call() -> None:
         fifty.before_call("shell", command, ["write"])
         taken.append(time.thread_time() - began)
     assert min(taken) < 0.003
+
+
+@pytest.mark.parametrize("library", ["re2", "cel_expr_python"])
+def test_a_library_that_is_not_there_is_named(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    caches = (compiled, predicate.environment, pattern)
+    monkeypatch.setitem(sys.modules, library, None)
+    for cache in caches:
+        cache.cache_clear()
+    with pytest.raises(Unavailable, match=r"agentos-daemon\[rules\]"):
+        compiled("text.matches(r'not seen before')")
+    monkeypatch.undo()
+    for cache in caches:
+        cache.cache_clear()
+
+
+def test_an_argument_may_be_named_as_the_search_is() -> None:
+    rules = RunRules([rule("has(args.matches) && args.matches == 'a(b'")])
+    assert rules.before_call("f", {"matches": "a(b"}, ()).acts
+    assert not rules.before_call("f", {"matches": "c"}, ()).acts
+
+
+@pytest.mark.parametrize("when", ["text.matches", "matches .", ". matches", "args.matches"])
+def test_a_search_that_is_not_called_is_no_search(when: str) -> None:
+    with pytest.raises(PredicateFault):
+        compiled(when)

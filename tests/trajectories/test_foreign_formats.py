@@ -469,3 +469,17 @@ def test_a_converter_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for place in ("my_own_format", "my_own_format:other", "no_such_module:f", ":", "json:__name__"):
         with pytest.raises(UserError, match="module:function"):
             converter(place)
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 5_000, "--3", ""])
+def test_a_span_whose_numbers_are_none_is_read(number: str) -> None:
+    said = {
+        "gen_ai.operation.name": {"stringValue": "chat"},
+        "gen_ai.usage.input_tokens": {"intValue": number},
+        "gen_ai.input.messages": {"stringValue": json.dumps([USER])},
+        "gen_ai.output.messages": {"stringValue": json.dumps([{"role": "assistant", "content": "done"}])},
+    }
+    attributes = [{"key": key, "value": value} for key, value in said.items()]
+    span = {"traceId": "a", "spanId": "b", "startTimeUnixNano": number, "attributes": attributes}
+    (found,) = read({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+    assert shape(found) == ["user", "assistant"]

@@ -44,7 +44,7 @@ from agentos.plaintext import json_text
 from agentos.registry.store import Registry
 from agentos.web.context import environment
 from agentos.web.pages import health
-from agentos.web.pages.tables import as_csv
+from agentos.web.pages.tables import COLUMNS, as_csv
 from tests.web.conftest import Served, a_run, a_task
 
 
@@ -304,7 +304,7 @@ def test_json_that_is_nested_too_deeply_is_no_bug(browser: httpx.Client) -> None
 @pytest.mark.parametrize("name", ["evolutions", "runs", "tasks", "resources", "failures"])
 def test_each_table_is_csv_and_json(browser: httpx.Client, name: str) -> None:
     rows = browser.get(f"/tables/{name}.json").json()
-    assert rows
+    assert list(rows[0]) == [*COLUMNS[name]]
     table = list(csv.DictReader(io.StringIO(browser.get(f"/tables/{name}.csv").text)))
     assert [row.keys() for row in table] == [row.keys() for row in rows]
     assert browser.get("/tables/secrets.csv").status_code == 404
@@ -312,8 +312,12 @@ def test_each_table_is_csv_and_json(browser: httpx.Client, name: str) -> None:
 
 @pytest.mark.parametrize("cell", ["=1+1", "-1", "\n=1+1", "\uff1d1+1", "\uff201"])
 def test_a_spreadsheet_computes_no_cell_of_a_table(cell: str) -> None:
-    (row,) = csv.DictReader(io.StringIO(as_csv([{"name": cell}]), newline=""))
+    (row,) = csv.DictReader(io.StringIO(as_csv([{"name": cell}], ["name"]), newline=""))
     assert row == {"name": f"'{cell}"}
+
+
+def test_a_table_without_rows_has_its_heading() -> None:
+    assert [as_csv([], columns).strip().split(",") for columns in COLUMNS.values()] == [*COLUMNS.values()]
 
 
 def test_lists_go_on_where_they_were_cut(browser: httpx.Client) -> None:
@@ -403,3 +407,37 @@ def test_search_finds_by_name_and_by_id(browser: httpx.Client) -> None:
     assert "Nightly report" in browser.get("/search?q=nightly").text
     assert browser.get("/search?q=run-hostile").headers["location"] == "/runs/run-hostile"
     assert "Nothing has that" in browser.get("/search?q=zzzz").text
+
+
+@pytest.mark.slow
+def test_a_run_is_shown_whose_snapshot_or_resources_are_nowhere(
+    browser: httpx.Client, served: Served
+) -> None:
+    with closing(Ledger(served.home.ledger)) as ledger:
+        stable = Registry(served.home.registry).stable()
+        for number, snapshot in enumerate((stable, replace(stable, commit="f" * 40, tree="e" * 40))):
+            task = a_task(f"task-odd-{number}", "odd")
+            ledger.add_task(task, Share.OPEN)
+            run = a_run(ledger, task, snapshot, f"run-odd-{number}")
+            used = ("no kind/x", "skill/calc")
+            ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), None, (), used)
+    for address in (
+        "/runs/run-odd-0",
+        "/runs/run-odd-1",
+        "/runs/run-odd-0/compare?with=run-odd-1",
+        "/resources/skill/calc",
+    ):
+        assert browser.get(address).status_code == 200, address
+
+
+@pytest.mark.slow
+def test_another_candidate_is_shown_beside_its_own_base(browser: httpx.Client, served: Served) -> None:
+    path = "prompt/default/prompt.md"
+    registry = Registry(served.home.registry)
+    text = registry.files(registry.stable(), path)[path].decode()
+    with closing(Ledger(served.home.ledger)) as ledger:
+        known = ledger.get(Candidate, served.evolution.candidate_id)
+        edit = replace(known.edit, files={path: f"{text}one more line\n"})
+        ledger.put(replace(known, id="cand-other", rank=7, edit=edit))
+    page = browser.get(f"/evolutions/{served.evolution.id}?candidate=7").text
+    assert (page.count('class="pair new"'), page.count("one more line")) == (1, 1)

@@ -50,7 +50,7 @@ def ask_here(home: Home, question: Question) -> None:
     tell(question)
     while True:
         text = input("answer: ").strip()
-        number = int(text) if question.choices and text.isdecimal() else 0
+        number = int(text) if question.choices and text.isdecimal() and len(text) < 4 else 0
         try:
             give(home, question, chosen(question, text, number))
         except Conflict:  # somebody else was faster

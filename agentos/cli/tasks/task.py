@@ -174,7 +174,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
         ("run", "attempt", "snapshot", "result", "seconds", "why"),
         [
             (run.id, run.attempt, run.snapshot.commit[:10], _result(run.outcome), _seconds(run), _why(run))
-            for run in reversed(view["runs"])
+            for run in reversed(reader.runs(task_id))
         ],
         empty="It has not run yet.",
     )

@@ -154,10 +154,11 @@ def with_plugins(
 
 def _made(plugin: Plugin, adviser: Adviser | None, snapshots: Snapshots) -> InstalledProposer:
     made = registry.make(plugin, adviser, _ReadOnly(snapshots))
-    if (name := getattr(made, "name", None)) != plugin.name:
+    name, named = registry.call(plugin, lambda: (getattr(made, "name", None), getattr(made, "layers", ())))
+    if name != plugin.name:
         raise plugin.failed(f"its `name` is {name!r:.60}, and its entry point's is {plugin.name!r}")
     try:
-        layers = tuple(Layer(layer) for layer in getattr(made, "layers", ()))
+        layers = tuple(dict.fromkeys(map(Layer, named)))  # one that is named twice is asked once
     except (TypeError, ValueError):
         layers = ()
     if not layers:

@@ -57,6 +57,11 @@ class Bundle:
     checks: tuple[Check, ...] = ()  # that ship with a skill: they judge the run, and it never sees them
     more_skills: int = 0  # that its agent may have and the goal did not bring: the run can look for them
 
+    @property
+    def resources(self) -> frozenset[str]:
+        """Those that it has files of, as kind/name."""
+        return frozenset("/".join(path.split("/")[:2]) for path in self.files)
+
 
 class Tools(Snapshots, Protocol):
     """Snapshots that also know where a tool lies, and what is alike (the registry)."""

@@ -10,8 +10,11 @@ ANSWER_MAX = 20_000  # characters
 
 
 def chosen(question: Question, text: str, choice: int) -> str:
-    """The answer that was typed, held against what may be answered. Raises UserError."""
-    if choice:
+    """The answer that was typed, held against what may be answered. Raises UserError.
+
+    ``choice`` is a number from 1, 0 for none. A text that is a choice is that one, also where it is a number.
+    """
+    if choice and text not in question.choices:
         if choice > len(question.choices):
             raise UserError(
                 f"There is no choice {choice}; the question has {len(question.choices) or 'none'}."

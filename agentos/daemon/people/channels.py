@@ -93,8 +93,9 @@ def _run(words: list[str], given: str, more: Mapping[str, str]) -> None:
                 env={**os.environ, **more},
                 start_new_session=True,
             )
-        except OSError as error:
-            raise ChannelFailed(f"{words[0]} cannot be started: {error.strerror}") from None
+        except (OSError, ValueError) as error:  # a null byte within a word
+            why = getattr(error, "strerror", None) or error
+            raise ChannelFailed(f"{words[0]!r} cannot be started: {why}") from None
         try:
             child.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:

@@ -17,6 +17,7 @@ from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from agentos.resources.documents import FIRST, documents_of, readers
 
+_BEGINS = re.compile(r"#|[-*+]\s|\d+[.)]\s")
 _NAME_WORDS = 5
 _DESCRIPTION = 200  # characters
 
@@ -31,12 +32,12 @@ def accept(home: Home, proposal: MemoryProposal, author: str, name: str = "") ->
     _refuse_other_form(registry, main)
     if name:
         resource = parse_id(f"memory/{name.removeprefix('memory/')}")
-        if registry.files(main, str(resource)) not in ({}, _files(resource, proposal)):
+        if registry.files(main, str(resource)) not in ({}, memory_files(resource, proposal)):
             raise Conflict(f"There is a {resource} already: give another --name, or edit that one.")
     else:
         resource = _free_name(registry, main, proposal)
     message = f"Remember: {proposal.text.splitlines()[0][:60]}"
-    registry.commit(_files(resource, proposal), message, "edit", base=main, author=author)
+    registry.commit(memory_files(resource, proposal), message, "edit", base=main, author=author)
     _decide(home, proposal, ProposalState.ACCEPTED, resource=str(resource))
     return resource
 
@@ -70,10 +71,13 @@ def _decide(
                 raise
 
 
-def _files(resource: ResourceId, proposal: MemoryProposal) -> Mapping[str, bytes]:
+def memory_files(resource: ResourceId, proposal: MemoryProposal) -> Mapping[str, bytes]:
     """The resource that a proposal becomes: one lesson, further lines of it indented."""
     first, *rest = proposal.text.splitlines()
-    lesson = "\n".join([f"- {first}", *(f"  {line.strip()}" for line in rest if line.strip())])
+    lesson = f"- {first}"
+    for line in filter(None, map(str.strip, rest)):
+        # what would be read as a heading or as a lesson of its own goes on in the line before
+        lesson += f" {line}" if _BEGINS.match(line) else f"\n  {line}"
     description = " ".join((proposal.why or proposal.text).split())[:_DESCRIPTION]
     # JSON's text is TOML's as well, once control characters are gone, which they are
     document = f"description = {json.dumps(description, ensure_ascii=False)}\nevolvable = true\n"
@@ -91,6 +95,6 @@ def _free_name(registry: Registry, main: Snapshot, proposal: MemoryProposal) -> 
     while True:
         resource = ResourceId(Kind.MEMORY, stem if number == 1 else f"{stem}-{number}")
         present = dict(registry.files(main, str(resource)))
-        if present in ({}, _files(resource, proposal)):
+        if present in ({}, memory_files(resource, proposal)):
             return resource
         number += 1

@@ -29,9 +29,8 @@ from agentos.daemon.requests.run_requests import (
     RunEnds,
     Ungranted,
 )
-from agentos.daemon.requests.secret_requests import FilledRequest, Vault, fill
+from agentos.daemon.requests.secret_requests import FilledRequest, Vault, fill, place_of
 from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
-from agentos.errors import Unavailable
 from agentos.evolver.find.mining import GRANT
 from agentos.evolver.history.recordings import FETCH, fetch_key
 from agentos.resources.servers import ServerTool
@@ -96,8 +95,8 @@ class Egress(RequestHandler):
     def _made(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> dict[str, Json]:
         """What came of it, as it is recorded: an answer, or the ``type`` of a fault and its ``error``."""
         patience_s = min(_PATIENCE_S, self._asking.deadline - time.monotonic())
-        if patience_s <= 0:
-            raise Unavailable("the run's time is over")
+        if patience_s <= 0:  # its box ends in a moment, which says so of the run
+            return {"type": "timeout", "error": "the run's time is over"}
         until = time.monotonic() + patience_s
         granted = self._server.secrets if self._server else None
         try:
@@ -145,17 +144,15 @@ class Egress(RequestHandler):
         """The URL's parts and its host, in lower case. Raises Denied."""
         try:
             target = urlsplit(url)
-            port = target.port
+            host, place = place_of(target)
         except ValueError as error:
             raise Denied("request", f"the URL cannot be read: {error}") from None
-        host = (target.hostname or "").removesuffix(".")
         if target.scheme not in ("http", "https") or not host or target.username is not None:
             raise Denied("request", "a URL is http:// or https://, with a host and without a user")
         if "%" in host:  # a zone within an address may read like a name that is allowed
             raise Denied("request", "a host has no '%'")
         if _literal(host) is None and (len(host) > 253 or not all(map(_LABEL.fullmatch, host.split(".")))):
             raise Denied("request", "a host is a name of labels of 1 to 63 letters, digits, '-' and '_'")
-        place = host if port is None else f"{host}:{port}"
         if self._server is not None and not is_named(place, self._server.hosts):
             name = self._server.resource.partition("/")[2]
             why = f"{place} is not a host that the MCP server {name} may reach: name it by `agentos mcp add --host`"
@@ -182,7 +179,7 @@ class Egress(RequestHandler):
 def is_named(place: str, hosts: Sequence[str]) -> bool:
     """Whether ``name`` or ``name:port`` is among the hosts: equal to one, or below a ``*.name``."""
     return any(
-        place == allowed or (allowed.startswith("*.") and place.endswith(allowed[1:]))
+        place in (allowed, f"[{allowed}]") or (allowed.startswith("*.") and place.endswith(allowed[1:]))
         for allowed in map(str.lower, hosts)
     )
 
@@ -208,7 +205,8 @@ def _literal(text: str) -> _Address | None:
 
 def _network(entry: str, port: int) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     """What an entry of the settings names of addresses, for this port; None where it is a name."""
-    text = entry.removesuffix(f":{port}") if entry.count(":") == 1 else entry
+    text = entry.removesuffix(f":{port}") if entry.count(":") == 1 or entry.startswith("[") else entry
+    text = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     address = _literal(text)
     try:
         return ipaddress.ip_network(text if address is None else address, strict=False)
@@ -338,7 +336,9 @@ def _fetch(
             connection.close()
     if time.monotonic() >= until:
         raise TimeoutError("not in time")
-    found = {name.lower(): value for name, value in response.getheaders()}
+    found: dict[str, str] = {}
+    for name, value in response.getheaders():  # one that is there several times is one list
+        found[name.lower()] = f"{found[name.lower()]}, {value}" if name.lower() in found else value
     if any(_CONTROL.search(part) for header in found.items() for part in header):
         raise http.client.HTTPException("its headers have control characters")
     return response.status, found, data

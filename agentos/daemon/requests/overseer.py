@@ -12,8 +12,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel, StrictBool
+
 from agentos.domain import Budget, ModelSpec, Step
 from agentos.errors import ModelFailed
+from agentos.evolver.advice import Line, Unusable, json_in, spoken
 from agentos.ports import Grant, Models
 from agentos.supervisor.watching import NODE
 
@@ -93,7 +96,7 @@ class Overseer:
             return ""
         finally:
             session.close()
-        return _verdict(reply.body)
+        return verdict_in(reply.body)
 
 
 def overseer_id(run_id: str) -> str:
@@ -101,11 +104,18 @@ def overseer_id(run_id: str) -> str:
     return f"{run_id}-overseer"
 
 
-def _verdict(body: object) -> str:
+class OverseerWord(BaseModel):
+    """What it is to reply."""
+
+    lost: StrictBool
+    reason: Line
+
+
+def verdict_in(body: object) -> str:
     """The reason, where the reply says that the run is lost."""
     try:
         text = body["choices"][0]["message"]["content"]  # type: ignore[index]
-        said = json.loads(text[text.index("{") : text.rindex("}") + 1])
-        return " ".join(str(said["reason"]).split())[:_TEXT] if said["lost"] is True else ""
-    except (LookupError, TypeError, ValueError, AttributeError):
+        said, _ = json_in(spoken(str(text)), OverseerWord)
+    except (LookupError, TypeError, Unusable):
         return ""
+    return said.reason[:_TEXT] if said.lost else ""

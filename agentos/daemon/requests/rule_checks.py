@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from agentos.daemon.requests.run_requests import CallCheck, Denied, Enforcer, RequestHandler, refusal
 from agentos.domain import Json, KernelFault, Reply, Step, digest
 from agentos.rules.document import Enforcement, RuleTrigger
-from agentos.rules.facts import call_arguments
+from agentos.rules.facts import called
 from agentos.rules.watching import RuleDecision, RunRules
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ class RuleChecks:
     person: Callable[[], RequestHandler | None]
     effects: Callable[[str], Iterable[str]] = lambda tool: ()  # of a tool, for calls that nobody announced
     supervision: Supervision | None = None
+    redact: Callable[[Json], Json] = lambda value: value  # as it is done to what is recorded
     _announced: Counter[str] = field(default_factory=Counter)
+    _refused: Counter[str] = field(default_factory=Counter)
     _asked: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -59,14 +61,15 @@ class RuleChecks:
             if decision.enforce is Enforcement.ASK and decision.args != args:
                 event["instead"] = decision.args  # what a person allows is what will be called
             advice = self._act(decision, RuleTrigger.BEFORE_CALL, event)
-            if decision.enforce is Enforcement.ASK:
+            if decision.enforce is Enforcement.ASK and not advice:
                 self.rules.allowed(tool)
             checked = CallCheck(decision.args or args, refusal(advice) if advice else None)
         if self.supervision is not None:
             checked = self.supervision.call(tool, checked)
         if self.rules.rules:
+            known = self._announced if checked.refused is None else self._refused
             with self._lock:
-                self._announced[digest([tool, checked.args])] += 1
+                known[self._key(tool, checked.args)] += 1
         return checked
 
     def saw(self, step: Step) -> None:
@@ -79,7 +82,8 @@ class RuleChecks:
         if step.node != "act" or not isinstance(action, dict) or not isinstance(action.get("args"), dict):
             return
         tool, args = str(action.get("tool")), action["args"]
-        if step.fault is None and not self._was_announced(tool, args):
+        announced = self._was_announced(tool, args, failed=step.fault is not None)
+        if step.fault is None and not announced:
             self._late(tool, args)
         if self.rules.has(RuleTrigger.AFTER_CALL):
             decision = self.rules.after_call(tool, args, step.observation, ok=step.fault is None)
@@ -132,9 +136,8 @@ class RuleChecks:
         if decision.enforce is Enforcement.STOP:
             self._enforcer.stop(f"{first.rule.name} stopped the run: {first.reason}")
         if decision.enforce is Enforcement.ASK:
-            self._enforcer.ask(
-                f"{first.rule.name} asks: {first.reason}", self._numbered(first.rule.name, event)
-            )
+            shown = self.redact(dict(self._numbered(first.rule.name, event)))  # before it is cut
+            self._enforcer.ask(f"{first.rule.name} asks: {first.reason}", shown)
         # what a person allows by one rule, another may still refuse: else a rule that asks would lift it
         acts = [act for act in decision.acts if act.rule.enforce in (Enforcement.REFUSE, Enforcement.REFLECT)]
         if not acts:
@@ -157,33 +160,38 @@ class RuleChecks:
             return choice
         kept, advice = [], []
         for call in calls:
-            function = call.get("function") if isinstance(call, dict) else None
-            if not isinstance(function, dict):  # no call that we know, but somebody may
-                function = {"arguments": str(call)}
-            name, args = str(function.get("name", "")), call_arguments(function.get("arguments"))
+            name, args = called(call)  # also of no call that we know: somebody may
             checked = self.call(name, args, self.effects(name))
             if checked.refused is not None:
                 advice.append(str(checked.refused["fault"]["message"]))
             elif checked.args != args:
-                kept.append({**call, "function": {**function, "arguments": json.dumps(dict(checked.args))}})
+                kept.append(_rewritten(call, checked.args))
             else:
                 kept.append(call)
         if not advice:
             return {**choice, "message": {**message, "tool_calls": kept}}
-        said = "\n".join(filter(None, [message.get("content"), *advice]))
+        before = message.get("content")
+        if isinstance(before, list):  # parts, as some providers answer
+            said: Json = [*before, {"type": "text", "text": "\n".join(advice)}]
+        else:
+            said = "\n".join(filter(None, [before, *advice]))
         changed = {**message, "content": said, "tool_calls": kept}
         if not kept:
             del changed["tool_calls"]
         return {**choice, "message": changed, **({} if kept else {"finish_reason": "stop"})}
 
-    def _was_announced(self, tool: str, args: Mapping[str, Json]) -> bool:
-        key = digest([tool, args])
+    def _key(self, tool: str, args: Mapping[str, Json]) -> str:
+        return digest(self.redact([tool, dict(args)]))
+
+    def _was_announced(self, tool: str, args: Mapping[str, Json], *, failed: bool) -> bool:
+        """Whether a call was let happen that no step told of yet. One that was refused lets none happen."""
+        key = self._key(tool, args)
         with self._lock:
-            there = self._announced[key] > 0
-            if there:
-                self._announced[key] -= 1
-            else:
-                del self._announced[key]
+            known = self._refused if failed and self._refused[key] else self._announced
+            there = known[key] > 0
+            known[key] -= there
+            if not known[key]:
+                del known[key]
         return there
 
     def _late(self, tool: str, args: Mapping[str, Json]) -> None:
@@ -195,6 +203,13 @@ class RuleChecks:
             why = f"the call was made without asking, and {act.reason}"
             self.step(NODE, {**about, "enforce": "stop", "tool": tool}, {"reason": why, "acted": True}, 0.0)
             self._enforcer.stop(f"{act.rule.name} stopped the run: {why}")
+
+
+def _rewritten(call: Any, args: Mapping[str, Json]) -> dict[str, Json]:
+    shown = call if isinstance(call, dict) else {}
+    function = shown.get("function")
+    known = function if isinstance(function, dict) else {}
+    return {**shown, "function": {**known, "arguments": json.dumps(dict(args))}}
 
 
 def _denied(advice: str) -> Exception:

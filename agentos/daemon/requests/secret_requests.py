@@ -129,8 +129,7 @@ def _allowed(
         raise Ungranted(f"there is no secret {name}; a person types: agentos secret set {name} --host HOST")
     if not secret.any_task and name not in asking.task.secrets:
         raise Ungranted(f"the task does not allow the secret {name}: add it to its 'secrets'")
-    host = (target.hostname or "").rstrip(".")
-    place = host if target.port is None else f"{host}:{target.port}"
+    host, place = place_of(target)
     if not secret.is_for(target.scheme, place):
         where = f"{target.scheme}://{place}"
         told = f"the secret {name} is not bound to {where}: it goes to {', '.join(secret.hosts)}"
@@ -143,6 +142,13 @@ def _allowed(
         return vault.value(name)
     except NotFound as error:
         raise Denied("effect", str(error)) from None
+
+
+def place_of(target: SplitResult) -> tuple[str, str]:
+    """The host in lower case, and the ``host`` or ``host:port`` that it is named by, an IPv6 address in brackets."""
+    host = (target.hostname or "").removesuffix(".")
+    named = f"[{host}]" if ":" in host else host
+    return host, named if target.port is None else f"{named}:{target.port}"
 
 
 def _declared(asking: RunContext) -> frozenset[str]:

@@ -113,11 +113,19 @@ class RunServers:
         return wheels(recording.snapshot, tool.resource) != wheels(self._asking.snapshot, tool.resource)
 
     def was_served(self, tool: ServerTool, args: Mapping[str, Json]) -> None:
-        """A call was answered from the record: a server that is started later has to be brought that far."""
+        """A call was answered from the record: its server has to be brought that far, also one that is started later.
+
+        Raises Unavailable.
+        """
         server = self._server(tool)
         with server.lock:
             if server.box is None:
                 server.before.append((tool.tool, args))
+            elif server.over is None:
+                try:
+                    self._again(server.box, tool.tool, args)
+                except McpFault as error:
+                    self._failed(server, error)
 
     def close(self) -> None:
         """End all; a call under way ends with its box."""

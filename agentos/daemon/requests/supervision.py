@@ -7,7 +7,7 @@ is a step ``supervisor`` that no box can write. A trial is supervised just as a 
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -74,6 +74,7 @@ class Supervision:
         self._done: set[SupervisorCheck] = set()
         self._advice = ""
         self._timers: dict[str, list[threading.Timer]] = defaultdict(list)
+        self._held: Counter[str] = Counter()  # calls that were refused, by tool, of which no step told yet
 
     def saw(self, step: Step) -> None:
         """A step of the run, as it is recorded; acts on nothing yet."""
@@ -84,7 +85,12 @@ class Supervision:
         if self.overseer is not None:
             self.overseer.saw(step)
         if self._timers and step.node == "act" and isinstance(step.action, dict):
-            self._answered(str(step.action.get("tool")))
+            tool = str(step.action.get("tool"))
+            with self._lock:
+                held = step.fault is not None and self._held[tool] > 0
+                self._held[tool] -= held
+            if not held:  # another call of the tool may be under way
+                self._answered(tool)
 
     def settle(self) -> None:
         """Do what is to be done about all that was found. Raises RunEnds."""
@@ -111,6 +117,7 @@ class Supervision:
         self.settle()
         with self._lock:
             advice, self._advice = ("", self._advice) if checked.refused else (self._advice, "")
+            self._held[tool] += bool(advice or checked.refused)
         if advice:
             return CallCheck(checked.args, refusal(advice, WARNED))
         if checked.refused is None and SupervisorCheck.SILENT_TOOL in self._plan.acts:

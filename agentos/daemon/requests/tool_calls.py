@@ -127,7 +127,9 @@ class ToolAsks(RequestHandler):
             answer = self._serve(found) if found is not None and found.result is not None else None
         if answer is None:
             return self._servers.call(tool, action["args"])
-        if not says.effects <= _AGAIN:
+        # Where its requests are not served from the record, what acts on the outside would act there once more.
+        acts = Effect.EXTERNAL in says.effects and not self._asking.plan.replays
+        if not says.effects <= _AGAIN and not acts:
             self._servers.was_served(tool, action["args"])
         return answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -30,6 +30,7 @@ from agentos.domain import (
     Fault,
     Json,
     KernelFault,
+    Kind,
     Limits,
     ModelSpec,
     Origin,
@@ -211,15 +212,21 @@ class Conversation:
             fault=self._end_fault(message.fault),
             answer=self._job.redact(message.answer),
             files=files.files,
-            resources=tuple(sorted(set(message.resources))),
+            resources=self._used(message.resources),
             reached=tuple(label[:LABEL_MAX] for label in message.reached),
         )
+
+    def _used(self, said: Iterable[str]) -> tuple[str, ...]:
+        """What a box says, of what it was given: it cannot hide what drives it, nor name what others are judged by."""
+        job = self._job
+        driving = {f"{Kind.AGENT}/{job.task.agent}", "/".join(job.bundle.harness.split("/")[:2])}
+        return tuple(sorted(job.bundle.resources & {*said, *driving}))
 
     def _held_to(self, job: PreparedRun) -> RuleChecks | None:
         if not job.bundle.rules and self._supervision is None:
             return None
         rules = RunRules(job.bundle.rules, job.task.agent, job.task.goal)
-        return RuleChecks(rules, self._saw, self._person, self._effects, self._supervision)
+        return RuleChecks(rules, self._saw, self._person, self._effects, self._supervision, job.redact)
 
     def _supervised(self, job: PreparedRun) -> Supervision | None:
         if job.supervised is None:

@@ -276,7 +276,7 @@ def _given(job: PreparedRun) -> tuple[str, ...]:
     """What a worker that cannot say so any more may have used: all that it was given for a call."""
     if job.task.call is None:
         return ()
-    return tuple(sorted({"/".join(path.split("/")[:2]) for path in job.bundle.files}))
+    return tuple(sorted(job.bundle.resources))
 
 
 def _outcome(ran: BoxResult, graded: Grade, cost: Cost) -> Outcome:

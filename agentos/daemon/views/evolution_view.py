@@ -208,7 +208,7 @@ def proof_of(story: EvolutionRecords, candidate: Candidate) -> str:
     verdict = verdict_on(story, candidate)
     if verdict is None:
         return ""
-    tried = {trial.set for trial in story.trials}
+    tried = {trial.set for trial in story.trials if trial.candidate_id == candidate.id}
     empty = {kind for kind, which in _KEPT.items() if which not in tried}
     if not verdict.fixed:
         empty.add(SupportKind.FIXED)

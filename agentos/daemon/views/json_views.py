@@ -23,6 +23,7 @@ from agentos.domain import (
     Step,
     Task,
     TaskState,
+    TrialSet,
     Verdict,
 )
 from agentos.ledger.copies import copies
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _ASKED = frozenset(RefusalKind) - {RefusalKind.FRESH}  # reasons beside a promotion that only a person settles
+_HIDDEN = (TrialSet.HOLD_OUT, TrialSet.FRESH)  # of fresh work some is hidden
 SCHEDULE_RUNS = 10  # copies of a schedule, and times that were skipped
 
 
@@ -48,7 +50,7 @@ def task_facts(reader: Reader, task_id: str) -> dict[str, Any]:
         "task": view.task,
         "state": view.state,
         "result": outcome.result.value if outcome else None,
-        "runs": runs,
+        "runs": [without_share(run) for run in runs],
         "deliveries": delivered,
     }
 
@@ -124,10 +126,23 @@ def short_reason(reader: Reader, evolution: Evolution) -> str:
 
 
 def evolution_whole(story: EvolutionRecords) -> dict[str, Any]:
-    """The story with the edit of each candidate, but without consent tokens."""
+    """The story with the edit of each candidate, but without consent tokens.
+
+    Of hidden tasks only how they ended is told, under the names ``hidden-1``, ``hidden-2``, …
+    """
     data = asdict(story)
     for consent in data["consents"]:
         del consent["token"]
+    hidden = dict.fromkeys(trial.task_id for trial in story.trials if trial.set in _HIDDEN)
+    names = {task_id: f"hidden-{number}" for number, task_id in enumerate(hidden, 1)}
+    for trial in data["trials"]:
+        if trial["task_id"] in names:
+            trial |= dict.fromkeys(("id", "run_id", "recording"), "") | {"task_id": names[trial["task_id"]]}
+            trial["outcome"] |= {"reason": "", "fault": None, "checks": ()}
+    for record in (*data["verdicts"], data["attestation"] or {}):
+        for field, value in record.items():
+            if isinstance(value, tuple):
+                record[field] = tuple(names.get(item, item) for item in value)
     return data
 
 

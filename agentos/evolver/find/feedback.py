@@ -91,16 +91,20 @@ def with_values(answer: Json, expected: Sequence[Check]) -> Json:
             return check.spec["value"]
         place = whole
         for key in way:
-            place = place.get(key) if isinstance(place, dict) else _element(place, key)
+            place = _inner(place, key)
         if isinstance(place, dict):
             place[last] = check.spec["value"]
-        elif isinstance(place, list) and _element(place, last) is not None:
-            place[int(last)] = check.spec["value"]
+        elif (number := checks.place_in(place, last)) is not None:
+            place[number] = check.spec["value"]
     return whole
 
 
-def _element(place: Json, key: str) -> Json:
-    return place[int(key)] if isinstance(place, list) and key.isdigit() and int(key) < len(place) else None
+def _inner(place: Json, key: str) -> Json:
+    """What a part of a path leads to, ``_NONE`` for nowhere."""
+    if isinstance(place, dict):
+        return place.get(key, _NONE)
+    number = checks.place_in(place, key)
+    return _NONE if number is None else place[number]
 
 
 def leads_nowhere(answer: Json, expected: Sequence[Check]) -> str:
@@ -108,8 +112,8 @@ def leads_nowhere(answer: Json, expected: Sequence[Check]) -> str:
     for check in expected:
         place = answer
         for key in str(check.spec.get("path") or "").split(".") if check.spec.get("path") else ():
-            inner = place.get(key, _NONE) if isinstance(place, dict) else _element(place, key)
-            if inner is _NONE or (inner is None and not isinstance(place, dict)):
+            inner = _inner(place, key)
+            if inner is _NONE:
                 there = f"; it has {', '.join(list(place)[:8])}" if isinstance(place, dict) and place else ""
                 return f"The answer has no '{check.spec['path']}'{there}"
             place = inner

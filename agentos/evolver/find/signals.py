@@ -194,7 +194,8 @@ def changes(steps: Sequence[Step]) -> Counter[str]:
         if files:
             found.update(f"{tool_of(step)} {name}" for name in files)
         elif files is not None and _is_change(step):
-            found[f"{tool_of(step)} {canonical(step.action).decode()}"] += 1
+            said = canonical(step.action).decode("utf-8", "surrogatepass")
+            found[f"{tool_of(step)} {said}"] += 1
     return found
 
 

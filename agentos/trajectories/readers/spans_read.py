@@ -8,6 +8,7 @@ OTLP in its JSON form, as a collector's file exporter and ``agentos trajectory e
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 from agentos.domain import Json, Result
@@ -23,6 +24,7 @@ from agentos.trajectories.conversations import (
 )
 from agentos.trajectories.readers import genai
 
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
 _ERROR = (2, "STATUS_CODE_ERROR")
 _TALKS = ("chat", "text_completion", "generate_content")
 _PASSED, _FAILED = ("passed", "pass", "correct", "true"), ("failed", "fail", "incorrect", "false")
@@ -66,7 +68,7 @@ def _value(value: Json) -> Json:
         return [_value(item) for item in _list(found, "values")]
     if kind == "kvlistValue":
         return {str(item.get("key")): _value(item.get("value")) for item in _list(found, "values")}
-    return int(found) if kind == "intValue" and str(found).lstrip("-").isdigit() else found
+    return int(found) if kind == "intValue" and _WHOLE.fullmatch(str(found)) else found
 
 
 def _is_genai(span: Mapping[str, Json]) -> bool:
@@ -86,7 +88,7 @@ def _operation(span: Mapping[str, Json]) -> str:
 
 def _start(span: Mapping[str, Json]) -> int:
     text = str(span.get("startTimeUnixNano", "0"))
-    return int(text) if text.isdigit() else 0
+    return int(text) if _WHOLE.fullmatch(text) else 0
 
 
 def _trace(name: str, spans: list[Mapping[str, Json]]) -> ChatConversation:

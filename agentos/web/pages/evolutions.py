@@ -8,9 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
+from itertools import islice, takewhile, zip_longest
 
 from agentos.daemon.offline import policy_of
-from agentos.daemon.views.evolution_view import Scene, chosen, grounds_beside, proof_of, scene_of, verdict_on
+from agentos.daemon.views.evolution_view import (
+    Scene,
+    base_text,
+    chosen,
+    grounds_beside,
+    proof_of,
+    scene_of,
+    verdict_on,
+)
 from agentos.domain import (
     Arm,
     Candidate,
@@ -151,7 +160,9 @@ def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> Evolut
     reader = site.reader
     scene = scene_of(site.home, reader, reader.story(evolution_id))
     story = scene.story
-    candidate = next((item for item in story.candidates if item.rank == rank), None) or chosen(story)
+    main = chosen(story)
+    candidate = next((item for item in story.candidates if item.rank == rank), None) or main
+    before = scene.before if candidate is main else base_text(site.home, candidate)
     judged = judged_trials(candidate, story.trials) if candidate else []
     evolution = story.evolution
     verdict = verdict_on(story, candidate) if candidate else None
@@ -160,11 +171,11 @@ def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> Evolut
         scene=scene,
         candidate=candidate,
         verdict=verdict,
-        grounds=grounds_beside(verdict, scene.asked) if verdict else (),
+        grounds=grounds_beside(verdict, scene.asked if candidate is main else None) if verdict else (),
         proof=proof_of(story, candidate) if candidate else "",
         stages=_stages(reader, scene),
         failing=_failing(reader, scene),
-        files=edited_files(scene.before, candidate),
+        files=edited_files(before, candidate),
         matrices=_matrices(scene, candidate, judged) if candidate else [],
         courses=progress_of(judged, policy_of(site.home).judge) if _varies(judged) else [],
         predictions=list(_predictions(scene, candidate, judged)) if candidate else [],
@@ -386,25 +397,42 @@ class DiffLine:
 
 
 def side_by_side(before: str, after: str) -> list[DiffLine]:
-    """The lines around every change."""
-    old, new = before.splitlines()[:_LINES_MAX], after.splitlines()[:_LINES_MAX]
+    """The lines around every change; of very many changed lines those that are too far down stand unmatched."""
+    old, new = before.splitlines(), after.splitlines()
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    ends = zip(reversed(old[same:]), reversed(new[same:]), strict=False)
+    tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+    first, after_it = max(0, same - CONTEXT), max(0, tail - CONTEXT)  # what lies around need not be matched
+    left, right = old[first : len(old) - after_it], new[first : len(new) - after_it]
+    near, far = (left[:_LINES_MAX], right[:_LINES_MAX]), (left[_LINES_MAX:], right[_LINES_MAX:])
     found: list[DiffLine] = []
     end = 0
-    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT):
-        if group[0][1] > end:
+    for group in SequenceMatcher(None, *near, autojunk=False).get_grouped_opcodes(CONTEXT):
+        if first + group[0][1] > end:
             found.append(DiffLine("gap"))
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
                 found += [
-                    DiffLine("same", i1 + n + 1, j1 + n + 1, [(line, False)], [(line, False)])
-                    for n, line in enumerate(old[i1:i2])
+                    DiffLine("same", first + i1 + n + 1, first + j1 + n + 1, [(line, False)], [(line, False)])
+                    for n, line in enumerate(near[0][i1:i2])
                 ]
             else:
-                found += _replaced(old[i1:i2], new[j1:j2], i1, j1)
-        end = group[-1][2]
-    if end < len(old) and found:
+                found += _replaced(near[0][i1:i2], near[1][j1:j2], first + i1, first + j1)
+        end = first + group[-1][2]
+    rest = list(islice(_unmatched(*far, first + _LINES_MAX), _LINES_MAX + 1))
+    rest[_LINES_MAX:] = [DiffLine("gap")] if len(rest) > _LINES_MAX else []
+    if found and end + 1 < (max(rest[0].left, rest[0].right) if rest else len(old) + 1):
         found.append(DiffLine("gap"))
-    return found
+    return [*found, *rest]
+
+
+def _unmatched(old: Sequence[str], new: Sequence[str], start: int) -> Iterator[DiffLine]:
+    for number, (before, after) in enumerate(zip_longest(old, new), start + 1):
+        if before != after:
+            if before is not None:
+                yield DiffLine("gone", number, 0, [(before, False)])
+            if after is not None:
+                yield DiffLine("new", 0, number, (), [(after, False)])
 
 
 def _replaced(old: Sequence[str], new: Sequence[str], i: int, j: int) -> Iterator[DiffLine]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import SequenceMatcher
 
-from agentos.domain import Evolution, EvolutionState, ResourceId, Result, Version
-from agentos.errors import NotFound
+from agentos.domain import Evolution, EvolutionState, ResourceId, Result, Snapshot, Version
+from agentos.errors import NotFound, Unavailable
 from agentos.resources import MAIN_FILE, parse_id
 from agentos.web.context import WebContext
 from agentos.web.pages.evolutions import EditedFile, side_by_side
@@ -79,19 +80,34 @@ def resource_page(site: WebContext, name: str) -> ResourcePage:
 
 
 def _lines(site: WebContext, resource: ResourceId, versions: Sequence[Version]) -> Iterator[VersionLine]:
-    """With the newest runs, each counted for the version whose content its snapshot has."""
-    counts: dict[str, list[int]] = {}
+    """With the newest runs, each counted for the version that it had."""
+    counts = {version.number: [0, 0] for version in versions}
     digests: dict[str, str] = {}
     for run in site.reader.recent_runs(str(resource), _RUNS):
         commit = run.snapshot.commit
         if commit not in digests:
-            digests[commit] = site.registry.digests(run.snapshot).get(resource, "")
-        one = counts.setdefault(digests[commit], [0, 0])
-        one[0] += 1
-        one[1] += run.outcome is not None and run.outcome.result is Result.PASSED
+            digests[commit] = digests_at(site, run.snapshot).get(str(resource), "")
+        if (had := version_then(versions, digests[commit], run.started_at)) is not None:
+            one = counts[had.number]
+            one[0] += 1
+            one[1] += run.outcome is not None and run.outcome.result is Result.PASSED
     for version in versions:
-        runs, passed = counts.get(version.digest, [0, 0]) if version.digest else [0, 0]
-        yield VersionLine(version, runs, passed)
+        yield VersionLine(version, *counts[version.number])
+
+
+def version_then(versions: Sequence[Version], digest: str, at: datetime) -> Version | None:
+    """The version with this content: of several that are alike, as after a revert, the newest that was there then."""
+    alike = [version for version in versions if version.digest and version.digest == digest]
+    there = (version for version in alike if version.created_at <= at)
+    return next(there, alike[-1] if alike else None)
+
+
+def digests_at(site: WebContext, snapshot: Snapshot) -> Mapping[str, str]:
+    """Of every resource; none where the registry was restored from before the snapshot."""
+    try:
+        return {str(name): value for name, value in site.registry.digests(snapshot).items()}
+    except Unavailable:
+        return {}
 
 
 def version_difference(site: WebContext, name: str, old: str, new: str) -> list[EditedFile]:

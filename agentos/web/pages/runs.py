@@ -15,6 +15,7 @@ from agentos.resources import parse_id
 from agentos.supervisor.watching import NODE as SUPERVISOR
 from agentos.web.context import WebContext
 from agentos.web.pages.evolutions import EditedFile, side_by_side
+from agentos.web.pages.resources import digests_at, version_then
 
 _OTHERS = 20  # runs of the same task
 ANSWER_MAX = 20_000  # characters of an answer that can be put right on the page
@@ -132,11 +133,14 @@ def about_step(step: Step) -> str:
 
 
 def _used(site: WebContext, run: Run) -> Iterator[UsedVersion]:
-    digests = {str(name): value for name, value in site.registry.digests(run.snapshot).items()}
+    digests = digests_at(site, run.snapshot)
     for resource in run.resources:
-        versions = site.registry.versions(parse_id(resource))
-        number = next((it.number for it in versions if it.digest and it.digest == digests.get(resource)), "")
-        yield UsedVersion(resource, number)
+        try:
+            versions = site.registry.versions(parse_id(resource))
+        except UserError:  # a box said so, in an older release
+            versions = ()
+        had = version_then(versions, digests.get(resource, ""), run.started_at)
+        yield UsedVersion(resource, had.number if had else "")
 
 
 # --- Two runs side by side: how each ended, what they cost, what they used, their steps and their answers
@@ -202,7 +206,7 @@ def _text(site: WebContext, run: Run) -> str:
 
 
 def _resources_used(site: WebContext, left: Run, right: Run) -> list[UsedPair]:
-    old, new = ({str(k): v for k, v in site.registry.digests(it.snapshot).items()} for it in (left, right))
+    old, new = (digests_at(site, it.snapshot) for it in (left, right))
     names = sorted({*left.resources, *right.resources})
     pairs = (UsedPair(name, old.get(name, "")[:12], new.get(name, "")[:12]) for name in names)
     return [pair for pair in pairs if pair.left != pair.right]

@@ -88,9 +88,8 @@ def run_rows(site: WebContext, found: Sequence[Run]) -> list[Row]:
 
 
 def _evolutions(site: WebContext) -> list[Row]:
-    columns = ("id", "state", "resource", "edit", "reason", "created_at", "ended_at")
     rows = evolution_rows(site, evolution_page(site.reader, ROWS_MAX).rows)
-    return [{name: row[name] for name in columns} for row in rows]
+    return [{name: row[name] for name in COLUMNS["evolutions"]} for row in rows]
 
 
 def _runs(site: WebContext) -> list[Row]:
@@ -141,6 +140,16 @@ def _failures(site: WebContext) -> list[Row]:
     ]
 
 
+COLUMNS: Mapping[str, Sequence[str]] = {
+    name: text.split()
+    for name, text in {
+        "evolutions": "id state resource edit reason created_at ended_at",
+        "runs": "id task_id task attempt started_at finished_at result score reason regrades wall_s tokens usd snapshot",
+        "tasks": "id name state agent created_at schedule",
+        "resources": "resource kind status version from at reason",
+        "failures": "fingerprint resource class signature count first_at last_at",
+    }.items()
+}
 TABLES: Mapping[str, Callable[[WebContext], list[Row]]] = {
     "evolutions": _evolutions,
     "runs": _runs,
@@ -162,13 +171,13 @@ def as_json(rows: Sequence[Row]) -> str:
     return json.dumps(rows, indent=1, default=_plain)
 
 
-def as_csv(rows: Sequence[Row]) -> str:
-    """With a heading. A cell that a spreadsheet would compute is quoted with an apostrophe."""
+def as_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    """With a heading, also where there is no row. A cell that a spreadsheet would compute is quoted with an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(rows[0] if rows else [])
+    writer.writerow(columns)
     for row in rows:
-        writer.writerow([_cell(value) for value in row.values()])
+        writer.writerow([_cell(row[name]) for name in columns])
     return out.getvalue()
 
 

@@ -33,6 +33,7 @@ from agentos.errors import NotFound, UserError
 from agentos.ledger.listing import evolution_page, newest_open_runs
 from agentos.ledger.reading import Reader, TaskView
 from agentos.registry.git.reading import tool_paths
+from agentos.syntax import parse
 from agentos.taskfile import drafts_of
 from agentos.web.context import WebContext
 
@@ -82,7 +83,7 @@ def task_form(site: WebContext, tool: str) -> TaskForm:
 def declared_schema(source: bytes) -> dict[str, Any] | None:
     """What a tool file says of its arguments, read and not run: its class ``Input``. None where that does not tell."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source.decode())
     except (SyntaxError, ValueError):
         return None
     found = next((it for it in tree.body if isinstance(it, ast.ClassDef) and it.name == "Input"), None)
@@ -99,7 +100,7 @@ def declared_schema(source: bytes) -> dict[str, Any] | None:
 
 def _declared(field: ast.AnnAssign) -> dict[str, Any]:
     types = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
-    about: dict[str, Any] = {"needed": field.value is None}
+    about: dict[str, Any] = {"needed": field.value is None or _constant(field.value) is ...}
     kind = ast.unparse(field.annotation)
     if kind in types:
         about["type"] = types[kind]
@@ -119,10 +120,14 @@ def _declared(field: ast.AnnAssign) -> dict[str, Any]:
 
 
 def _constant(node: ast.expr | None) -> Any:
+    """The value that stands there, None for one that is none of JSON's."""
     try:
-        return ast.literal_eval(node) if node is not None else None
-    except ValueError:
+        value = ast.literal_eval(node) if node is not None else None
+        if value is not ...:
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, TypeError, RecursionError):
         return None
+    return value
 
 
 def add_task(site: WebContext, said: Mapping[str, str]) -> str:

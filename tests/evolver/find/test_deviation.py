@@ -53,3 +53,12 @@ def test_an_edit_is_told_by_its_file_and_anything_else_by_its_arguments() -> Non
     assert not changes(
         [act("bash", {"command": "ls"}), act("str_replace_editor", {"command": "view", "path": "x"})]
     )
+
+
+def test_a_change_may_hold_half_a_character() -> None:
+    edit = Step(
+        "run-1", 0, "act", {"tool": "write", "args": {"text": "\ud800"}}, {"ok": True}, None, NOW, 1.0
+    )
+    found = deviation([edit], [[edit]])
+    assert found is not None
+    assert found.share == 0.0

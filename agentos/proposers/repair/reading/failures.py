@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentos.benches import BenchResult
+from agentos.checks import place_in
 from agentos.domain import Json, canonical
 from agentos.ports import Case
 from agentos.proposers.repair.reading.clues import Clue, Clues
@@ -53,8 +54,8 @@ def answer_at(output: Any, path: str) -> Any:
     for part in path.split(".") if path else ():
         if isinstance(output, dict):
             output = output.get(part)
-        elif isinstance(output, list) and part.isdigit() and int(part) < len(output):
-            output = output[int(part)]
+        elif (number := place_in(output, part)) is not None:
+            output = output[number]
         else:
             return None
     return output
