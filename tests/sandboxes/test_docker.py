@@ -148,6 +148,20 @@ def test_an_image_is_named_by_its_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
+def test_a_thread_that_ended_holds_no_connection_any_more(engine: DockerEngine) -> None:
+    def opened() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    engine.version()
+    before = opened()
+    for _ in range(4):
+        asking = threading.Thread(target=engine.version)
+        asking.start()
+        asking.join()
+    assert opened() == before
+
+
+@pytest.mark.docker
 def test_building_again_builds_nothing(docker_image: str, engine: DockerEngine) -> None:
     before = engine.api.inspect_image(docker_image)["Id"]
     assert build_from_host(engine) == docker_image
