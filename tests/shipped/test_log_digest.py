@@ -79,4 +79,5 @@ def test_a_message_that_begins_like_an_offset_stays_whole(call: Call, workspace:
     (workspace / "one.log").write_text(f"2026-01-01 10:00:00 {sign}{message}\n")
     assert call("log_span", path="one.log")["first"] == "2026-01-01T10:00:00Z"
     from_start = call("top_messages", path="one.log")["top"][0]["message"]
-    assert from_start.endswith(message.split(maxsplit=1)[1]) and from_start[0] in "Z#"
+    assert from_start.endswith(message.split(maxsplit=1)[1])
+    assert from_start[0] in "Z#"

@@ -73,7 +73,9 @@ def test_one_sentence_for_each_fault(worker: Any, tool: Tool) -> None:
 
 @pytest.mark.parametrize("field", ['Field(alias="from")', 'Field(serialization_alias="from")'])
 def test_an_output_is_told_by_the_names_of_its_schema(tool: Tool, tmp_path: Path, field: str) -> None:
-    source = tool("probe", "return Output.model_construct(n=2)").replace("    n: int\n", f"    n: int = {field}\n")
+    source = tool("probe", "return Output.model_construct(n=2)").replace(
+        "    n: int\n", f"    n: int = {field}\n"
+    )
     source = source.replace("import BaseModel", "import BaseModel, Field")
     loaded = toolfile.load(source, "tool/probe/tool.py", tmp_path)
     assert json.loads(toolfile.call(loaded, {}, 1_000)) == {"from": 2}
