@@ -32,6 +32,7 @@ from agentos.errors import Conflict
 from agentos.home import Home
 from agentos.ledger.integrity import LedgerSnapshot, rows_faults, told
 from agentos.ledger.store import Ledger
+from agentos.sandboxes.plainfiles import FileLimits
 
 NOW = datetime(2026, 3, 2, 6, 30, tzinfo=UTC)
 Finish = Callable[..., str]
@@ -293,6 +294,12 @@ def test_what_could_not_be_done_while_the_clock_was_ahead_is_tried_again_when_it
     deliver(run, NOW + timedelta(days=3650))
     (tmp_path / "out").unlink()
     assert [one.state for one in deliver(run, NOW)] == [DeliveryState.DONE]
+
+
+def test_each_file_that_a_run_can_leave_is_delivered(ledger: Ledger, make_task: Callable[..., Task]) -> None:
+    task = replace(make_task("double", n=1), deliver=(Destination(folder="/out", file="*.txt"),))
+    files = [InputFile(f"{number}.txt", "0" * 64, 1) for number in range(FileLimits().files)]
+    assert len(deliveries_of(task, "run-1", Result.PASSED, None, files, ledger.blobs)) == len(files)
 
 
 def test_a_file_that_the_run_did_not_leave_is_told(finish: Finish, deliver: Deliver, out: Path) -> None:

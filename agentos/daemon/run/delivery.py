@@ -42,7 +42,6 @@ from agentos.schedule_document import filled, is_below
 from agentos.sources import regex
 
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 30))  # before the next attempt
-FILES_MAX = 1_000  # of one destination
 _NUMBERS_MAX = 10_000
 _SAID = 400  # characters of what a command printed
 _NEVER = (Result.INFRA, Result.WAITING, Result.CANCELLED, Result.NOT_REPLAYABLE)
@@ -96,7 +95,7 @@ def _contents(
         return [("", blobs.put(data), len(data))]
     matches = re.compile(regex(destination.file)).fullmatch
     found = [(file.path, file.sha256, file.size) for file in outputs if matches(file.path)]
-    return found[:FILES_MAX] or [(destination.file, "", 0)]
+    return found or [(destination.file, "", 0)]
 
 
 class Deliverer:
