@@ -172,7 +172,19 @@ def test_work_is_handed_down_three_times_at_most(world: World) -> None:
 
 @pytest.mark.parametrize(
     "inputs",
-    [{"../up": "x"}, {"/etc/x": "x"}, {"a": 7}, {"a\x00": "x"}, [], {"": "x"}, "large", "many"],
+    [
+        {"../up": "x"},
+        {"/etc/x": "x"},
+        {"a": 7},
+        {"a\x00": "x"},
+        [],
+        {"": "x"},
+        "large",
+        "many",
+        {"a": "x", "a/b": "x"},
+        {"a/b": "x", "a//b": "x"},
+        {"n" * 256: "x"},
+    ],
 )
 def test_inputs_that_do_not_fit_are_refused(world: World, inputs: Any) -> None:
     long = {"large": "{'a': 'x' * (2 << 20)}", "many": "{str(n): '' for n in range(1_001)}"}

@@ -50,6 +50,7 @@ from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history.recordings import recording_of, whole
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
+from agentos.sources import collisions, fits_workspace
 
 DEPTH_MAX = 3
 HANDED_MAX = 64  # by one run
@@ -373,12 +374,14 @@ def _files(inputs: Any, most: int) -> dict[str, bytes]:
         raise Denied("request", f"a task gets at most {_FILES_MAX:,} files")
     files: dict[str, bytes] = {}
     for name, text in inputs.items():
-        place = PurePosixPath(name)
-        if not name.isprintable() or place.is_absolute() or not place.parts or ".." in place.parts:
-            raise Denied("request", f"the input {name!r:.80} cannot stand in a workspace")
+        place = str(PurePosixPath(name))
+        if not fits_workspace(name) or place in files:
+            raise Denied("request", f"the input {name!r:.80} cannot stand in a workspace, or is there twice")
         if not isinstance(text, str):
             raise Denied("request", f"the input {name!r:.80} is no text")
-        files[str(place)] = text.encode("utf-8", "surrogatepass")
+        files[place] = text.encode("utf-8", "surrogatepass")
+    if found := collisions(files):
+        raise Denied("request", found[0][:300])
     if sum(map(len, files.values())) > most:
         raise Denied("request", f"the inputs have more than {most:,} bytes, which the workspace has room for")
     return dict(sorted(files.items()))
