@@ -22,6 +22,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any
 
+from agentos.daemon.breaker import MACHINE, cause
 from agentos.daemon.requests.model_requests import budget_of
 from agentos.daemon.requests.people import readable
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
@@ -278,6 +279,7 @@ class _HandOvers(RequestHandler):
 
     def _run(self, task: Task) -> Attempt:
         ledger, asking = self._parts.ledger, self._asking
+        place = self._parts.executor().place(task, asking.snapshot)
         share = ledger.task_view(asking.task.id).share  # what is hidden from proposers stays hidden below
         earlier = ledger.runs(task.id)[::-1]
         if earlier:
@@ -285,7 +287,6 @@ class _HandOvers(RequestHandler):
             ledger.set_task_state(task.id, _TAKEN_UP, TaskState.RUNNING)
         else:
             self._add(task, share)
-        place = self._parts.executor().place(task, asking.snapshot)
         run = Run(
             id=new_id("run"),
             task_id=task.id,
@@ -304,9 +305,9 @@ class _HandOvers(RequestHandler):
         plan = self._plan(record, resume=record is not None)
         try:
             done = self._execute(task, run.id, ledger.append_step, plan)
-        except Unavailable as error:
+        except (Unavailable, *MACHINE) as error:
             self._parts.hold()
-            _lost(ledger, task.id, str(error))
+            _lost(ledger, task.id, cause(error))
             raise
         self._parts.hold()
         left = [InputFile(path, ledger.blobs.put(data), len(data)) for path, data in done.files.items()]
