@@ -172,6 +172,18 @@ def test_building_again_builds_nothing(docker_image: str, engine: DockerEngine) 
     assert not [it for it in ours if it.name.endswith(":latest")]
 
 
+@pytest.mark.docker
+def test_an_image_that_was_tagged_to_be_pushed_is_still_this_one(
+    docker_image: str, engine: DockerEngine
+) -> None:
+    engine.api.tag(docker_image, "aaa.example.org/box", "1")  # the engine names this one first
+    try:
+        own = [it for it in images(engine) if it.id == engine.api.inspect_image(docker_image)["Id"]]
+        assert [(it.name, it.current) for it in own] == [(docker_image, True)]
+    finally:
+        engine.api.remove_image("aaa.example.org/box:1")
+
+
 def test_a_container_in_use_is_noted_with_its_run_until_it_is_gone(
     make_docker: MakeDocker, small: Limits, tmp_path: Path
 ) -> None:
