@@ -28,7 +28,7 @@ from agentos.domain import (
     Snapshot,
     Task,
 )
-from agentos.errors import Conflict
+from agentos.errors import Conflict, Unavailable
 from agentos.home import Home
 from agentos.ledger.integrity import LedgerSnapshot, rows_faults, told
 from agentos.ledger.store import Ledger
@@ -262,6 +262,21 @@ def test_a_kill_before_what_stood_aside_is_removed_leaves_nothing_there(
     assert len(list(out.iterdir())) == 2
     (done,) = deliver(run)
     assert (done.state, [path.name for path in out.iterdir()]) == (DeliveryState.DONE, ["a.md"])
+
+
+def test_a_command_that_did_its_work_is_not_run_again_where_that_could_not_be_written(
+    finish: Finish, deliver: Deliver, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise Unavailable("the disk is full")
+
+    run = finish(Destination(command=("sh", "-c", f"echo once >> {tmp_path}/runs")))
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger, "note", full)
+        with pytest.raises(Unavailable):
+            deliver(run)
+    (one,) = deliver(run, NOW + PAUSES[0])
+    assert (one.state, (tmp_path / "runs").read_text()) == (DeliveryState.FAILED, "once\n")
 
 
 def test_what_could_not_be_done_is_tried_again_and_then_given_up(
