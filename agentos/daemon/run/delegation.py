@@ -244,9 +244,10 @@ class _HandOvers(RequestHandler):
         return replace(
             limits,
             wall_s=wall_s,
-            calls=budget.calls and budget.calls - spent.calls,
-            tokens=budget.tokens and budget.tokens - spent.tokens,
-            cost_usd=budget.usd and budget.usd - (spent.usd or 0.0),
+            # never 0, which is no limit: a call that ends at this moment may take the last of it
+            calls=budget.calls and max(1, budget.calls - spent.calls),
+            tokens=budget.tokens and max(1, budget.tokens - spent.tokens),
+            cost_usd=budget.usd and max(1e-6, budget.usd - (spent.usd or 0.0)),
         )
 
     # --- a trial: nothing of it is in the ledger ----------------------------------------------
