@@ -331,7 +331,7 @@ def test_a_command_gets_the_content_and_no_secret(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     body = (
-        "pathlib.Path(place, 'got').write_text(sys.stdin.read() + open(sys.argv[1]).read() + ' '.join(os.environ))\n"
+        "pathlib.Path(place, 'got').write_text(sys.stdin.read() + open(os.environ['AGENTOS_PATH']).read() + ' '.join(os.environ))\n"
         "print('sent as 42')"
     )
     (one,) = deliver(finish(Destination(command=command(tmp_path, body, "{path}"))))

@@ -235,19 +235,15 @@ class Deliverer:
                 given.write(content)
                 given.seek(0)
                 self._ledger.put(delivery)
-                _run(command, destination.timeout_s, given, said, self._variables(delivery))
+                _run(command, destination.timeout_s, given, said, _variables(delivery, path))
                 reason = _tail(said)
         return replace(delivery, reason=reason)
 
-    def _variables(self, delivery: Delivery) -> Mapping[str, str]:
-        kept = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
-        own = {
-            "RUN": delivery.run_id,
-            "TASK": delivery.task_id,
-            "DELIVERY": delivery.id,
-            "PATH": delivery.path,
-        }
-        return kept | {f"AGENTOS_{name}": value for name, value in own.items()}
+
+def _variables(delivery: Delivery, path: str) -> Mapping[str, str]:
+    kept = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
+    own = {"RUN": delivery.run_id, "TASK": delivery.task_id, "DELIVERY": delivery.id, "PATH": path}
+    return kept | {f"AGENTOS_{name}": value for name, value in own.items()}
 
 
 def name_of(delivery: Delivery, task: Task) -> str:
