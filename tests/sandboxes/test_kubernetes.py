@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import io
 import json
 import os
@@ -191,6 +192,22 @@ def test_closing_the_sandbox_ends_its_boxes(make_pods: Make, cluster: FakeCluste
     assert until(lambda: box.name not in cluster.pods)
     with pytest.raises(Unavailable, match="closed"):
         sandbox.open(LIMITS)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("name", ["pipe2", "dup"])
+def test_a_daemon_that_may_open_no_more_files_leaves_no_pod(
+    make_pods: Make, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with make_pods() as sandbox:
+        before = set(cluster.pods)
+        with monkeypatch.context() as patched, pytest.raises(OSError, match="files"):
+            patched.setattr(os, name, full)
+            sandbox.open_entry(LIMITS, "guest:serve", light=True)
+        assert until(lambda: set(cluster.pods) == before)
 
 
 OWNER = """
