@@ -19,6 +19,7 @@ from typing import Any
 
 from agentos import shipped
 from agentos.domain import Limits
+from agentos.errors import Unavailable
 from agentos.messages import Answer, GradeJob, RunJob, WireCheck
 from agentos.ports import Box, BoxUsage, Sandbox
 from agentos.sandboxes.content import box_limits
@@ -65,7 +66,9 @@ def _claim(sandbox: Sandbox, promise: str) -> Guarantee:
     began = time.monotonic()
     try:
         CHECKS[promise](sandbox)
-    except (Broken, WireClosed, WireLate, FrameError) as error:
+    except Unavailable:
+        raise
+    except Exception as error:  # noqa: BLE001 - what a plug-in's sandbox raises, or its worker answers
         return Guarantee(promise, False, f"{type(error).__name__}: {error}"[:300])
     return Guarantee(promise, True, f"{time.monotonic() - began:.2f} s")
 
