@@ -19,7 +19,6 @@ from typing import Any
 
 from agentos import shipped
 from agentos.domain import Limits
-from agentos.errors import Unavailable
 from agentos.messages import Answer, GradeJob, RunJob, WireCheck
 from agentos.ports import Box, BoxUsage, Sandbox
 from agentos.sandboxes.content import box_limits
@@ -39,6 +38,15 @@ _HARNESS, _TOOL = "harness/conformance", "tool/behave/tool.py"
 
 class Broken(Exception):
     """The sandbox did not do what it must; the message says what it did."""
+
+
+_BROKEN = (
+    Broken,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)  # the latter by answers of another shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +74,7 @@ def _claim(sandbox: Sandbox, promise: str) -> Guarantee:
     began = time.monotonic()
     try:
         CHECKS[promise](sandbox)
-    except Unavailable:
-        raise
-    except Exception as error:  # noqa: BLE001 - what a plug-in's sandbox raises, or its worker answers
+    except (*_BROKEN, WireClosed, WireLate, FrameError) as error:
         return Guarantee(promise, False, f"{type(error).__name__}: {error}"[:300])
     return Guarantee(promise, True, f"{time.monotonic() - began:.2f} s")
 
