@@ -12,7 +12,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -23,6 +23,7 @@ from agentos.errors import Invalid, UserError
 ENTRIES_MAX = 100_000  # looked at below one folder
 TOLD_MAX = 20  # of what was left out
 _PLACE_MAX = 2_000  # bytes
+_NAME_MAX = 255  # bytes of one name, as file systems have it
 _WILD = re.compile(r"[*?\[]")
 _SLACK_S = 0.02  # by which a file system's clock may lag
 
@@ -68,7 +69,9 @@ def fits_workspace(place: str) -> bool:
     """Whether a file may stand there: relative, printable, inside, and of a length that an index of PostgreSQL holds."""
     pure = PurePosixPath(place)
     is_inside = bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts
-    return is_inside and place.isprintable() and len(place.encode()) <= _PLACE_MAX
+    if not is_inside or not place.isprintable() or len(place.encode()) > _PLACE_MAX:
+        return False
+    return all(len(part.encode()) <= _NAME_MAX for part in pure.parts)
 
 
 def read_bounded(file: Path, most: int, what: str) -> bytes:
@@ -107,7 +110,7 @@ def read_sources(
             faults += error.faults
         except OSError as error:
             faults.append(f"{error.filename or source.path} cannot be read: {error.strerror}")
-    faults += _collisions(reading)
+    faults += collisions(reading.files)
     if faults:
         raise Invalid("inputs", faults)
     return reading
@@ -296,9 +299,8 @@ def _letters(letters: str) -> str:
     return letters
 
 
-def _collisions(reading: SourceReading) -> list[str]:
+def collisions(places: Collection[str]) -> list[str]:
     """Files where other inputs need a folder."""
-    places = set(reading.files)
     return [
         f"the input '{above}' is a file, and '{place}' needs a folder of that name; use 'as'"
         for place in sorted(places)
@@ -323,7 +325,9 @@ def source_of(given: str, base: Path, place: str | None) -> InputSource:
     A single file stands by its name alone.
     """
     path = Path(os.path.normpath(base.absolute() / os.path.expanduser(given)))
-    if place is None:
+    if place is not None:
+        place = str(PurePosixPath(place))
+    else:
         written = PurePosixPath(os.path.normpath(given))
         outside = written.is_absolute() or ".." in written.parts or given.startswith("~")
         folder = PurePosixPath(path.name if not is_glob(str(path)) else Path(split_glob(str(path))[0]).name)

@@ -7,6 +7,7 @@ repair a tool fails exactly the tasks that meet the fault; with it, all pass.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import shutil
 from collections.abc import Callable
@@ -248,3 +249,17 @@ def test_the_tempting_repair_is_wrong_where_no_proposer_can_see_it(
     assert broken
     assert all(is_hidden(draft) for draft in broken)
     assert sum(share_of(work_of(draft).key, HOLD_OUT) is Share.OPEN for draft in met) >= 2
+
+
+def test_a_folder_that_no_demo_made_is_not_wiped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DEMO))
+    driving = importlib.import_module("driving")
+    mine = tmp_path / "mine"
+    (mine / "home").mkdir(parents=True)
+    with pytest.raises(driving.DemoError):
+        driving.fresh(mine)
+    assert (mine / "home").is_dir()
+    made = driving.fresh(tmp_path / "new")
+    (made / "tasks.yaml").touch()
+    driving.fresh(made)
+    assert [path.name for path in made.iterdir()] == [driving.MARK]

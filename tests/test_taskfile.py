@@ -185,6 +185,8 @@ def test_scalars_follow_yaml_1_2() -> None:
         ("{goal: a, inputs: [{as: x}]}", "names no file"),
         ("{goal: a, inputs: [{path: etc/hostname, as: ../x}]}", "cannot stand in the workspace"),
         ("{goal: a, inputs: [{path: etc/hostname, as: /x}]}", "cannot stand in the workspace"),
+        (f"{{goal: a, inputs: [{{path: etc/hostname, as: {'n' * 256}}}]}}", "cannot stand in the workspace"),
+        ("{goal: a, inputs: [{path: etc/hostname, as: a/b}, {path: etc/passwd, as: a//b}]}", "two inputs"),
         ("{goal: a, inputs: [etc/hostname, {path: etc/passwd, as: hostname}]}", "two inputs"),
     ],
 )

@@ -40,6 +40,15 @@ class Broken(Exception):
     """The sandbox did not do what it must; the message says what it did."""
 
 
+_BROKEN = (
+    Broken,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)  # the latter by answers of another shape
+
+
 @dataclass(frozen=True, slots=True)
 class _Ended:
     """One whole run in one box."""
@@ -65,7 +74,7 @@ def _claim(sandbox: Sandbox, promise: str) -> Guarantee:
     began = time.monotonic()
     try:
         CHECKS[promise](sandbox)
-    except (Broken, WireClosed, WireLate, FrameError) as error:
+    except (*_BROKEN, WireClosed, WireLate, FrameError) as error:
         return Guarantee(promise, False, f"{type(error).__name__}: {error}"[:300])
     return Guarantee(promise, True, f"{time.monotonic() - began:.2f} s")
 

@@ -300,8 +300,7 @@ class MemoryLedger:
 
     def note(self, event: str, subject: str, detail: Json, records: Sequence[object] = ()) -> None:
         """Store the records and append one entry."""
-        for record in records:
-            self.put(record)
+        self.put(*records)
         self.notes.append(AuditNote(event, subject, detail))
 
 

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 FILES_MAX = 2_000
 DEPTH_MAX = 24
+PATH_MAX = 1_024  # bytes
 REFUSED_MAX = 20  # sentences; the rest is counted
 _TOTAL_MAX = 200 << 20  # below what a frame of wire.py may carry
 
@@ -63,6 +64,9 @@ def collect(root: Path, given: Mapping[str, bytes]) -> CollectedFiles:
                 refused.append(f"{name}: {content}")
                 continue
             if given.get(name) == content:
+                continue
+            if why := _never_taken(name):
+                refused.append(f"{name:.200}: {why}")
                 continue
             if len(names) == FILES_MAX:
                 refused.append(f"{name}: more than {FILES_MAX} files")
@@ -114,6 +118,16 @@ def _read(path: Path, most: int) -> bytes | str:
         if found.st_size > most:
             return f"with its {found.st_size} bytes the outputs are too large"
         return file.read(most)
+
+
+def _never_taken(name: str) -> str:
+    """Why the kernel takes no file of this name, "" where it does (``plainfiles``)."""
+    if len(name.encode()) > PATH_MAX:
+        return f"the name is longer than {PATH_MAX} bytes"
+    if "\ufffd" in name:
+        return "the name has unprintable characters"
+    within_git = any(part.lower() == ".git" for part in name.split("/"))
+    return "a .git directory is never taken over" if within_git else ""
 
 
 def _is_text(name: str) -> bool:

@@ -24,6 +24,7 @@ from rich.text import Text
 
 AT_WORK = {"mined", "reproducing", "proposing", "replaying", "promoting"}
 LIVE = {"probation", "promoted"}
+MARK = ".made-by-a-demo"  # in a folder that the next demo may wipe
 STYLE = {"promoted": "green", "probation": "green", "cannot_fix": "red", "rejected": "yellow"}
 QUIET_S = 3.0  # nothing at work for this long: it is done
 _RUNS = 10  # of one task: attempts, and what its agent hands to others
@@ -41,7 +42,9 @@ def command(
 ) -> int:
     """The command line of a demo; its exit code. ``play`` gives a sentence for each thing that it did not show."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--home", type=Path, default=home, help="where to make the home (wiped first)")
+    parser.add_argument(
+        "--home", type=Path, default=home, help="where to make the home (an earlier demo there is wiped)"
+    )
     parser.add_argument("--strict", action="store_true", help="fail when something promised was not shown")
     if sandboxes:
         parser.add_argument(
@@ -111,11 +114,15 @@ def wait_for(
 
 
 def fresh(folder: Path) -> Path:
-    """The folder, emptied of an earlier demo; a daemon that it left running is stopped."""
-    if (folder / "home").exists():
-        Agentos(folder / "home")("daemon", "stop", "--now")
+    """The folder, emptied of an earlier demo, whose daemon is stopped. Raises DemoError where anything else lies."""
+    if (folder / MARK).exists():
+        if (folder / "home").exists():
+            Agentos(folder / "home")("daemon", "stop", "--now")
         shutil.rmtree(folder)
+    elif folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise DemoError(f"no demo made {folder}, so it is not wiped: remove it, or name another by --home")
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).touch()
     return folder
 
 

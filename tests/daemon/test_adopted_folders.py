@@ -63,9 +63,12 @@ def say(file: Path, text: str, *, more: bool = False) -> float:
 
 def test_sessions_are_taken_in_as_they_end(home: Home, ledger: Ledger, tmp_path: Path) -> None:
     registry, logs = Registry(home.registry), tmp_path / "sessions"
-    say(logs / "a" / "1.jsonl", "add one")
+    over = say(logs / "a" / "1.jsonl", "add one") - SETTLED_S - 1
+    os.utime(logs / "a" / "1.jsonl", (over, over))
+    say(logs / "a" / "0.jsonl", "add nothing")
     into = ImportTarget(registry.stable(), 0.0, datetime.now(UTC))
     assert take_all(ledger, into, logs) == {"imported": 1, "known": 0, "refused": 0}
+    say(logs / "a" / "0.jsonl", "add more", more=True)  # it was under way
     adopt_folder(ledger, AdoptedFolder(str(tmp_path / "theirs"), "", str(logs)))
     sessions = SessionLogs(ledger, registry, 0.0)
     written = say(logs / "b" / "2.jsonl", "add two")
@@ -74,7 +77,7 @@ def test_sessions_are_taken_in_as_they_end(home: Home, ledger: Ledger, tmp_path:
     later = written + 5 * SETTLED_S
     assert sessions.look(2.0, later) == {}  # not before the next look
     found = sessions.look(1.0 + LOOK_S, later)
-    assert found == {"imported": 1, "known": 0, "refused": 1}
+    assert found == {"imported": 2, "known": 1, "refused": 1}
     # from the memo alone: a daemon that starts again takes nothing twice
     assert SessionLogs(ledger, registry, 0.0).look(1.0, later) == {}
     ahead = written + 3650 * 86_400  # of the clock, and so of what is written
@@ -85,7 +88,7 @@ def test_sessions_are_taken_in_as_they_end(home: Home, ledger: Ledger, tmp_path:
     os.rename(logs, tmp_path / "away")
     assert sessions.look(1.0 + 4 * LOOK_S, later) == {}
     runs = ledger.runs(result=Result.UNKNOWN, limit=10)
-    assert len(runs) == 3
+    assert len(runs) == 4
 
 
 def test_what_the_folder_changed_meanwhile_hides_neither_proof_nor_probation(

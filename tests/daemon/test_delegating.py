@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -16,6 +17,7 @@ from agentos.daemon.run.delegation import DEPTH_MAX, DelegationHandlers, HandOve
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import (
     Budget,
+    Limits,
     Mode,
     ModelSpec,
     Recording,
@@ -29,7 +31,7 @@ from agentos.domain import (
 from agentos.home import Home
 from agentos.ledger.listing import counts
 from agentos.ledger.store import Ledger
-from agentos.ports import Attempt, Plan
+from agentos.ports import Attempt, Box, Plan, Sandbox
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels
@@ -53,7 +55,7 @@ SAY = "sdk.model({'messages': [{'role': 'user', 'content': sdk.task.goal}]})"
 class World:
     """Runs a task in its box with everything that answers, as the daemon composes it."""
 
-    def __init__(self, home: Home, ledger: Ledger, sandbox: Bubblewrap, task: Task) -> None:
+    def __init__(self, home: Home, ledger: Ledger, sandbox: Sandbox, task: Task) -> None:
         self.registry = Registry(home.registry)
         self.ledger = ledger
         self.task = task
@@ -172,7 +174,19 @@ def test_work_is_handed_down_three_times_at_most(world: World) -> None:
 
 @pytest.mark.parametrize(
     "inputs",
-    [{"../up": "x"}, {"/etc/x": "x"}, {"a": 7}, {"a\x00": "x"}, [], {"": "x"}, "large", "many"],
+    [
+        {"../up": "x"},
+        {"/etc/x": "x"},
+        {"a": 7},
+        {"a\x00": "x"},
+        [],
+        {"": "x"},
+        "large",
+        "many",
+        {"a": "x", "a/b": "x"},
+        {"a/b": "x", "a//b": "x"},
+        {"n" * 256: "x"},
+    ],
 )
 def test_inputs_that_do_not_fit_are_refused(world: World, inputs: Any) -> None:
     long = {"large": "{'a': 'x' * (2 << 20)}", "many": "{str(n): '' for n in range(1_001)}"}
@@ -398,6 +412,38 @@ def test_what_fails_below_is_told_to_the_run_above(world: World) -> None:
     _, done = world.run()
     assert (done.answer["ok"], done.outcome.result) == (False, Result.PASSED)
     assert "no idea" in done.answer["reason"]
+
+
+class Full:
+    """A sandbox on a machine that has room for one box."""
+
+    def __init__(self, inner: Bubblewrap) -> None:
+        self.name, self.level, self.image = inner.name, inner.level, inner.image
+        self._inner, self._opened = inner, 0
+
+    def open(self, limits: Limits, *, light: bool = False, run: str = "") -> Box:
+        self._opened += 1
+        if self._opened > 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self._inner.open(limits, light=light, run=run)
+
+    def close(self) -> None:
+        """The inner one is closed by whoever made it."""
+
+
+def test_work_below_that_the_machine_has_no_room_for_is_not_left_open(
+    home: Home, ledger: Ledger, sandbox: Bubblewrap, make_task: Any
+) -> None:
+    task = replace(make_task("double", n=1), call=None, agent="lead", goal="lead")
+    world = World(home, ledger, Full(sandbox), task)
+    world.agent("lead", LEAD, "helper")
+    world.agent("helper", HELP)
+    with pytest.raises(OSError, match="space"):
+        world.run()
+    (child,) = world.children()
+    assert child.outcome is not None
+    assert child.outcome.result is Result.INFRA
+    assert ledger.task_view(child.task_id).state is TaskState.CANCELLED  # taken up by the next attempt
 
 
 # --- with the daemon ----------------------------------------------------------------------------

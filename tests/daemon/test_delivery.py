@@ -28,10 +28,11 @@ from agentos.domain import (
     Snapshot,
     Task,
 )
-from agentos.errors import Conflict
+from agentos.errors import Conflict, Unavailable
 from agentos.home import Home
 from agentos.ledger.integrity import LedgerSnapshot, rows_faults, told
 from agentos.ledger.store import Ledger
+from agentos.sandboxes.plainfiles import FileLimits
 
 NOW = datetime(2026, 3, 2, 6, 30, tzinfo=UTC)
 Finish = Callable[..., str]
@@ -263,6 +264,21 @@ def test_a_kill_before_what_stood_aside_is_removed_leaves_nothing_there(
     assert (done.state, [path.name for path in out.iterdir()]) == (DeliveryState.DONE, ["a.md"])
 
 
+def test_a_command_that_did_its_work_is_not_run_again_where_that_could_not_be_written(
+    finish: Finish, deliver: Deliver, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise Unavailable("the disk is full")
+
+    run = finish(Destination(command=("sh", "-c", f"echo once >> {tmp_path}/runs")))
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger, "note", full)
+        with pytest.raises(Unavailable):
+            deliver(run)
+    (one,) = deliver(run, NOW + PAUSES[0])
+    assert (one.state, (tmp_path / "runs").read_text()) == (DeliveryState.FAILED, "once\n")
+
+
 def test_what_could_not_be_done_is_tried_again_and_then_given_up(
     finish: Finish, deliver: Deliver, ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -295,6 +311,12 @@ def test_what_could_not_be_done_while_the_clock_was_ahead_is_tried_again_when_it
     assert [one.state for one in deliver(run, NOW)] == [DeliveryState.DONE]
 
 
+def test_each_file_that_a_run_can_leave_is_delivered(ledger: Ledger, make_task: Callable[..., Task]) -> None:
+    task = replace(make_task("double", n=1), deliver=(Destination(folder="/out", file="*.txt"),))
+    files = [InputFile(f"{number}.txt", "0" * 64, 1) for number in range(FileLimits().files)]
+    assert len(deliveries_of(task, "run-1", Result.PASSED, None, files, ledger.blobs)) == len(files)
+
+
 def test_a_file_that_the_run_did_not_leave_is_told(finish: Finish, deliver: Deliver, out: Path) -> None:
     (one,) = deliver(finish(Destination(str(out), file="*.pdf")))
     assert (one.state, one.file) == (DeliveryState.FAILED, "*.pdf")
@@ -309,7 +331,7 @@ def test_a_command_gets_the_content_and_no_secret(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     body = (
-        "pathlib.Path(place, 'got').write_text(sys.stdin.read() + open(sys.argv[1]).read() + ' '.join(os.environ))\n"
+        "pathlib.Path(place, 'got').write_text(sys.stdin.read() + open(os.environ['AGENTOS_PATH']).read() + ' '.join(os.environ))\n"
         "print('sent as 42')"
     )
     (one,) = deliver(finish(Destination(command=command(tmp_path, body, "{path}"))))

@@ -17,19 +17,37 @@ from agentos.settings import load_settings
 SKILL = "---\nname: {name}\ndescription: Rolls dice.\n---\n\n# Dice\n"
 
 
-def test_a_change_below_a_skill_is_told_with_the_skills_folder(tmp_path: Path) -> None:
-    (tmp_path / "dice" / "references").mkdir(parents=True)
-    watch = FolderWatch([tmp_path, tmp_path / "missing"])
-    assert watch.changed(0.0) is None, "it has only begun"
-    found: set[Path] = set()
+def told_of(watch: FolderWatch, skill: Path, now: float) -> set[Path]:
+    """What is told of while a file of the skill changes."""
     until = time.monotonic() + 30
     for number in itertools.count():
-        (tmp_path / "dice" / "references" / "a.txt").write_text(str(number))
-        found = watch.changed(100.0) or set()
+        (skill / "references").mkdir(parents=True, exist_ok=True)
+        (skill / "references" / "a.txt").write_text(str(number))
+        found = watch.changed(now) or set()
         if found or time.monotonic() > until:
-            break
+            return found
         time.sleep(0.05)
-    assert found == {tmp_path / "dice"}
+    raise AssertionError
+
+
+def test_a_change_below_a_skill_is_told_with_the_skills_folder(tmp_path: Path) -> None:
+    watch = FolderWatch([tmp_path, tmp_path / "missing"])
+    assert watch.changed(0.0) is None, "it has only begun"
+    assert told_of(watch, tmp_path / "dice", 100.0) == {tmp_path / "dice"}
+
+
+def test_a_folder_that_is_put_in_the_place_of_a_watched_one_is_watched(tmp_path: Path) -> None:
+    place = tmp_path / "skills"
+    place.mkdir()
+    watch = FolderWatch([place])
+    watch.changed(0.0)
+    told_of(watch, place / "dice", 100.0)
+    place.rename(tmp_path / "old")
+    place.mkdir()
+    until = time.monotonic() + 30
+    while watch.changed(200.0) is not None and time.monotonic() < until:
+        time.sleep(0.05)  # None: it has only begun, again
+    assert told_of(watch, place / "dice", 300.0) == {place / "dice"}
 
 
 def test_where_nothing_can_be_watched_everything_is_looked_at(

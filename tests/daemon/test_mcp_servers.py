@@ -88,6 +88,7 @@ def test_the_server_sees_neither_network_nor_host(sandbox: Bubblewrap) -> None:
         ("deaf", "timeout|exit", "the MCP server counter"),
         ("only babbles", "timeout", "it wrote: Welcome to the server!"),
         ("no list", "protocol", "its list of tools is none"),
+        ("no number", "output", "tools/list is not JSON"),
     ],
 )
 def test_a_server_that_does_not_begin_is_told(sandbox: Bubblewrap, how: str, type: str, says: str) -> None:
@@ -113,6 +114,15 @@ def test_a_server_that_fails_a_call_is_over(sandbox: Bubblewrap, how: str, type:
     with closing(open_box(sandbox, how)) as box, pytest.raises(McpFault, match=says) as caught:
         box.call("count-up", {}, soon(patience_s))
     assert (caught.value.fault.type, caught.value.over) == (type, True)
+
+
+@pytest.mark.parametrize("text", ["no number", "deep"])
+def test_an_answer_that_no_message_carries_is_that_calls_fault(sandbox: Bubblewrap, text: str) -> None:
+    with closing(open_box(sandbox)) as box:
+        with pytest.raises(McpFault) as caught:
+            box.call("count-up", {"text": text}, soon())
+        assert (caught.value.fault.type, caught.value.over) == ("output", False)
+        assert box.call("count-up", {}, soon())["structuredContent"] == {"count": 1}
 
 
 def test_what_is_no_answer_is_passed_over(sandbox: Bubblewrap) -> None:

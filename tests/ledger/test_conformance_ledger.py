@@ -305,6 +305,16 @@ def test_what_is_noted_is_kept(book: Ledger | MemoryLedger) -> None:
     ]
 
 
+def test_a_note_whose_records_are_refused_keeps_none_of_them(book: Ledger | MemoryLedger) -> None:
+    sealed = Evidence("evidence-1", PRINT, ("run-1",), ("task-1",), NOW, "0" * 64)
+    other = replace(sealed, id="evidence-2")
+    book.put(sealed)
+    with pytest.raises(Conflict):
+        book.note("promotion", "evolution-1", {}, (other, replace(sealed, run_ids=("run-2",))))
+    assert book.find(Evidence) == [sealed]
+    assert (book.notes if isinstance(book, MemoryLedger) else book.entries()) == []
+
+
 def test_blobs_are_kept_by_their_digest(blobs: Blobs) -> None:
     name = blobs.put(b"content")
     assert blobs.put(b"content") == name

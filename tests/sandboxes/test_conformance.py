@@ -12,6 +12,7 @@ from agentos.sandboxes.conformance import CHECKS, check
 from agentos.sandboxes.docker.sandbox import Docker
 from agentos.sandboxes.kubernetes.sandbox import ENTRY, Kubernetes
 from agentos.testing import FakeSandbox
+from agentos.wire import Channel
 
 
 @pytest.mark.sandbox
@@ -40,3 +41,15 @@ def test_a_sandbox_that_does_nothing_conforms_in_nothing() -> None:
     claims = list(check(FakeSandbox(lambda channel: None)))
     assert [claim.promise for claim in claims] == list(CHECKS)
     assert [claim for claim in claims if claim.held] == []
+
+
+def test_an_answer_of_another_shape_is_a_promise_that_does_not_hold() -> None:
+    def says_done(channel: Channel) -> None:
+        channel.receive()
+        channel.send({"type": "done"})
+
+    claims = list(check(FakeSandbox(says_done)))
+    assert [claim.promise for claim in claims] == list(CHECKS)
+    assert sum(claim.held for claim in claims) <= 1, (
+        "one that is at its end at once has not outlived its time"
+    )

@@ -100,8 +100,9 @@ def test_every_wall_is_asked_for(
     assert not host["Privileged"]
     assert (config["User"], config["StopSignal"]) == ("65534:65534", "SIGKILL")
     assert {limit["Name"]: limit["Hard"] for limit in host["Ulimits"]}["core"] == 0
-    assert all(bind.endswith(":ro") for bind in host["Binds"])
-    assert len(host["Binds"]) == 2, "the socket's directory and the test's own programs"
+    assert all(mount["ReadOnly"] for mount in host["Mounts"])
+    assert len(host["Mounts"]) == 2, "the socket's directory and the test's own programs"
+    assert not host["Binds"]
     for options in host["Tmpfs"].values():
         assert {"nosuid", "nodev", "mode=0700"} <= set(options.split(","))
         assert "size=" in options
@@ -148,6 +149,20 @@ def test_an_image_is_named_by_its_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
+def test_a_thread_that_ended_holds_no_connection_any_more(engine: DockerEngine) -> None:
+    def opened() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    engine.version()
+    before = opened()
+    for _ in range(4):
+        asking = threading.Thread(target=engine.version)
+        asking.start()
+        asking.join()
+    assert opened() == before
+
+
+@pytest.mark.docker
 def test_building_again_builds_nothing(docker_image: str, engine: DockerEngine) -> None:
     before = engine.api.inspect_image(docker_image)["Id"]
     assert build_from_host(engine) == docker_image
@@ -158,16 +173,29 @@ def test_building_again_builds_nothing(docker_image: str, engine: DockerEngine) 
     assert not [it for it in ours if it.name.endswith(":latest")]
 
 
+@pytest.mark.docker
+def test_an_image_that_was_tagged_to_be_pushed_is_still_this_one(
+    docker_image: str, engine: DockerEngine
+) -> None:
+    engine.api.tag(docker_image, "aaa.example.org/box", "1")  # the engine names this one first
+    try:
+        own = [it for it in images(engine) if it.id == engine.api.inspect_image(docker_image)["Id"]]
+        assert [(it.name, it.current) for it in own] == [(docker_image, True)]
+    finally:
+        engine.api.remove_image("aaa.example.org/box:1")
+
+
 def test_a_container_in_use_is_noted_with_its_run_until_it_is_gone(
     make_docker: MakeDocker, small: Limits, tmp_path: Path
 ) -> None:
-    with make_docker(home=tmp_path) as sandbox:
+    home = tmp_path / "a:b"  # a colon parts what is mounted from where
+    with make_docker(home=home) as sandbox:
         with sandbox.open_entry(small, "guest:serve", run="run-7/../x"):
-            [note] = [found for found in notes(tmp_path / BOXES) if found.runs]
+            [note] = [found for found in notes(home / BOXES) if found.runs]
             assert note.runs == ("run-7x",)
-            assert leftovers(tmp_path) == []
+            assert leftovers(home) == []
         unclosed = sandbox.open_entry(small, "guest:serve", run="run-8")
-    assert list((tmp_path / BOXES).iterdir()) == []
+    assert list((home / BOXES).iterdir()) == []
     unclosed.close()
 
 

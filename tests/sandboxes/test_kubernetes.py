@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import io
 import json
 import os
@@ -25,7 +26,7 @@ from agentos.sandboxes.choice import SANDBOXES, Choice
 from agentos.sandboxes.content import box_limits, call_list
 from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.profile import pod_profile, seccomp_profile
-from agentos.sandboxes.kubernetes.cluster import Cluster, ClusterFault, find_access
+from agentos.sandboxes.kubernetes.cluster import Access, Cluster, ClusterFault, find_access
 from agentos.sandboxes.kubernetes.pod import PodBox, PodKind, describe
 from agentos.sandboxes.kubernetes.sandbox import Kubernetes
 from agentos.sandboxes.plainfiles import write_tar
@@ -193,6 +194,23 @@ def test_closing_the_sandbox_ends_its_boxes(make_pods: Make, cluster: FakeCluste
         sandbox.open(LIMITS)
 
 
+@pytest.mark.docker
+@pytest.mark.parametrize("name", ["pipe2", "dup"])
+def test_a_daemon_that_may_open_no_more_files_leaves_no_pod(
+    make_pods: Make, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with make_pods() as sandbox:
+        before = set(cluster.pods)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, name, full)
+            with pytest.raises(OSError, match="files"):
+                sandbox.open_entry(LIMITS, "guest:serve", light=True)
+        assert until(lambda: set(cluster.pods) == before)
+
+
 OWNER = """
 import sys, time
 from pathlib import Path
@@ -322,6 +340,20 @@ def test_a_cluster_that_is_not_there_is_away(tmp_path: Path, monkeypatch: pytest
     with Kubernetes(tmp_path / "home", settings=SETTINGS) as sandbox:
         assert kind_of(lambda: sandbox.open_entry(LIMITS, "guest:serve")) == "away"
         assert kind_of(sandbox.start) == "away"
+
+
+def test_who_may_not_ask_leaves_no_descriptors_behind(tmp_path: Path) -> None:
+    cluster = Cluster(Access("http://127.0.0.1:9", "n", None, token_file=tmp_path / "none"))
+    reads, writes = os.pipe()
+    try:
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(ClusterFault) as found:
+            cluster.attach("pod", "box", reads, writes, lambda whole: None)
+        assert (found.value.kind, len(os.listdir("/proc/self/fd"))) == ("refused", before)
+    finally:
+        os.close(reads)
+        os.close(writes)
+        cluster.close()
 
 
 @pytest.mark.docker
@@ -553,6 +585,16 @@ def test_what_would_trust_anybody_or_nobody_is_refused(
 ) -> None:
     with pytest.raises(UserError):
         headers(tmp_path, monkeypatch, user, **of)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "one", '{"current-context": "one", "contexts": "none"}'])
+def test_a_kubeconfig_that_is_none_is_told(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    with pytest.raises(UserError):
+        find_access("", "n")
 
 
 def test_without_an_image_or_a_cluster_one_sentence_says_what_to_do(

@@ -84,3 +84,9 @@ def test_a_column_that_stands_there_twice_is_told(call: Call, workspace: Path) -
         with pytest.raises(ValueError, match="'x' 2 times"):
             call(tool, path="twice.csv", **args)
     assert call("column_sum", path="twice.csv", column="y")["total"] == 2.0
+
+
+def test_empty_lines_above_the_header_are_passed_over(call: Call, workspace: Path) -> None:
+    (workspace / "late.csv").write_text("\n\na,b\n\n1,2\n3\n")
+    assert call("column_sum", path="late.csv", column="a") == {"total": 4.0, "rows": 2, "empty": 0}
+    assert [column["filled"] for column in call("describe", path="late.csv")["columns"]] == [2, 1]

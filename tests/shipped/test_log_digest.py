@@ -71,3 +71,13 @@ def test_the_first_entry_after_a_byte_order_mark_and_a_time_before_all_times(
     (workspace / "marked.log").write_text(text, encoding="utf-8")
     assert call("level_counts", path="marked.log")["info"] == 1
     assert call("log_span", path="marked.log")["first"] == "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("message", ["Zone missing", "12345 bytes freed", "0500ms late", "5000 left"])
+def test_a_message_that_begins_like_an_offset_stays_whole(call: Call, workspace: Path, message: str) -> None:
+    sign = "" if message[0] == "Z" else "-"
+    (workspace / "one.log").write_text(f"2026-01-01 10:00:00 {sign}{message}\n")
+    assert call("log_span", path="one.log")["first"] == "2026-01-01T10:00:00Z"
+    from_start = call("top_messages", path="one.log")["top"][0]["message"]
+    assert from_start.endswith(message.split(maxsplit=1)[1])
+    assert from_start[0] in "Z#"

@@ -406,6 +406,11 @@ def test_a_fault_that_does_not_exist_is_refused_at_once(server: ModelServer) -> 
         ask(n=0.5),
         ask(n=-1),
         ask(n=1000),
+        {"model": "m", "messages": [{"role": "user", "content": 7}]},
+        {"model": "m", "messages": [{"role": "assistant", "tool_calls": [{"id": "a"}]}]},
+        {"model": "m", "messages": [{"role": "user"}], "tools": [{"name": "sum"}]},
+        {"model": "m", "messages": [{"role": "user"}], "response_format": "json"},
+        {"model": "m", "messages": [{"role": "user"}], "stream": True, "stream_options": 7},
     ],
 )
 def test_requests_that_no_provider_takes_are_refused_and_free(server: ModelServer, body: Any) -> None:
@@ -456,6 +461,9 @@ def test_chunked_requests_and_expectations_are_understood(server: ModelServer) -
         {"replies": [{"say": "x", "pace_s": None}]},
         {"faults": [{"fault": "slow", "seconds": []}]},
         {"faults": ["nap"]},
+        {"replies": 7},
+        {"faults": True},
+        {"replies": [{"say": 7}]},
     ],
 )
 def test_a_bad_script_from_outside_is_refused_whole(server: ModelServer, script: Any) -> None:

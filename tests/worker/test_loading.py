@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import pytest
+
+from agentos.worker.tools import toolfile
 
 Tool = Callable[..., str]
 
@@ -63,3 +69,14 @@ def test_one_sentence_for_each_fault(worker: Any, tool: Tool) -> None:
         assert fault.count(path) == 1
         assert part in fault
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("field", ['Field(alias="from")', 'Field(serialization_alias="from")'])
+def test_an_output_is_told_by_the_names_of_its_schema(tool: Tool, tmp_path: Path, field: str) -> None:
+    source = tool("probe", "return Output.model_construct(n=2)").replace(
+        "    n: int\n", f"    n: int = {field}\n"
+    )
+    source = source.replace("import BaseModel", "import BaseModel, Field")
+    loaded = toolfile.load(source, "tool/probe/tool.py", tmp_path)
+    assert json.loads(toolfile.call(loaded, {}, 1_000)) == {"from": 2}
+    assert loaded.Output.model_json_schema(mode="serialization")["required"] == ["from"]

@@ -215,9 +215,13 @@ open('bad\\nname', 'w').close()
 open(b'\\xff', 'w').close()
 open('sparse', 'w').truncate(1 << 40)
 os.makedirs('/'.join('d' * 30))
+open('.git/same', 'w').write('same')
+open('.git/config', 'w').close()
+os.makedirs('/'.join(['n' * 250] * 5))
+open('/'.join(['n' * 250] * 5 + ['x']), 'w').close()
 return Output(n=1)
 """
-    inputs = {"same.txt": b"same", "changed.txt": b"old", "untouched.txt": b"x"}
+    inputs = {"same.txt": b"same", ".git/same": b"same", "changed.txt": b"old", "untouched.txt": b"x"}
     ran = worker.run({PATH: tool("probe", body.strip(), '["write"]')}, CALL, inputs, effects=["write"])
 
     assert ran.files == {"sub/new.txt": b"new", "changed.txt": b"old!"}
@@ -231,8 +235,11 @@ return Output(n=1)
         "unprintable",
         "too large",
         "deeper",
+        ".git/config: ",
+        "longer than",
     ):
         assert part in sentences
+    assert ".git/same" not in sentences
 
 
 def test_a_long_print_is_kept_by_head_and_tail(worker: Any, tool: Tool) -> None:

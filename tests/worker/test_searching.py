@@ -192,6 +192,23 @@ def test_a_source_cannot_speak_to_the_kernel(bench: Bench, tool: Tool) -> None:
     assert bench.tried(source).passed == [True]
 
 
+@pytest.mark.parametrize("said", ["", "lines=[1e400]", "lines='x'", "raised=1e400", "score=None"])
+def test_a_source_that_speaks_for_its_process_has_failed(bench: Bench, tool: Tool, said: str) -> None:
+    good = tool("probe", "return Output(n=input.n)")
+    bench.start(good, [case(1, 1), case(2, 2)])
+    talk = (
+        "import gc\n"
+        "from agentos.wire import Channel\n"
+        "verdict = dict(score=1.0, lines=[], raised=0, cpu_s=0.0, stained=False)\n"
+        f"verdict |= dict({said})\n"
+        "for each in [each for each in gc.get_objects() if isinstance(each, Channel)]:\n"
+        f"    each.send(verdict, (b'1',) * {len(said[:1])})\n"
+        "return Output(n=input.n)"
+    )
+    assert bench.tried(tool("probe", talk)).passed == [False, False]
+    assert bench.tried(good).passed == [True, True]
+
+
 def test_the_kernel_may_go_away(bench: Bench, tool: Tool) -> None:
     bench.start(tool("probe", "return Output(n=1)"), [case(1, 1)])
     bench.worker.channel.close()

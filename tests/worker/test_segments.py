@@ -115,6 +115,13 @@ def test_what_cannot_be_compiled_is_refused_as_the_whole_is(bad: str) -> None:
         assert ran(segments.codes(edited)) == expected
 
 
+def test_what_is_put_before_an_import_from_the_future_is_refused() -> None:
+    source = '"""Doc."""\n\nfrom __future__ import annotations\n\nx = 1\n'
+    segments = Segments(source, "x.py")
+    with pytest.raises(SyntaxError):
+        segments.codes(source.replace('"""Doc."""\n', '"""Doc."""\n\n\ndef f(): pass\n'))
+
+
 @pytest.mark.parametrize(
     "odd", ["", "x = 1", "x = 1; y = 2\r\nz = 3\r\n", "x = '\u2028'\n\n\ndef f(): pass\ny = 2"]
 )

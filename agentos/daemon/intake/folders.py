@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from watchfiles import watch
+from watchfiles import Change, watch
 
 from agentos.daemon.intake.adopting import give_all_back, watched_folders
 from agentos.daemon.intake.sessions import SessionLogs
@@ -41,7 +41,7 @@ class FolderWatch:
     def changed(self, now: float) -> set[Path] | None:
         """The folders of skills that changed since the last call; None when that is not known."""
         there = [place for place in self.places if place.is_dir()]
-        if there != self._news.places:
+        if there != self._news.places or self._news.stale:
             self._news.stop.set()
             self._news = _News(there, now)
             weakref.finalize(self, self._news.stop.set)
@@ -55,6 +55,7 @@ class _News:
 
     def __init__(self, places: list[Path], since: float) -> None:
         self.places, self.since, self.failed = places, since, False
+        self.stale = False  # one of them was put in the place of what is watched
         self.stop = threading.Event()
         self._lock = threading.Lock()
         self._changed: set[Path] = set()
@@ -77,8 +78,9 @@ def _listen(news: _News) -> None:
     options: Any = {"watch_filter": None, "step": 200, "debounce": 600, "raise_interrupt": False}
     try:
         for changes in watch(*news.places, stop_event=news.stop, **options):
-            for _, name in changes:
+            for change, name in changes:
                 news.add(name)
+                news.stale |= change is Change.deleted and Path(name) in news.places
     except (OSError, RuntimeError) as error:  # more folders than the kernel watches, mostly
         news.failed = True
         log.warning("skills folders are polled, not watched", error=str(error))

@@ -51,10 +51,10 @@ def take_sessions(ledger: Ledger, into: ImportTarget, files: Sequence[Path]) -> 
 
 
 def take_all(ledger: Ledger, into: ImportTarget, folder: Path) -> Mapping[str, int]:
-    """What lies there now; what is written from now on is the daemon's."""
-    began = time.time()
-    counts = take_sessions(ledger, into, _files(folder))
-    _remember(ledger, folder, began)
+    """The sessions there that are over; what is written, or may go on, is the daemon's."""
+    until = time.time() - SETTLED_S
+    counts = take_sessions(ledger, into, [path for path in _files(folder) if _changed(path) <= until])
+    _remember(ledger, folder, until)
     return counts
 
 
@@ -97,6 +97,14 @@ def _files(folder: Path) -> Sequence[Path]:
         return files_of(folder).files
     except UserError:
         return ()
+
+
+def _changed(path: Path) -> float:
+    """When its content was written; 0 for what is gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _written(path: Path) -> float:

@@ -30,6 +30,7 @@ _MEMORY_MB = 1024  # node reserves far more address space than it uses
 _FILES_MB = 64  # for what it writes, beside what it brings
 _LIST_BYTES = 4 << 20
 _ASKS_MAX = 2_000  # requests of one server to the outside
+_ANSWERED = ("refused", "output")  # faults of a server that answered, if with nothing that is of use
 _WORDS = {"wall": "timeout", "output": "limit", "protocol": "protocol", "memory": "memory"}
 
 
@@ -145,7 +146,7 @@ class ServerBox:
             told = mcp_fault(_WORDS.get(error.cause, "exit"), f"its box ended: {error}", self._resource)
             raise self._fault(told) from None
         if isinstance(answer, FaultFrame):
-            raise self._fault(answer.fault)
+            raise self._fault(answer.fault, ended=True)
         return answer
 
     def _answer(self, ask: Ask) -> Answer:
@@ -159,10 +160,11 @@ class ServerBox:
             return self._fetch(ask)
         return Answer(id=ask.id, fault=mcp_fault(*why, self._resource))
 
-    def _fault(self, fault: WireFault) -> McpFault:
+    def _fault(self, fault: WireFault, *, ended: bool = False) -> McpFault:
         """A refusal is an answer like another; after everything else nobody knows in which state the server is."""
         message = f"the MCP server {self._resource.partition('/')[2]}: {fault.message}"
-        return McpFault(mcp_fault(fault.type, message, self._resource), over=fault.type != "refused")
+        over = ended or fault.type not in _ANSWERED
+        return McpFault(mcp_fault(fault.type, message, self._resource), over=over)
 
 
 # --- A certificate for the hosts that one server's box may reach, of use in that box alone -------

@@ -107,6 +107,11 @@ class PreparedRun:
         """What the run may use."""
         return self.bundle.limits
 
+    @property
+    def wall_s(self) -> float:
+        """When it is ended."""
+        return min(self.limits.wall_s, self.plan.wall_s or self.limits.wall_s)
+
 
 @dataclass(frozen=True, slots=True)
 class BoxResult:
@@ -127,8 +132,7 @@ class Conversation:
 
     def __init__(self, box: Box, job: PreparedRun, answerers: Answerers, spent: RunSpending) -> None:
         self._job = job
-        wall_s = min(job.limits.wall_s, job.plan.wall_s or job.limits.wall_s)
-        self._exchange = Exchange(box, wall_s, _SENT_MAX * job.limits.output_bytes)
+        self._exchange = Exchange(box, job.wall_s, _SENT_MAX * job.limits.output_bytes)
         self._room = _HELD_MAX * job.limits.output_bytes
         self._sending = threading.Lock()
         self._recording = threading.Lock()
@@ -141,7 +145,7 @@ class Conversation:
             snapshot=job.snapshot,
             plan=job.plan,
             bundle=job.bundle,
-            deadline=time.monotonic() + wall_s,
+            deadline=time.monotonic() + job.wall_s,
             step=self._saw,
             spent=spent,
             redact=job.redact,

@@ -22,6 +22,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any
 
+from agentos.daemon.breaker import MACHINE, cause
 from agentos.daemon.requests.model_requests import budget_of
 from agentos.daemon.requests.people import readable
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
@@ -50,6 +51,7 @@ from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history.recordings import recording_of, whole
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
+from agentos.sources import collisions, fits_workspace
 
 DEPTH_MAX = 3
 HANDED_MAX = 64  # by one run
@@ -242,9 +244,10 @@ class _HandOvers(RequestHandler):
         return replace(
             limits,
             wall_s=wall_s,
-            calls=budget.calls and budget.calls - spent.calls,
-            tokens=budget.tokens and budget.tokens - spent.tokens,
-            cost_usd=budget.usd and budget.usd - (spent.usd or 0.0),
+            # never 0, which is no limit: a call that ends at this moment may take the last of it
+            calls=budget.calls and max(1, budget.calls - spent.calls),
+            tokens=budget.tokens and max(1, budget.tokens - spent.tokens),
+            cost_usd=budget.usd and max(1e-6, budget.usd - (spent.usd or 0.0)),
         )
 
     # --- a trial: nothing of it is in the ledger ----------------------------------------------
@@ -277,6 +280,7 @@ class _HandOvers(RequestHandler):
 
     def _run(self, task: Task) -> Attempt:
         ledger, asking = self._parts.ledger, self._asking
+        place = self._parts.executor().place(task, asking.snapshot)
         share = ledger.task_view(asking.task.id).share  # what is hidden from proposers stays hidden below
         earlier = ledger.runs(task.id)[::-1]
         if earlier:
@@ -284,7 +288,6 @@ class _HandOvers(RequestHandler):
             ledger.set_task_state(task.id, _TAKEN_UP, TaskState.RUNNING)
         else:
             self._add(task, share)
-        place = self._parts.executor().place(task, asking.snapshot)
         run = Run(
             id=new_id("run"),
             task_id=task.id,
@@ -303,9 +306,9 @@ class _HandOvers(RequestHandler):
         plan = self._plan(record, resume=record is not None)
         try:
             done = self._execute(task, run.id, ledger.append_step, plan)
-        except Unavailable as error:
+        except (Unavailable, *MACHINE) as error:
             self._parts.hold()
-            _lost(ledger, task.id, str(error))
+            _lost(ledger, task.id, cause(error))
             raise
         self._parts.hold()
         left = [InputFile(path, ledger.blobs.put(data), len(data)) for path, data in done.files.items()]
@@ -373,12 +376,14 @@ def _files(inputs: Any, most: int) -> dict[str, bytes]:
         raise Denied("request", f"a task gets at most {_FILES_MAX:,} files")
     files: dict[str, bytes] = {}
     for name, text in inputs.items():
-        place = PurePosixPath(name)
-        if not name.isprintable() or place.is_absolute() or not place.parts or ".." in place.parts:
-            raise Denied("request", f"the input {name!r:.80} cannot stand in a workspace")
+        place = str(PurePosixPath(name))
+        if not fits_workspace(name) or place in files:
+            raise Denied("request", f"the input {name!r:.80} cannot stand in a workspace, or is there twice")
         if not isinstance(text, str):
             raise Denied("request", f"the input {name!r:.80} is no text")
-        files[str(place)] = text.encode("utf-8", "surrogatepass")
+        files[place] = text.encode("utf-8", "surrogatepass")
+    if found := collisions(files):
+        raise Denied("request", found[0][:300])
     if sum(map(len, files.values())) > most:
         raise Denied("request", f"the inputs have more than {most:,} bytes, which the workspace has room for")
     return dict(sorted(files.items()))

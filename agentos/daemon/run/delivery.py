@@ -42,7 +42,6 @@ from agentos.schedule_document import filled, is_below
 from agentos.sources import regex
 
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 30))  # before the next attempt
-FILES_MAX = 1_000  # of one destination
 _NUMBERS_MAX = 10_000
 _SAID = 400  # characters of what a command printed
 _NEVER = (Result.INFRA, Result.WAITING, Result.CANCELLED, Result.NOT_REPLAYABLE)
@@ -96,7 +95,7 @@ def _contents(
         return [("", blobs.put(data), len(data))]
     matches = re.compile(regex(destination.file)).fullmatch
     found = [(file.path, file.sha256, file.size) for file in outputs if matches(file.path)]
-    return found[:FILES_MAX] or [(destination.file, "", 0)]
+    return found or [(destination.file, "", 0)]
 
 
 class Deliverer:
@@ -123,7 +122,6 @@ class Deliverer:
         delivery = replace(delivery, attempts=delivery.attempts + 1, due_at=None)
         try:
             delivery = self._deliver(delivery)
-            return self._end(delivery, DeliveryState.DONE, delivery.reason, now)
         except Undeliverable as error:
             newest = replace(self._newest(delivery), attempts=delivery.attempts)
             return self._end(newest, DeliveryState.FAILED, str(error), now)
@@ -134,12 +132,14 @@ class Deliverer:
             newest = replace(self._newest(delivery), attempts=delivery.attempts)
             if delivery.attempts > len(PAUSES):
                 return self._end(newest, DeliveryState.FAILED, why, now)
-            # a command that ended by itself may be tried again
-            waiting = replace(
-                newest, due_at=now + PAUSES[delivery.attempts - 1], reason=why, command_began=False
-            )
+            waiting = replace(newest, due_at=now + PAUSES[delivery.attempts - 1], reason=why)
+            if isinstance(error, Conflict):  # a command that did not do its work may be tried again
+                waiting = replace(waiting, command_began=False)
             self._ledger.put(waiting)
             return waiting
+        return self._end(
+            delivery, DeliveryState.DONE, delivery.reason, now
+        )  # done, also if that cannot be written
 
     def _newest(self, delivery: Delivery) -> Delivery:
         return self._ledger.get(Delivery, delivery.id)
@@ -160,7 +160,7 @@ class Deliverer:
             raise Undeliverable(f"the run left no file that matches '{delivery.file}'")
         if delivery.command_began:
             raise Undeliverable(
-                "the daemon ended while the command ran, so nobody knows how far it came; "
+                "how the command ended was not written down, so nobody knows how far it came; "
                 f"`agentos run deliver {delivery.run_id}` runs it again"
             )
         content = self._ledger.blobs.get(delivery.sha256)
@@ -223,7 +223,9 @@ class Deliverer:
     def _run_command(self, delivery: Delivery, content: bytes) -> Delivery:
         destination = delivery.destination
         delivery = replace(delivery, command_began=True)
-        with tempfile.TemporaryDirectory(prefix="delivery-", dir=self._home.run) as aside:
+        with tempfile.TemporaryDirectory(
+            prefix="delivery-", dir=self._home.run, ignore_cleanup_errors=True
+        ) as aside:
             path = delivery.path
             if not path and any("{path}" in word for word in destination.command):
                 path = str(Path(aside) / (PurePosixPath(delivery.file).name or "answer"))
@@ -233,19 +235,15 @@ class Deliverer:
                 given.write(content)
                 given.seek(0)
                 self._ledger.put(delivery)
-                _run(command, destination.timeout_s, given, said, self._variables(delivery))
+                _run(command, destination.timeout_s, given, said, _variables(delivery, path))
                 reason = _tail(said)
         return replace(delivery, reason=reason)
 
-    def _variables(self, delivery: Delivery) -> Mapping[str, str]:
-        kept = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
-        own = {
-            "RUN": delivery.run_id,
-            "TASK": delivery.task_id,
-            "DELIVERY": delivery.id,
-            "PATH": delivery.path,
-        }
-        return kept | {f"AGENTOS_{name}": value for name, value in own.items()}
+
+def _variables(delivery: Delivery, path: str) -> Mapping[str, str]:
+    kept = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
+    own = {"RUN": delivery.run_id, "TASK": delivery.task_id, "DELIVERY": delivery.id, "PATH": path}
+    return kept | {f"AGENTOS_{name}": value for name, value in own.items()}
 
 
 def name_of(delivery: Delivery, task: Task) -> str:

@@ -53,8 +53,12 @@ from agentos.worker.faults import shorten
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the task's own fault
 
 _DEATH = {
-    "wall": (Result.TIMEOUT, KernelFault.TIMEOUT, "the run did not end within {limits.wall_s:g} s"),
-    "memory": (Result.BUDGET, KernelFault.MEMORY, "the run used more than {limits.memory_mb} MB of memory"),
+    "wall": (Result.TIMEOUT, KernelFault.TIMEOUT, "the run did not end within {job.wall_s:g} s"),
+    "memory": (
+        Result.BUDGET,
+        KernelFault.MEMORY,
+        "the run used more than {job.limits.memory_mb} MB of memory",
+    ),
     "output": (Result.BUDGET, KernelFault.LIMIT, "the run sent more than it may: {detail}"),
     "protocol": (Result.FAILED, KernelFault.PROTOCOL, "the worker broke the protocol: {detail}"),
     "killed": (Result.CANCELLED, KernelFault.KILLED, "the run was cancelled"),
@@ -268,7 +272,7 @@ class BoxExecutor:
                 raise error
         self._gone.pop(key, None)
         result, kind, text = _DEATH[cause]
-        fault = kernel_fault(kind, text.format(limits=job.limits, detail=error.detail))
+        fault = kernel_fault(kind, text.format(job=job, detail=error.detail))
         return BoxResult(result, fault, resources=_given(job))
 
 

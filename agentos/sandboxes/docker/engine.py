@@ -10,6 +10,7 @@ import contextlib
 import os
 import pwd
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,15 @@ _FORBIDDEN = (
 )
 
 
+class _ThreadClient:
+    """The client of one thread in one process; closed when that thread ends, or the engine is closed."""
+
+    def __init__(self, client: docker.APIClient) -> None:
+        self.client = client
+        self.pid = os.getpid()
+        self.close = weakref.finalize(self, client.close)
+
+
 class DockerEngine:
     """The engine of this machine. Constructing costs nothing and connects to nothing."""
 
@@ -37,14 +47,14 @@ class DockerEngine:
         self.address = os.environ.get("DOCKER_HOST") or SOCKET
         self._timeout_s = timeout_s
         self._local = threading.local()
-        self._all: list[docker.APIClient] = []
+        self._all: weakref.WeakSet[_ThreadClient] = weakref.WeakSet()
         self._lock = threading.Lock()
 
     @property
     def api(self) -> docker.APIClient:
         """This thread's own client. Use within ``answering``."""
-        client, pid = getattr(self._local, "client", (None, 0))
-        if client is None or pid != os.getpid():
+        held: _ThreadClient | None = getattr(self._local, "held", None)
+        if held is None or held.pid != os.getpid():
             if not self.address.startswith("unix://"):
                 raise Unavailable(
                     f"The engine must run on this machine, since a box is reached through a socket in a directory; "
@@ -53,10 +63,10 @@ class DockerEngine:
             client = docker.APIClient(base_url=self.address, version="auto", timeout=self._timeout_s)
             # No proxy leads to a socket: else all variables are read at each request, while others set some.
             client.trust_env = False
-            self._local.client = (client, os.getpid())
+            self._local.held = held = _ThreadClient(client)
             with self._lock:
-                self._all.append(client)
-        return client
+                self._all.add(held)
+        return held.client
 
     def version(self) -> dict[str, Any]:
         """What the engine says of itself; raises Unavailable when there is none."""
@@ -66,10 +76,10 @@ class DockerEngine:
     def close(self) -> None:
         """Close every thread's connections; the threads must be done with them."""
         with self._lock:
-            clients, self._all = self._all, []
+            clients = list(self._all)
         self._local = threading.local()
-        for client in clients:
-            client.close()
+        for held in clients:
+            held.close()
 
 
 @contextlib.contextmanager

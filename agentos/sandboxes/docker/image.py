@@ -114,15 +114,16 @@ def images(engine: DockerEngine) -> list[Image]:
     names = _names()
     with answering():
         found = engine.api.images(filters={"label": LABEL})
+    rows = [(row, row["RepoTags"] or ["<none>"]) for row in found]  # more than one where it was pushed
     return [
         Image(
-            name=(row["RepoTags"] or ["<none>"])[0],
+            name=next((tag for tag in tags if tag in names), tags[0]),
             id=row["Id"],
             way=row["Labels"][LABEL],
             size=row["Size"],
-            current=(row["RepoTags"] or [""])[0] in names,
+            current=any(tag in names for tag in tags),
         )
-        for row in found
+        for row, tags in rows
     ]
 
 

@@ -83,8 +83,7 @@ class ContainerProfile:
 
     def _host(self, kind: ProfileKind, directory: Path) -> dict[str, Any]:
         extras = self.extras
-        binds = [f"{directory}:{PLACE}:ro"]
-        binds += [f"{place}:{EXTRA.format(number)}:ro" for number, place in enumerate(self.extra)]
+        seen = {PLACE: directory} | {EXTRA.format(number): place for number, place in enumerate(self.extra)}
         host: dict[str, Any] = {
             "NetworkMode": "bridge" if "network" in self.weak else "none",
             "ReadonlyRootfs": "read-only" not in self.weak,
@@ -100,7 +99,10 @@ class ContainerProfile:
                 "/dev/shm": _tmpfs(extras.shm_mb, extras.inodes),  # noqa: S108 - the box's own
             },
             "Sysctls": dict(extras.sysctls),
-            "Binds": binds,
+            "Mounts": [  # and not "Binds", which take a place with a colon apart
+                {"Type": "bind", "Source": str(place), "Target": target, "ReadOnly": True}
+                for target, place in seen.items()
+            ],
             "LogConfig": {"Type": "none"},  # a log would fill the host's disk
             "SecurityOpt": self._security(),
             "Ulimits": _ulimits(

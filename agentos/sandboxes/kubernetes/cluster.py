@@ -123,10 +123,11 @@ class Cluster:
 
         ``ended`` is told before the copies are closed, and whether the stream came to its own end. Raises ClusterFault.
         """
-        attached = Attached(self._loop, reads, writes, ended)
         query = f"container={container}&stdin=true&stdout=true&stderr=true"
         url = f"{self._access.url}{self._pods}/{name}/attach?{query}".replace("http", "ws", 1)
-        begun = asyncio.run_coroutine_threadsafe(attached.begin(self._dial(url)), self._loop)
+        dial = self._dial(url)  # first: who may not ask leaves no descriptors behind
+        attached = Attached(self._loop, reads, writes, ended)
+        begun = asyncio.run_coroutine_threadsafe(attached.begin(dial), self._loop)
         try:
             begun.result(self._timeout_s + 5)
         except InvalidStatus as error:
@@ -386,7 +387,7 @@ def find_access(context: str, namespace: str) -> Access:
     path = Path(os.path.expanduser(os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or "~/.kube/config"))
     try:
         return _of(yaml.safe_load(path.read_text(encoding="utf-8")), context, namespace, path.parent)
-    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+    except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         raise UserError(
             f"The cluster is not known ({path}: {why}): name a kubeconfig in the variable KUBECONFIG, and its "
@@ -394,7 +395,9 @@ def find_access(context: str, namespace: str) -> Access:
         ) from None
 
 
-def _of(config: Mapping[str, Any], context: str, namespace: str, folder: Path) -> Access:
+def _of(config: Mapping[str, Any] | None, context: str, namespace: str, folder: Path) -> Access:
+    if not config:
+        raise ValueError("it is empty")
     chosen = _named(config, "contexts", context or config.get("current-context", ""))["context"]
     cluster = _named(config, "clusters", chosen["cluster"])["cluster"]
     user = _named(config, "users", chosen["user"]).get("user") or {}

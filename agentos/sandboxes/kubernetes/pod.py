@@ -296,13 +296,13 @@ class Pods:
         try:
             self.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
             self._await(name, began + self.start_s)
-        except ClusterFault:
+            box = PodBox(self, name, kind, began)
+        except (ClusterFault, OSError):  # also where no descriptor is left
             self._forget(name)
             raise
-        box = PodBox(self, name, kind, began)
         try:
             box.attach()
-        except ClusterFault:
+        except (ClusterFault, OSError):
             box.close()
             raise
         box.greet(kind.start(token, self.extras), kind.limits)

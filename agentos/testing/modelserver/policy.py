@@ -436,7 +436,7 @@ def as_json(text: str) -> Json:
     """The value that a text writes as JSON, or the text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -166,6 +166,8 @@ def reply_from(document: Json) -> ServerReply:
             reply = call(*first, *more, text=document.get("say"))
         else:
             reply = say(document.get("say", "ok"))
+        if not isinstance(reply.text, str | None):
+            raise TypeError(f"its text is {reply.text!r}")
     except TypeError as error:
         raise ValueError(f"not a reply: {error}") from None
     if "finish" in document:

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
+from typing import Annotated
+
+from pydantic import BaseModel, Field, ValidationError
 
 from agentos.domain import Json, digest
 from agentos.testing.modelserver.replies import (
@@ -310,7 +313,7 @@ class ModelServer:
             document = json.loads(body)
             replies = [reply_from(one) for one in document.get("replies") or []]
             faults = [fault_from(one) for one in document.get("faults") or []]
-        except (ValueError, AttributeError) as error:
+        except (ValueError, AttributeError, TypeError) as error:
             return failure(400, "invalid_request_error", "bad_script", str(error))
         with self._lock:
             self._script.extend(replies)
@@ -339,16 +342,46 @@ class ModelServer:
                 await _whole(answer, body, writer)
 
 
+class _Part(BaseModel):
+    text: str = ""
+
+
+class _Function(BaseModel):
+    name: str
+    arguments: str = ""
+    parameters: dict[str, Json] | None = None
+
+
+class _Called(BaseModel):
+    id: str = ""
+    function: _Function
+
+
+class _Message(BaseModel):
+    role: str = ""
+    content: str | list[_Part] | None = None
+    tool_calls: list[_Called] | None = None
+    tool_call_id: str | None = None
+
+
+class _Form(BaseModel):
+    """As much of a request as is looked at."""
+
+    model: str
+    messages: list[_Message] = Field(min_length=1)
+    tools: list[_Called] | None = None
+    n: Annotated[int, Field(ge=0, le=128)] | None = None
+    response_format: dict[str, Json] | None = None
+    stream_options: dict[str, Json] | None = None
+
+
 def _validate(body: Json) -> None:
-    if not isinstance(body, dict):
-        raise RequestRefused("the body is not a JSON object")
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
-        raise RequestRefused("'messages' must be a list of at least one message")
-    if not isinstance(body.get("model"), str):
-        raise RequestRefused("you must provide a model parameter")
-    if not isinstance(body.get("n") or 1, int) or not 1 <= (body.get("n") or 1) <= 128:
-        raise RequestRefused("'n' must be from 1 to 128")
+    try:
+        _Form.model_validate(body, strict=True)
+    except ValidationError as error:
+        found = error.errors()[0]
+        place = ".".join(map(str, found["loc"])) or "the body"
+        raise RequestRefused(f"'{place}': {found['msg']}") from None
 
 
 def _asked_for(headers: Mapping[str, str]) -> ServerFault | None:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from agentos import __version__
 from agentos.messages import WHEELS, FaultFrame, McpJob, McpResult, McpServed, WireFault
-from agentos.wire import Channel, FrameError
+from agentos.wire import LEVELS_MAX, Channel, FrameError, is_deeper
 from agentos.worker import files
 from agentos.worker.faults import Failed, fault, shorten
 from agentos.worker.files import WorkerPlace
@@ -173,7 +173,7 @@ class McpSession:
                     raise Failed(fault("refused", shorten(str(error.get("message", error)), 2_000)))
                 if not isinstance(result := message.get("result"), dict):
                     raise Failed(fault("protocol", f"its answer to {method} has no result"))
-                return result
+                return _plain(result, method)
 
     def _refuse(self, message: dict[str, Any], deadline: float) -> None:
         """It may ask to be answered at all; it gets no files, no models and no person of ours."""
@@ -295,6 +295,17 @@ class StdioServer:
         )
         how = "closed its streams" if code is None else f"ended with status {code}"
         return fault("exit", f"it {how}{why}")
+
+
+def _plain(result: dict[str, Any], method: str) -> dict[str, Any]:
+    """It, where the kernel takes it: Python's servers write NaN, which is no JSON. Raises Failed."""
+    try:
+        data = json.dumps(result, allow_nan=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Failed(fault("output", f"its answer to {method} is not JSON: {error}")) from None
+    if is_deeper(result, LEVELS_MAX, data):
+        raise Failed(fault("output", f"its answer to {method} is nested more than {LEVELS_MAX} levels deep"))
+    return result
 
 
 def _prompt_tool(prompt: dict[str, Any]) -> dict[str, Any]:

@@ -52,6 +52,8 @@ _GRACE_S = 0.25  # then a source that cannot be interrupted is killed
 _OUTPUT_MAX = 1 << 20
 _OUTPUT_SHOWN = 128 << 10  # a larger output is told by its digest
 _MESSAGE = 500
+# What a message of a source's own making can raise where it is read as a verdict.
+_NO_VERDICT = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError)
 
 
 class _OutOfTime(BaseException):
@@ -190,7 +192,7 @@ class _Bench:
             try:
                 frame = child.receive(deadline=deadline)
                 verdicts.append(_verdict(frame.head, frame.blobs))
-            except (WireClosed, WireLate, FrameError, KeyError, TypeError, ValueError) as error:
+            except (WireClosed, WireLate, FrameError, *_NO_VERDICT) as error:
                 kind = "timeout" if isinstance(error, WireLate) else "died"
                 lost = {"error": kind, "message": "it took its process down"}
                 verdicts.append(_Verdict(0.0, lost, [], cpu_s=self._job.timeout_s, stained=True))

@@ -48,6 +48,7 @@ class Segments:
         self._codes = [
             self._compiled(text, line, self._flags) for line, text in zip(self._firsts, texts, strict=True)
         ]
+        self._future = max((place for place, text in enumerate(texts) if "__future__" in text), default=-1)
         self._pieces: list[Piece] = [*self._codes]
         above: list[FieldClass] = []
         with warnings.catch_warnings():
@@ -64,7 +65,8 @@ class Segments:
             return self._pieces
         behind = len(self._source) - self._starts[last]
         text = source[self._starts[first] : len(source) - behind]
-        if "__future__" in text or (behind and not text.endswith("\n")):
+        # before such an import nothing may stand
+        if first <= self._future or "__future__" in text or (behind and not text.endswith("\n")):
             return [self._compiled(source)]
         try:
             made = self._compiled(text, self._firsts[first], self._flags)

@@ -249,9 +249,10 @@ def _plain_output(tool: Tool, result: Any, most: int) -> bytes:
         raise Failed(fault("output", message, where=where, path=tool.path))
     try:
         # Through JSON and back: an instance can be changed after its making.
-        value = result.model_dump(mode="json", warnings=False)
-        tool.Output.model_validate(value)
-        return encode(value, most)
+        value = result.model_dump(mode="json", by_alias=False, warnings=False)
+        tool.Output.model_validate(value, by_alias=False, by_name=True)
+        # told by the names that its schema has
+        return encode(result.model_dump(mode="json", by_alias=True, warnings=False), most)
     except NotPlain as error:
         raise Failed(fault(error.type, f"the output: {error}", where=where, path=tool.path)) from None
     except ValidationError as error:

@@ -40,7 +40,7 @@ def run(input: Input) -> Output:
     found = []
     for place, folders, names in os.walk(folder):
         folders.sort()
-        for name in names:
+        for name in [*names, *(name for name in folders if (Path(place) / name).is_symlink())]:
             path = (Path(place) / name).relative_to(root).as_posix()
             if fnmatch.fnmatch(name, input.pattern) or fnmatch.fnmatch(path, input.pattern):
                 found.append(path)

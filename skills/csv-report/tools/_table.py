@@ -12,15 +12,17 @@ def rows(path: str, delimiter: str, *columns: str) -> Iterator[tuple[int, dict[s
     Raises ValueError when one of ``columns``, or without them any column with a name, is not there once.
     """
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, delimiter=delimiter, restval="")
-        reader.fieldnames = header = [name.strip() for name in reader.fieldnames or []]
+        reader = csv.reader(file, delimiter=delimiter)
+        lines = filter(None, reader)  # empty ones say nothing, also above the header
+        header = [name.strip() for name in next(lines, [])]
         for column in columns or filter(None, header):
             if column not in header:
                 raise ValueError(f"{path} has no column '{column}'; it has {', '.join(header) or 'none'}")
             if header.count(column) > 1:
                 raise ValueError(f"{path} has the column '{column}' {header.count(column)} times")
-        for row in reader:
-            yield reader.line_num, {name: row[name].strip() for name in header}
+        for row in lines:
+            cells = [cell.strip() for cell in row] + [""] * (len(header) - len(row))
+            yield reader.line_num, dict(zip(header, cells, strict=False))
 
 
 def number(text: str, line: int, column: str) -> float:

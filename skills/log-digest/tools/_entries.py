@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 ISO = re.compile(
-    r"\[?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|[+-]\d\d:?\d\d)?\]?[\s:,|-]*"
+    r"\[?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?"
+    r"(?:\s?(Z|[+-](?:0\d|1[0-4]):?[0-5]\d)(?!\w))?\]?[\s:,|-]*"
 )
 SYSLOG = re.compile(r"([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d)\s+")
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]

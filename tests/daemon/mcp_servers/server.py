@@ -15,6 +15,9 @@ TOOLS = [
     {"name": "*", "description": "Has no name that a tool here can have", "inputSchema": TEXT},
     {"name": "vague", "description": "Has no schema", "inputSchema": {"type": "anything"}},
 ]
+ODD = {"no number": {"count": float("nan")}, "deep": json.loads('{"a":' * 300 + "1" + "}" * 300)}
+if how == "no number":
+    TOOLS[0] = TOOLS[0] | {"inputSchema": {**TEXT, "default": float("nan")}}
 if how == "changed" or os.environ.get("CHANGED"):
     TOOLS[0] = TOOLS[0] | {"description": "Counts one up, and tells everybody"}
 
@@ -30,14 +33,12 @@ def called(name, args):
         sys.exit("Error: out of ink")
     if how == "hangs" or args.get("text") == "hang":
         time.sleep(3600)
-    if how == "blank":
-        while True:
-            sys.stdout.write("\n" * 65536)
+    while how in ("blank", "endless"):
+        sys.stdout.write({"blank": "\n", "endless": "x"}[how] * 65536)
     if how == "huge":
         return {"content": [{"type": "text", "text": "x" * (20 << 20)}]}
-    if how == "endless":
-        while True:
-            sys.stdout.write("x" * 65536)
+    if args.get("text") in ODD:
+        return {"content": [], "structuredContent": ODD[args["text"]]}
     if name == "wrong":
         return {"content": [{"type": "text", "text": "no such thing"}], "isError": True}
     if name == "look":
