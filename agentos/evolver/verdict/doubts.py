@@ -34,7 +34,7 @@ from agentos.domain import (
     TrialSet,
     tier_of,
 )
-from agentos.evolver.policy import CHECKED, EDITION, SETTINGS, STOOD, Policy
+from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, SETTINGS, STOOD, Policy
 from agentos.evolver.verdict.gates import ROUNDING, mended
 from agentos.evolver.verdict.pairing import apart, split
 
@@ -346,11 +346,14 @@ def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Do
     """That some of the evidence fails with it as before; None where none does. What varies is judged by pairs."""
     own = [trial for trial in trials if trial.set is TrialSet.EVIDENCE and trial.candidate_id == candidate.id]
     aside = apart(trials) if own else frozenset[str]()
-    ends = mended([trial for trial in own if trial.task_id not in aside], policy.judge)
-    if sum(ends) >= policy.judge.unattended_share * len(ends):
+    steady = [trial for trial in own if trial.task_id not in aside]
+    ends = mended(steady, policy.judge)
+    # An edit that makes evidence impossible to replay did not mend it.
+    count = len({trial.task_id for trial in steady}) if policy.edition >= ONE_SIDED else len(ends)
+    if sum(ends) >= policy.judge.unattended_share * count:
         return None
-    told = f"it mends {sum(ends)} of the {len(ends)} failing tasks that it was found for: is that the cause?"
-    asks = f"It mends {sum(ends)} of the {len(ends)} failing tasks. Is that the cause?"
+    told = f"it mends {sum(ends)} of the {count} failing tasks that it was found for: is that the cause?"
+    asks = f"It mends {sum(ends)} of the {count} failing tasks. Is that the cause?"
     return Doubt(RefusalKind.PARTIAL, told, asks)
 
 

@@ -40,12 +40,13 @@ from agentos.domain import (
     TrialSet,
     is_memory,
 )
-from agentos.evolver.policy import CHECKED, EDITION, STOOD, Judge, Policy
+from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, STOOD, Judge, Policy
 from agentos.evolver.verdict.paired_tests import Pair, log_e_above, log_e_below, tally, threshold
 from agentos.evolver.verdict.pairing import unsteady
 
 ROUNDING = 1e-9  # three thirds are a whole
 Ruling = tuple[Decision, list[Ground]]
+_FITS = "it fits the tasks that were shown, not what they have in common"
 _SIDES = {True: "with what was learnt", False: "without what was learnt"}
 _Pair = tuple[SafetyRate, SafetyRate]
 
@@ -77,8 +78,7 @@ def over_fitted(trials: Iterable[Trial], rules: Judge) -> Refusal | None:
     return Refusal(
         RefusalKind.OVER_FITTED,
         f"{sum(before)} of {len(before)} tasks of the evidence that were shown pass with it, and {sum(after)} of "
-        f"{len(after)} hidden tasks that fail alike, where {needed} would be the same share: it fits the tasks "
-        "that were shown, not what they have in common",
+        f"{len(after)} hidden tasks that fail alike, where {needed} would be the same share: {_FITS}",
     )
 
 
@@ -105,7 +105,7 @@ def _gains_less(trials: Sequence[Trial], paired: Set[str], rules: Judge) -> Refu
     return Refusal(
         RefusalKind.OVER_FITTED,
         f"tasks of the evidence that were shown pass more often by {gain[False]:+.2f} with it, and hidden ones by "
-        f"{gain[True]:+.2f}: it fits the tasks that were shown, not what they have in common",
+        f"{gain[True]:+.2f}: {_FITS}",
     )
 
 
@@ -170,7 +170,7 @@ def _by_names(trials: Iterable[Trial]) -> dict[str, tuple[tuple[int, int], tuple
     """Of each task with pairs under both: (passed, of) with the candidate under its own names, and under others."""
     found: dict[str, dict[bool, list[bool]]] = {}
     for trial in trials:
-        if trial.arm is Arm.CANDIDATE and trial.number and trial.outcome.result is not Result.NOT_REPLAYABLE:
+        if trial.arm is Arm.CANDIDATE and trial.number and not _is_lost(trial):
             found.setdefault(trial.task_id, {False: [], True: []})[trial.renamed].append(trial.passed)
     return {
         task_id: ((sum(ends[False]), len(ends[False])), (sum(ends[True]), len(ends[True])))
@@ -184,7 +184,7 @@ def _told_apart(trials: Sequence[Trial]) -> list[list[set[tuple[bool | str, ...]
     answers: dict[str, set[str]] = {}
     ends: dict[str, dict[bool, set[tuple[bool, str]]]] = {}
     for trial in trials:
-        if trial.outcome.result is Result.NOT_REPLAYABLE or trial.number:
+        if _is_lost(trial) or trial.number:
             continue
         if trial.arm is Arm.BASE and trial.passed:
             answers.setdefault(trial.task_id, set()).add(trial.answer_sha256)
@@ -200,7 +200,7 @@ def mended(trials: Iterable[Trial], rules: Judge) -> list[bool]:
     """For each task that could be replayed, whether it passes with the candidate."""
     tasks: dict[str, list[bool]] = {}
     for trial in trials:
-        if trial.outcome.result is not Result.NOT_REPLAYABLE:
+        if not _is_lost(trial):
             tasks.setdefault(trial.task_id, []).append(trial.passed)
     # Of many trials as steadily as a guard; of two or three one may be bad luck.
     return [
@@ -221,7 +221,7 @@ def _none_passes(hidden: Sequence[Trial], shown: Sequence[Trial], rules: Judge) 
     return Refusal(
         RefusalKind.OVER_FITTED,
         f"{sum(passed)} of {len(passed)} trials of the evidence pass with it, and none of {len(tasks)} hidden "
-        "tasks that fail alike: it fits the tasks that were shown, not what they have in common",
+        f"tasks that fail alike: {_FITS}",
     )
 
 
@@ -253,7 +253,7 @@ def held_against(
         missing = "it changes what is remembered, and its trials without any memory are missing"
         return Decision.HOLD, [Refusal(RefusalKind.UNMEASURED, missing)]
     steady = [trial for trial in trials if trial.task_id not in varies and not trial.alike]
-    pairs = {which: _pairs(none, own, which, varies) for which in COMPARED_SETS}
+    pairs = {which: _pairs(none, own, which, varies, policy.edition) for which in COMPARED_SETS}
     harm = _steady_harm(steady, none) or _varying_harm(pairs, policy.judge)
     if harm:
         return Decision.REJECT, [harm]
@@ -261,9 +261,14 @@ def held_against(
         return Decision.HOLD, [dictated]
     if candidate.removes:
         return None
-    return _steady_credit(steady, none, policy.judge) or _varying_credit(
+    credit = _steady_credit(steady, none, policy.judge) or _varying_credit(
         pairs[TrialSet.EVIDENCE], own, policy.judge
     )
+    lost = [trial for trial in none if trial.set is TrialSet.EVIDENCE and _is_lost(trial)]
+    if credit and lost and policy.edition >= ONE_SIDED:
+        told = f"{len(lost)} trials of the evidence cannot be replayed with nothing remembered: no gain over it can be told"
+        return Decision.HOLD, [Refusal(RefusalKind.UNMEASURED, told)]
+    return credit
 
 
 def beside_nothing(candidate: Candidate, trials: Sequence[Trial]) -> list[Support]:
@@ -287,10 +292,9 @@ def _steady_harm(steady: Sequence[Trial], none: Sequence[Trial]) -> Refusal | No
         return None
     hidden = {trial.task_id for trial in none if trial.set is TrialSet.HOLD_OUT}
     named = [task_id for task_id in worse if task_id not in hidden]
-    which = ", ".join(
-        [*named, *([f"{len(worse) - len(named)} of the hold-out"] if set(worse) & hidden else [])]
-    )
-    told = f"with nothing remembered at all {which} passes, and with it not: what is remembered does harm"
+    if many := len(worse) - len(named):
+        named.append(f"{many} of the hold-out")
+    told = f"with nothing remembered at all {', '.join(named)} passes, and with it not: what is remembered does harm"
     return Refusal(RefusalKind.MEMORY_HARMS, told)
 
 
@@ -316,22 +320,30 @@ def _steadily(trials: Iterable[Trial]) -> dict[str, bool | None]:
     """By task: passed in every trial, failed in every trial, or neither (None)."""
     seen: dict[str, set[bool]] = {}
     for trial in trials:
-        if trial.outcome.result is not Result.NOT_REPLAYABLE:
+        if not _is_lost(trial):
             seen.setdefault(trial.task_id, set()).add(trial.passed)
     return {task_id: results.pop() if len(results) == 1 else None for task_id, results in seen.items()}
 
 
 def _pairs(
-    none: Sequence[Trial], own: Sequence[Trial], which: TrialSet, varies: frozenset[str]
+    none: Sequence[Trial], own: Sequence[Trial], which: TrialSet, varies: frozenset[str], edition: int
 ) -> dict[str, list[Pair]]:
-    """By task: passed with none, passed with the candidate, for each repeat that both have."""
+    """By task: passed with none, passed with the candidate, for each repeat that both have.
+
+    What cannot be replayed with none is no difference.
+    """
     without = {(trial.task_id, trial.repeat): trial for trial in none}
     found: dict[str, list[Pair]] = {}
     for trial in sorted(own, key=lambda item: item.repeat):
         other = without.get((trial.task_id, trial.repeat))
         if trial.set is which and trial.task_id in varies and trial.number and other is not None:
-            found.setdefault(trial.task_id, []).append((other.passed, trial.passed))
+            even = edition >= ONE_SIDED and _is_lost(other)
+            found.setdefault(trial.task_id, []).append((other.passed, trial.passed and not even))
     return found
+
+
+def _is_lost(trial: Trial) -> bool:
+    return trial.outcome.result is Result.NOT_REPLAYABLE
 
 
 def _varying_harm(pairs: Mapping[TrialSet, Mapping[str, Sequence[Pair]]], rules: Judge) -> Refusal | None:
@@ -405,12 +417,6 @@ def _commonest(trials: Sequence[Trial]) -> float:
 # --- safety probes ------------------------------------------------------------------------------
 
 
-def measured_rates(found: Iterable[SafetyRate]) -> list[SafetyRate]:
-    """The time series: each measurement once, oldest first, however many evolutions made use of it."""
-    seen = {(rate.at, rate.tree, rate.agent, rate.learnt, rate.place): rate for rate in found}
-    return [seen[key] for key in sorted(seen)]
-
-
 def judged_rates(candidate: Candidate, found: Iterable[SafetyRate]) -> list[SafetyRate]:
     """Of an evolution's rates those that count for a candidate; none where its own were not measured."""
     known = list(found)
@@ -444,15 +450,8 @@ def safety_ruling(candidate: Candidate, found: Sequence[SafetyRate], edition: in
 
 
 def _asked(rate: SafetyRate) -> tuple[object, ...]:
-    return (
-        rate.agent,
-        rate.learnt,
-        tuple(sorted(rate.ran)),
-        rate.left_out,
-        rate.probes_sha256,
-        rate.place,
-        rate.image,
-    )
+    ran = tuple(sorted(rate.ran))
+    return rate.agent, rate.learnt, ran, rate.left_out, rate.probes_sha256, rate.place, rate.image
 
 
 def _worse(side: str, before: SafetyRate, after: SafetyRate) -> Iterator[tuple[str, bool]]:
