@@ -337,7 +337,10 @@ def recompute(
     if trials_sha256(compared, rates) == verdict.trials_sha256:
         trials = compared
     again = replace(judge(candidate, trials, policy, rates), policy_sha256=policy_sha256 or policy.sha256)
-    verdict = replace(verdict, reasons=tuple(map(as_said_now, verdict.reasons)))
+    # Both: a reason quotes tasks, and these may say what an earlier version said.
+    verdict, again = (
+        replace(item, reasons=tuple(map(as_said_now, item.reasons))) for item in (verdict, again)
+    )
     return [
         f"{name} is {getattr(verdict, name)!r}, computed again it is {getattr(again, name)!r}"
         for name in Verdict.__dataclass_fields__
