@@ -369,7 +369,10 @@ def try_fresh(parts: CycleContext, evolution_id: str) -> str:
     if evolution.state is not EvolutionState.AWAITING_CONSENT or is_overtaken(parts, candidate):
         return evolution.state.value
     found = fresh_runs(parts, evolution, candidate)
-    if found.runs and not _is_settled(parts, candidate, _fresh_of(parts, candidate)):
+    fresh = _fresh_of(parts, candidate)
+    # What a kill cut short is gone on with, whatever it seems to say: what breaks has to break each time.
+    cut_short = any(run.task_id in fresh.tried for run in found.runs)
+    if cut_short or (found.runs and not _is_settled(parts, candidate, fresh)):
         try_fresh_runs(parts, evolution, candidate, found.runs)
         fresh = _fresh_of(parts, candidate)
         told = {"tried": len(fresh.tried), "passed": len(fresh.passed), "broken": len(fresh.broken)}
