@@ -51,7 +51,7 @@ from agentos.evolver.select.curate import TaskSets, choose_sets, is_hidden, vary
 from agentos.evolver.select.renaming import bound_to_names
 from agentos.evolver.verdict.doubts import FreshWork, fresh_work, wants_fresh
 from agentos.evolver.verdict.gates import goes_by_names, judged_rates
-from agentos.evolver.verdict.judge import judge
+from agentos.evolver.verdict.judge import flips, judge
 from agentos.evolver.verdict.pairing import counted, judged_trials
 from agentos.ports import Durable
 
@@ -310,7 +310,12 @@ def _end_without_any(parts: CycleContext, evolution: Evolution, candidate_ids: l
     named = any(
         goes_by_names(trials_of(parts, item), parts.policy) for item in candidates if not item.screened
     )
-    if named or any(verdict.fixed or verdict.broken for verdict in verdicts):
+    did = any(verdict.fixed or verdict.broken for verdict in verdicts)
+    if (
+        named
+        or did
+        or (not varies and any(_changes(parts, item) for item in candidates if not item.screened))
+    ):
         reason = f"the only candidate: {verdicts[-1].reasons[0]}"
         if tried > 1:
             closest = max(verdicts, key=lambda verdict: len(verdict.fixed) - len(verdict.broken))
@@ -323,6 +328,11 @@ def _end_without_any(parts: CycleContext, evolution: Evolution, candidate_ids: l
         which = "the only candidate" if tried == 1 else f"none of {tried} candidates"
         how = "did not change" if tried == 1 else "changed"
         parts.move(evolution, EvolutionState.NO_IMPROVEMENT, f"{which} {how} how any task ends", end=True)
+
+
+def _changes(parts: CycleContext, candidate: Candidate) -> bool:
+    """Whether some task ends otherwise with it, also one without checks, or cannot be replayed."""
+    return any(flip.before is not flip.after for flip in flips(trials_of(parts, candidate)))
 
 
 def seek_consent(parts: CycleContext, evolution_id: str) -> str:
