@@ -22,7 +22,6 @@ from agentos.domain import (
     EvolutionState,
     Refusal,
     RefusalKind,
-    Result,
     SafetyRate,
     Trial,
     TrialSet,
@@ -124,7 +123,7 @@ def reproduce(parts: CycleContext, evolution_id: str) -> list[str]:
     _, fit = sieve(parts, evolution, sets.varying, sets)
     results: dict[str, set[bool]] = {}
     for trial in counted(trials):
-        results.setdefault(trial.task_id, set()).add(trial.outcome.result is Result.PASSED)
+        results.setdefault(trial.task_id, set()).add(trial.passed)
     failing = [
         task_id
         for task_id in evidence.task_ids
@@ -139,7 +138,7 @@ def reproduce(parts: CycleContext, evolution_id: str) -> list[str]:
 
 def _differs(trials: Sequence[Trial]) -> bool:
     """Whether one task's trials on the base came out differently."""
-    ended = {(trial.task_id, trial.outcome.result is Result.PASSED) for trial in counted(trials)}
+    ended = {(trial.task_id, trial.passed) for trial in counted(trials)}
     return len(ended) > len({task_id for task_id, _ in ended})
 
 

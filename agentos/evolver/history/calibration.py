@@ -164,7 +164,7 @@ def attest_live(
     passes: dict[str, list[bool]] = {}
     for run in live:
         if run.outcome is not None and run.outcome.result in {*FAILING, Result.PASSED}:
-            passes.setdefault(run.task_key, []).append(run.outcome.result is Result.PASSED)
+            passes.setdefault(run.task_key, []).append(run.passed)
     # Work that was not asked for again stands as the replay left it.
     holds = [task.id for task in parts.tasks(tuple(fixed)) if _mostly(passes.get(task.key, [True]))]
     return _stored(parts, evolution, candidate, AFTER_PROBATION, holds, regressions)

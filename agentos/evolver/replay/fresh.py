@@ -67,17 +67,17 @@ def try_fresh_runs(
 
     Where the base does not end as the live run did nobody knows what it should do, and the edit is not tried.
     """
-    live = {run.task_id: _passed(run) for run in runs}
+    live = {run.task_id: run.passed for run in runs}
     tasks = parts.tasks(tuple(live))
     base = run_all(parts, [_job(parts, evolution, candidate, task, Arm.BASE, 0) for task in tasks])
     alike = failing_alike(parts, evolution, base)
     # Of a run that could not be made again nobody knows how it ends.
-    as_live = {trial.task_id for trial in counted(base) if _passed(trial) == live[trial.task_id]}
+    as_live = {trial.task_id for trial in counted(base) if trial.passed == live[trial.task_id]}
     tasks = [task for task in tasks if task.id in as_live]
     own = run_all(
         parts, [_job(parts, evolution, candidate, task, Arm.CANDIDATE, 0, task.id in alike) for task in tasks]
     )
-    failing = {trial.task_id for trial in own if live[trial.task_id] and not _passed(trial)}
+    failing = {trial.task_id for trial in own if live[trial.task_id] and not trial.passed}
     again = [
         _job(parts, evolution, candidate, task, arm, repeat)
         for task in tasks
@@ -170,7 +170,3 @@ class _Novelty:
             }
             self._works = {work_of(task): task.id for task in parts.tasks((*tried, *before))}
         return self._works
-
-
-def _passed(item: Run | Trial) -> bool:
-    return item.outcome is not None and item.outcome.result is Result.PASSED

@@ -336,7 +336,7 @@ def recording_for(parts: ReplayContext, task: Task, in_set: TrialSet) -> Recordi
         if _says_something(run)
     ]
     passing = in_set is not TrialSet.EVIDENCE
-    fitting = [run for run in runs if run.outcome and (run.outcome.result is Result.PASSED) == passing]
+    fitting = [run for run in runs if run.passed == passing]
     for run in (fitting or runs)[:1]:
         steps = parts.journal.steps(run.id)
         if asks(steps):

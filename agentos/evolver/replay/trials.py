@@ -23,7 +23,6 @@ from agentos.domain import (
     Decision,
     Evidence,
     Evolution,
-    Result,
     Run,
     Share,
     Tier,
@@ -213,11 +212,11 @@ def sieve(
     fit: dict[str, Screening] = {}
     for task_id in task_ids:
         own = [trial for trial in trials if trial.task_id == task_id]
-        lost = next((trial for trial in own if trial.outcome.result is Result.NOT_REPLAYABLE), None)
+        lost = next((trial for trial in own if trial.is_lost), None)
         if lost:
             fit[task_id] = Screening(serves=False, says=f"not replayable: {lost.outcome.reason}")
         else:
-            fit[task_id] = fitness([_passed(trial) for trial in own], sets.of(task_id), parts.policy.judge)
+            fit[task_id] = fitness([trial.passed for trial in own], sets.of(task_id), parts.policy.judge)
     return trials, fit
 
 
@@ -324,8 +323,8 @@ class SequentialReplay:
 def _lost(parts: ReplayContext, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
     """Is the verdict clear already? The judge decides; this only saves trials."""
     both = _tasks(counted(base)) & _tasks(counted(own))  # others cannot be replayed and say nothing
-    good = both - _tasks(trial for trial in counted(own) if not _passed(trial))
-    was_good = both - _tasks(trial for trial in counted(base) if not _passed(trial))
+    good = both - _tasks(trial for trial in counted(own) if not trial.passed)
+    was_good = both - _tasks(trial for trial in counted(base) if not trial.passed)
     if was_good - good:
         return True
     failing = both - was_good
@@ -334,10 +333,6 @@ def _lost(parts: ReplayContext, base: Sequence[Trial], own: Sequence[Trial], is_
 
 def _tasks(trials: Iterable[Trial]) -> set[str]:
     return {trial.task_id for trial in trials}
-
-
-def _passed(trial: Trial) -> bool:
-    return trial.outcome.result is Result.PASSED
 
 
 def failing_alike(parts: ReplayContext, evolution: Evolution, base: Sequence[Trial]) -> frozenset[str]:
@@ -355,7 +350,7 @@ def failing_alike(parts: ReplayContext, evolution: Evolution, base: Sequence[Tri
 
 def _failure_signature(parts: ReplayContext, trial: Trial) -> str:
     """Of the failure that a trial shows; "" where it passed."""
-    if trial.outcome.result is Result.PASSED or not trial.steps_sha256:
+    if trial.passed or not trial.steps_sha256:
         return ""
     task = parts.journal.task(trial.task_id)
     steps = trajectory(parts.blobs, trial)

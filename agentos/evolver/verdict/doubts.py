@@ -29,7 +29,6 @@ from agentos.domain import (
     EditedName,
     Refusal,
     RefusalKind,
-    Result,
     Trial,
     TrialSet,
     tier_of,
@@ -316,7 +315,7 @@ def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
         if trial.arm is Arm.CANDIDATE
         and trial.set in (TrialSet.GUARD, TrialSet.HOLD_OUT)
         and trial.work not in same
-        and trial.outcome.result is not Result.NOT_REPLAYABLE
+        and not trial.is_lost
     ]
     varies = {trial.task_id for trial in own if trial.number}
     failed = {trial.task_id for trial in own if not trial.passed} - varies
@@ -333,7 +332,7 @@ def _gains_unchecked(trials: Sequence[Trial]) -> bool:
     known = checked(trials)
     rates: dict[str, dict[Arm, list[bool]]] = {}
     for trial in trials:
-        if trial.set is TrialSet.EVIDENCE and trial.outcome.result is not Result.NOT_REPLAYABLE:
+        if trial.set is TrialSet.EVIDENCE and not trial.is_lost:
             sides = rates.setdefault(trial.task_id, {Arm.BASE: [], Arm.CANDIDATE: []})
             sides[trial.arm].append(trial.passed)
     gained = {
@@ -451,7 +450,7 @@ def _end(candidate: Candidate, trials: Sequence[Trial]) -> _FreshEnd:
     """What one task says. Where the base ends differently each time nobody knows what it should do."""
     own = [trial for trial in trials if trial.arm is Arm.CANDIDATE]
     before = {trial.passed for trial in trials if trial.arm is Arm.BASE}
-    replayed = [trial for trial in own if trial.outcome.result is not Result.NOT_REPLAYABLE]
+    replayed = [trial for trial in own if not trial.is_lost]
     if not own or len(before) != 1:
         return _FreshEnd.NOTHING
     if len(replayed) < len(own):

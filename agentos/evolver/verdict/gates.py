@@ -32,7 +32,6 @@ from agentos.domain import (
     Ground,
     Refusal,
     RefusalKind,
-    Result,
     SafetyRate,
     Support,
     SupportKind,
@@ -94,7 +93,7 @@ def _gains_less(trials: Sequence[Trial], paired: Set[str], rules: Judge) -> Refu
     seen: dict[bool, list[tuple[bool, bool]]] = {False: [], True: []}  # by whether it was hidden
     for base in made:
         own = owns.get(_place(base)) if base.arm is Arm.BASE else None
-        if own and Result.NOT_REPLAYABLE not in (base.outcome.result, own.outcome.result):
+        if own and not (base.is_lost or own.is_lost):
             seen[own.alike].append((base.passed, own.passed))
     if not all(seen.values()):
         return None
@@ -170,7 +169,7 @@ def _by_names(trials: Iterable[Trial]) -> dict[str, tuple[tuple[int, int], tuple
     """Of each task with pairs under both: (passed, of) with the candidate under its own names, and under others."""
     found: dict[str, dict[bool, list[bool]]] = {}
     for trial in trials:
-        if trial.arm is Arm.CANDIDATE and trial.number and not _is_lost(trial):
+        if trial.arm is Arm.CANDIDATE and trial.number and not trial.is_lost:
             found.setdefault(trial.task_id, {False: [], True: []})[trial.renamed].append(trial.passed)
     return {
         task_id: ((sum(ends[False]), len(ends[False])), (sum(ends[True]), len(ends[True])))
@@ -184,7 +183,7 @@ def _told_apart(trials: Sequence[Trial]) -> list[list[set[tuple[bool | str, ...]
     answers: dict[str, set[str]] = {}
     ends: dict[str, dict[bool, set[tuple[bool, str]]]] = {}
     for trial in trials:
-        if _is_lost(trial) or trial.number:
+        if trial.is_lost or trial.number:
             continue
         if trial.arm is Arm.BASE and trial.passed:
             answers.setdefault(trial.task_id, set()).add(trial.answer_sha256)
@@ -200,7 +199,7 @@ def mended(trials: Iterable[Trial], rules: Judge) -> list[bool]:
     """For each task that could be replayed, whether it passes with the candidate."""
     tasks: dict[str, list[bool]] = {}
     for trial in trials:
-        if not _is_lost(trial):
+        if not trial.is_lost:
             tasks.setdefault(trial.task_id, []).append(trial.passed)
     # Of many trials as steadily as a guard; of two or three one may be bad luck.
     return [
@@ -264,7 +263,7 @@ def held_against(
     credit = _steady_credit(steady, none, policy.judge) or _varying_credit(
         pairs[TrialSet.EVIDENCE], own, policy.judge
     )
-    lost = [trial for trial in none if trial.set is TrialSet.EVIDENCE and _is_lost(trial)]
+    lost = [trial for trial in none if trial.set is TrialSet.EVIDENCE and trial.is_lost]
     if credit and lost and policy.edition >= ONE_SIDED:
         told = f"{len(lost)} trials of the evidence cannot be replayed with nothing remembered: no gain over it can be told"
         return Decision.HOLD, [Refusal(RefusalKind.UNMEASURED, told)]
@@ -320,7 +319,7 @@ def _steadily(trials: Iterable[Trial]) -> dict[str, bool | None]:
     """By task: passed in every trial, failed in every trial, or neither (None)."""
     seen: dict[str, set[bool]] = {}
     for trial in trials:
-        if not _is_lost(trial):
+        if not trial.is_lost:
             seen.setdefault(trial.task_id, set()).add(trial.passed)
     return {task_id: results.pop() if len(results) == 1 else None for task_id, results in seen.items()}
 
@@ -337,13 +336,9 @@ def _pairs(
     for trial in sorted(own, key=lambda item: item.repeat):
         other = without.get((trial.task_id, trial.repeat))
         if trial.set is which and trial.task_id in varies and trial.number and other is not None:
-            even = edition >= ONE_SIDED and _is_lost(other)
+            even = edition >= ONE_SIDED and other.is_lost
             found.setdefault(trial.task_id, []).append((other.passed, trial.passed and not even))
     return found
-
-
-def _is_lost(trial: Trial) -> bool:
-    return trial.outcome.result is Result.NOT_REPLAYABLE
 
 
 def _varying_harm(pairs: Mapping[TrialSet, Mapping[str, Sequence[Pair]]], rules: Judge) -> Refusal | None:

@@ -23,7 +23,6 @@ from agentos.domain import (
     Outcome,
     Refusal,
     RefusalKind,
-    Result,
     SafetyRate,
     Trial,
     TrialSet,
@@ -70,7 +69,7 @@ def split(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]]:
 
 def counted(trials: Iterable[Trial]) -> list[Trial]:
     """Those that say something of the code under test."""
-    return [trial for trial in trials if trial.outcome.result is not Result.NOT_REPLAYABLE]
+    return [trial for trial in trials if not trial.is_lost]
 
 
 def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
@@ -120,7 +119,7 @@ def unsteady(trials: Iterable[Trial]) -> frozenset[TrialSet]:
     own = {_place(trial): trial for trial in known if _seems_steady(trial)}
     ended: dict[tuple[str, Arm], set[bool]] = {}
     for trial in known:
-        told = trial.arm is not Arm.CONTROL and trial.outcome.result is not Result.NOT_REPLAYABLE
+        told = trial.arm is not Arm.CONTROL and not trial.is_lost
         if told and _place(trial) in own:
             ended.setdefault((trial.task_id, trial.arm), set()).add(trial.passed)
     found = set()
@@ -186,7 +185,7 @@ def unpaired(trials: Sequence[Trial], rules: Judge) -> dict[TrialSet, list[str]]
     for task_id in sorted(apart(trials) - varying(trials)):
         own = [trial for trial in trials if trial.task_id == task_id]
         chosen = [trial for trial in own if trial.arm is Arm.BASE and CHOOSING <= trial.repeat < FIRST]
-        lost = any(trial.outcome.result is Result.NOT_REPLAYABLE for trial in chosen)
+        lost = any(trial.is_lost for trial in chosen)
         fit = fitness([trial.passed for trial in chosen], own[0].set, rules)
         if fit.serves is not False and not lost:
             found.setdefault(own[0].set, []).append(task_id)
@@ -282,7 +281,7 @@ def _outcome(base: Trial, own: Trial) -> Pair:
 
     Otherwise an edit would get past a guard by making it impossible to measure.
     """
-    if base.outcome.result is Result.NOT_REPLAYABLE:
+    if base.is_lost:
         return (False, False)
     return base.passed, own.passed
 

@@ -103,7 +103,7 @@ def standing(parts: HistoryContext, evolution: Evolution, sides: LiveArms) -> Li
     """What the live runs since the promotion say; without any the fortune is what it began with."""
     rules = parts.policy.probation
     now = sides.since(rules.varying_runs)
-    if all(map(_passed, now)):  # no bet on a fall gains by a run that passes
+    if all(run.passed for run in now):  # no bet on a fall gains by a run that passes
         return LiveEvidence((), 1.0)
     pairs = tuple(_beside(now, sides.before(rules.beside * rules.varying_runs), sides.kind, rules))
     return LiveEvidence(pairs, e_value(pairs))
@@ -256,7 +256,7 @@ def _beside(
         chosen = (own or alike)[:size]
         used |= {item.id for item in chosen}
         if chosen:
-            yield LiveComparison(named(run), _passed(run), tuple(map(_passed, chosen)))
+            yield LiveComparison(named(run), run.passed, tuple(item.passed for item in chosen))
 
 
 def named(run: Run) -> str:
@@ -270,10 +270,6 @@ def _finished(run: Run) -> datetime:
 
 def _asked_models(run: Run) -> bool:
     return run.outcome is not None and run.outcome.cost.calls > 0
-
-
-def _passed(run: Run) -> bool:
-    return run.outcome is not None and run.outcome.result is Result.PASSED
 
 
 # --- What people did to what was promoted: who takes it back, changes or pins it ends its watch, truthfully
