@@ -24,6 +24,7 @@ from agentos.domain import (
     RefusalKind,
     Snapshot,
     digest,
+    folder_of,
     is_memory,
     tier_of,
 )
@@ -181,7 +182,7 @@ def _taken_back(parts: ProposalContext, proposal: Proposal) -> Refusal | None:
 
 def _pinned(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> Refusal | None:
     """Why one of the resources that it touches beside the site's may not be touched, None when all may."""
-    touched = {"/".join(path.split("/")[:2]) for path in proposal.files}
+    touched = {folder_of(path) for path in proposal.files}
     there = {str(name) for name in parts.snapshots.names(evolution.base)}
     for resource in sorted(touched & there):
         if fixed := parts.evolvable.why_fixed(parse_id(resource)):
@@ -229,7 +230,7 @@ def _guarded(parts: ProposalContext, evolution: Evolution, proposal: Proposal, r
 
 def _sources(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> dict[str, str]:
     """The base's Python files of the resources that it touches."""
-    resources = {"/".join(path.split("/")[:2]) for path in proposal.files}
+    resources = {folder_of(path) for path in proposal.files}
     return {
         path: content.decode("utf-8", "replace")
         for resource in sorted(resources)

@@ -116,7 +116,7 @@ class _Novelty:
 
     def __init__(self, parts: FreshContext, evolution: Evolution, candidate: Candidate) -> None:
         self._parts, self._evolution, self._candidate = parts, evolution, candidate
-        self._touched = sorted({"/".join(path.split("/")[:2]) for path in candidate.edit.files})
+        self._touched = candidate.edit.resources
         self._works: dict[str, str] | None = None
         self._contents: dict[str, str] = {}  # by tree
 

@@ -287,7 +287,7 @@ def with_inherited(
     At most as many as an evolution's own; hidden work stays hidden. The same where there is none.
     """
     there = {str(name): name for name in parts.snapshots.names(candidate.base)}
-    touched = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
+    touched = {*candidate.edit.resources}
     drawn = {site.resource for site in evolution.diagnosis.sites} if evolution.diagnosis else set()
     found = dict.fromkeys(
         task_id
@@ -365,8 +365,7 @@ def _on_probation(parts: HistoryContext) -> Sequence[Evolution]:
 def _unsettled(parts: HistoryContext, evolution: Evolution) -> _Unsettled | None:
     if evolution.candidate_id is None:
         return None
-    files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
-    touched = tuple(sorted({"/".join(path.split("/")[:2]) for path in files}))
+    touched = parts.records.get(Candidate, evolution.candidate_id).edit.resources
     before = content_of(parts.snapshots, evolution.base, touched)
     return _Unsettled(touched, before, evolution.ended_at)
 

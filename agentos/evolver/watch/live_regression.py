@@ -118,8 +118,7 @@ class LiveArms:
         self._parts, self.evolution, self._promoted_at = parts, evolution, evolution.ended_at
         self._now = parts.now()
         self._is_ahead = self._promoted_at > self._now  # dated by a clock that was put back
-        files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
-        self.touched = sorted({"/".join(path.split("/")[:2]) for path in files})
+        self.touched = parts.records.get(Candidate, evolution.candidate_id).edit.resources
         # Of what was touched, and of what was at fault: a new resource was used by nobody before.
         self._names = sorted({*self.touched, evolution.resource})
         self._contents: dict[str, str] = {}
