@@ -202,7 +202,7 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
         return _stale(parts, evolution, str(error))
     if promoted.tree != (snapshot.tree if candidate.rebase else verdict.candidate_tree):
         raise PromotionRefused(RefusalKind.UNTESTED, f"{promoted.commit} is not the tree that was tested.")
-    attest_replay(parts, evolution, candidate, verdict)
+    attest_replay(parts, candidate, verdict)
     return _on_probation(parts, evolution, base, promoted)
 
 
