@@ -142,7 +142,7 @@ class Judge:
 
     min_fixed_share: float = 0.5
     unattended_share: float = 1.0  # of the evidence that is judged by flips: who mends less is asked about
-    min_tasks: int = 3
+    min_tasks: int = 3  # guards and hold-out together
     hidden_share: float = 1.0
     hidden_gain: float = 0.5
     hidden_tasks_min: int = 2
@@ -150,16 +150,16 @@ class Judge:
     few_at_least: float = 0.5
     max_cpu_ratio: float = 2.0
     cpu_slack_s: float = 0.25
-    # Of tasks whose outcome varies: docs/understand/judging.md, and paired_tests.Rule.
-    alpha: float = 0.05
-    beta: float = 0.1
-    min_effect: float = 0.2
-    margin: float = 0.1
-    max_ratio: float = 2.0
-    dear_share: float = 0.25
-    min_rounds: int = 2
-    max_pairs: int = 240
-    max_usd: float = 5.0
+    # Of tasks whose outcome varies: docs/understand/judging.md
+    alpha: float = 0.05  # a promotion that the evidence, guards, hold-out or costs do not deserve; each
+    beta: float = 0.1  # a rejection of a candidate that deserves none; each test
+    min_effect: float = 0.2  # a candidate whose gain on the evidence is smaller may be given up
+    margin: float = 0.1  # the fall on guards or hold-out that is excluded before a promotion
+    max_ratio: float = 2.0  # of a run's money, tokens or time to the base's
+    dear_share: float = 0.25  # of pairs may exceed it
+    min_rounds: int = 2  # each task on each side, before any promotion
+    max_pairs: int = 240  # for each set
+    max_usd: float = 5.0  # for all trials of the candidate and their counterparts
     steady_share: float = 0.5
     sieve_trials: int = 4
     evidence_at_most: float = 0.5
@@ -176,6 +176,11 @@ class Judge:
     one_answer: float = 0.8
     several_answers: float = 0.5
     answers_min: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "beta", "min_effect", "margin", "dear_share"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie between 0 and 1, not be {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)

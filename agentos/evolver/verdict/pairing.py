@@ -35,7 +35,6 @@ from agentos.evolver.verdict.paired_tests import (
     Pair,
     PairCost,
     PairedDecision,
-    Rule,
     SteadySummary,
     broken_tasks,
     claims_of,
@@ -199,7 +198,7 @@ def rule_on(
     pairs, varies = _pairs(trials), varying(trials)
     measured = measured_sets(trials, rules, untried)
     spent = sum(trial.outcome.cost.usd or 0.0 for trial in trials if trial.task_id in varies)
-    return decide(measured, rule_of(rules), spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
+    return decide(measured, rules, spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
 
 
 def measured_sets(
@@ -223,7 +222,7 @@ def changed(trials: Sequence[Trial], rules: Judge) -> ChangedTasks:
     broken: list[str] = []
     for which in COMPARED_SETS:
         outcomes = _outcomes(pairs, which)
-        broken += broken_tasks(outcomes, rule_of(rules))
+        broken += broken_tasks(outcomes, rules)
         for task_id, seen in outcomes.items():
             before, after = ([side[index] for side in seen] for index in (0, 1))
             if which is TrialSet.EVIDENCE and _rate(before) <= rules.evidence_at_most:
@@ -322,22 +321,6 @@ def too_costly(trials: Sequence[Trial], rules: Judge) -> Refusal | None:
     return Refusal(RefusalKind.COSTLY, told)
 
 
-def rule_of(rules: Judge) -> Rule:
-    """What the policy says of sequential tests."""
-    return Rule(
-        alpha=rules.alpha,
-        beta=rules.beta,
-        min_effect=rules.min_effect,
-        margin=rules.margin,
-        max_ratio=rules.max_ratio,
-        dear_share=rules.dear_share,
-        min_rounds=rules.min_rounds,
-        max_pairs=rules.max_pairs,
-        max_usd=rules.max_usd,
-        min_tasks=rules.min_tasks,
-    )
-
-
 # --- How the tests went, round by round: for a person to look at. A verdict looks at the last round only; that it may look
 # at any is what the tests are made for.
 
@@ -367,11 +350,11 @@ class TestCourse:
 def progress_of(trials: Sequence[Trial], rules: Judge) -> list[TestCourse]:
     """Of each set with fresh pairs; nothing where every flip counts. ``trials``: as the candidate was judged by."""
     found = measured_sets(trials, rules)
-    return [_progress(which, each, rule_of(rules)) for which, each in found.items() if each.tasks]
+    return [_progress(which, each, rules) for which, each in found.items() if each.tasks]
 
 
-def _progress(which: TrialSet, measured: MeasuredSet, rule: Rule) -> TestCourse:
-    shown, refuted = claims_of(which, measured.number, rule, measured.share)
+def _progress(which: TrialSet, measured: MeasuredSet, rules: Judge) -> TestCourse:
+    shown, refuted = claims_of(which, measured.number, rules, measured.share)
 
     def rounds() -> Iterator[RoundEvidence]:
         for many in range(complete_rounds(measured.tasks) + 1):
