@@ -61,13 +61,17 @@ def over_fitted(trials: Iterable[Trial], rules: Judge) -> Refusal | None:
     shown = [trial for trial in own if trial.set is TrialSet.EVIDENCE and not trial.alike]
     if not rules.hidden_share:
         return _none_passes(hidden, shown, rules)
-    if rules.hidden_gain:
-        paired = {trial.task_id for trial in own if trial.number}
-        if said := _gains_less(known, paired, rules):
-            return said
-        if any(trial.task_id in paired for trial in shown):
-            hidden = [trial for trial in hidden if trial.task_id not in paired]
-            shown = [trial for trial in shown if trial.task_id not in paired] or shown
+    paired = {trial.task_id for trial in own if trial.number and rules.hidden_gain}
+    if said := _gains_less(known, paired, rules):
+        return said
+    if any(trial.task_id in paired for trial in shown):
+        hidden = [trial for trial in hidden if trial.task_id not in paired]
+        shown = [trial for trial in shown if trial.task_id not in paired] or shown
+    return _mends_less(shown, hidden, rules)
+
+
+def _mends_less(shown: Sequence[Trial], hidden: Sequence[Trial], rules: Judge) -> Refusal | None:
+    """Why it mends a smaller share of the hidden tasks than of those that were shown."""
     before, after = mended(shown, rules), mended(hidden, rules)
     if not before or not after:
         return None
@@ -260,9 +264,8 @@ def held_against(
         return Decision.HOLD, [dictated]
     if candidate.removes:
         return None
-    credit = _steady_credit(steady, none, policy.judge) or _varying_credit(
-        pairs[TrialSet.EVIDENCE], own, policy.judge
-    )
+    credit = _steady_credit(steady, none, policy.judge)
+    credit = credit or _varying_credit(pairs[TrialSet.EVIDENCE], own, policy.judge)
     lost = [trial for trial in none if trial.set is TrialSet.EVIDENCE and trial.is_lost]
     if credit and lost and policy.edition >= ONE_SIDED:
         told = f"{len(lost)} trials of the evidence cannot be replayed with nothing remembered: no gain over it can be told"

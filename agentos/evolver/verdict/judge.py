@@ -367,11 +367,8 @@ def _decide_both(
     both = [(varying.decision, said)]
     if table:
         both.insert(0, _decide(table, steady, policy, alone=False))
-    worst = next(
-        decision
-        for decision in (Decision.REJECT, Decision.HOLD, Decision.PROMOTE)
-        if decision in [found for found, _ in both]
-    )
+    order = (Decision.REJECT, Decision.HOLD, Decision.PROMOTE)
+    worst = min((found for found, _ in both), key=order.index)
     return worst, [reason for found, reasons in both if found is worst for reason in reasons]
 
 
@@ -480,9 +477,8 @@ def _further_repeats(fixed: Sequence[Flip], trials: Sequence[Trial], policy: Pol
         return 0
     made = Counter((trial.task_id, trial.arm) for trial in evidence)
     least = min(made[flip.task_id, arm] for flip in fixed for arm in (Arm.BASE, Arm.CANDIDATE))
-    return (
-        repeats_needed(len({trial.task_id for trial in evidence}), len(fixed), number, policy.judge) - least
-    )
+    tasks = {trial.task_id for trial in evidence}
+    return repeats_needed(len(tasks), len(fixed), number, policy.judge) - least
 
 
 def _broken_sentence(flip: Flip) -> str:
