@@ -177,11 +177,6 @@ class Judge:
     several_answers: float = 0.5
     answers_min: int = 3
 
-    def __post_init__(self) -> None:
-        for name in ("alpha", "beta", "min_effect", "margin", "dear_share"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie between 0 and 1, not be {getattr(self, name)}")
-
 
 @dataclass(frozen=True, slots=True)
 class LookBack:

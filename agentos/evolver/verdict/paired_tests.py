@@ -270,7 +270,13 @@ def decide(
     spent_usd: float = 0.0,
     beside: SteadySummary = ALONE,
 ) -> PairedDecision:
-    """The ruling on what was measured so far. Sets that were not tried yet have tasks with no pairs."""
+    """The ruling on what was measured so far. Sets that were not tried yet have tasks with no pairs.
+
+    Raises ValueError for rules of which an error rate or a size of an effect is none.
+    """
+    for name in ("alpha", "beta", "min_effect", "margin", "dear_share"):
+        if not 0 < getattr(rules, name) < 1:
+            raise ValueError(f"{name} must lie between 0 and 1, not be {getattr(rules, name)}")
     sets = {which: measured.get(which, MeasuredSet({})) for which in COMPARED_SETS}
     if not sets[TrialSet.EVIDENCE].tasks and not beside.evidence:
         nothing = Refusal(RefusalKind.NO_EVIDENCE, "there is no evidence: nothing to improve")

@@ -263,9 +263,9 @@ def test_what_is_no_outcome_or_no_rate_is_refused() -> None:
     with pytest.raises(ValueError, match="void trials are run again"):
         MeasuredSet({"t": [(True, None)]})  # type: ignore[list-item]
     with pytest.raises(ValueError, match="margin must lie between 0 and 1"):
-        Judge(margin=0)
+        decide({}, Judge(margin=0))
     with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
-        Judge(alpha=1)
+        decide({}, Judge(alpha=1))
 
 
 @pytest.mark.slow
