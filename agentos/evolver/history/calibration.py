@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agentos.domain import FAILING, Attestation, Candidate, Decision, Evolution, Layer, Result, Run, Verdict
 from agentos.evolver.history import HistoryContext
-from agentos.ports import Records
+
+if TYPE_CHECKING:
+    from agentos.ports import Records
 
 
 @dataclass(frozen=True, slots=True)
