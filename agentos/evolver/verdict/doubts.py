@@ -450,23 +450,21 @@ def _end(candidate: Candidate, trials: Sequence[Trial]) -> _FreshEnd:
     """What one task says. Where the base ends differently each time nobody knows what it should do."""
     own = [trial for trial in trials if trial.arm is Arm.CANDIDATE]
     before = {trial.passed for trial in trials if trial.arm is Arm.BASE}
-    replayed = [trial for trial in own if not trial.is_lost]
     if not own or len(before) != 1:
         return _FreshEnd.NOTHING
-    if len(replayed) < len(own):
-        return _FreshEnd.LOST if before == {True} else _FreshEnd.NOTHING
+    stood, alike = before == {True}, own[0].alike
+    if any(trial.is_lost for trial in own):
+        return _FreshEnd.LOST if stood else _FreshEnd.NOTHING
     if not all(trial.passed for trial in own):
-        if before == {True}:
+        if stood:
             return _FreshEnd.BROKEN
-        return _FreshEnd.UNMENDED if own[0].alike else _FreshEnd.NOTHING
-    counts = any(trial.outcome.checks for trial in trials) and all(
-        reaches(candidate, trial.reached) for trial in own
-    )
-    if not counts:
+        return _FreshEnd.UNMENDED if alike else _FreshEnd.NOTHING
+    ran_it = all(reaches(candidate, trial.reached) for trial in own)
+    if not ran_it or not any(trial.outcome.checks for trial in trials):
         return _FreshEnd.NOTHING
-    if before == {True}:
+    if stood:
         return _FreshEnd.KEPT
-    return _FreshEnd.MENDED_ALIKE if own[0].alike else _FreshEnd.MENDED
+    return _FreshEnd.MENDED_ALIKE if alike else _FreshEnd.MENDED
 
 
 def reaches(candidate: Candidate, reached: Iterable[str]) -> bool:
