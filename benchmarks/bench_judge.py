@@ -26,19 +26,19 @@ from functools import cache, partial
 import dice
 
 from agentos.domain import Decision, TrialSet
+from agentos.evolver.policy import Judge
 from agentos.evolver.verdict.paired_tests import (
     MeasuredSet,
     Pair,
     PairCost,
     PairedState,
     PairTally,
-    Rule,
     decide,
     improved,
     log_e_above,
 )
 
-RULE = Rule()
+RULE = Judge()
 TASKS, SEED = 4, 20260101
 STEPS = (8, 16, 32, 64, 128, 240)
 EFFECTS = (0.1, 0.2, 0.4)
@@ -287,7 +287,7 @@ def judgement(dice: random.Random, world: World) -> tuple[Decision, dict[str, in
         which: {f"{which}{number}": [] for number in range(len(found))} for which, found in chances.items()
     }
     costs: list[tuple[float, float]] = []
-    rule = Rule(margin=world.margin)
+    rule = Judge(margin=world.margin)
     while True:
         measured = {which: MeasuredSet(tasks) for which, tasks in pairs.items()}
         ruling = decide(measured, rule, spending=[PairCost("seconds", costs)])

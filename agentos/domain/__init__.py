@@ -59,6 +59,7 @@ from agentos.domain.identity import canonical as canonical
 from agentos.domain.identity import content_sha256 as content_sha256
 from agentos.domain.identity import dataclass as dataclass
 from agentos.domain.identity import digest as digest
+from agentos.domain.identity import folder_of as folder_of
 from agentos.domain.identity import is_memory as is_memory
 from agentos.domain.identity import json_encoder as json_encoder
 from agentos.domain.identity import new_id as new_id

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from agentos.domain.identity import Snapshot, dataclass, digest
+from agentos.domain.identity import Snapshot, dataclass, digest, folder_of
 
 
 class Layer(StrEnum):
@@ -286,6 +286,11 @@ class Edit:
     summary: str
     operator: str
 
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Those that it touches, sorted."""
+        return tuple(sorted(set(map(folder_of, self.files))))
+
 
 @dataclass(frozen=True, slots=True)
 class Migration:
@@ -299,7 +304,7 @@ class Migration:
     @property
     def memories(self) -> tuple[str, ...]:
         """Their ids, sorted."""
-        return tuple(sorted({"/".join(path.split("/")[:2]) for path in self.files}))
+        return tuple(sorted(set(map(folder_of, self.files))))
 
     def __str__(self) -> str:
         return f"{', '.join(self.memories) or 'no memory'} from form {self.old} to {self.new}"

@@ -283,6 +283,11 @@ def tier_of(paths: Iterable[str]) -> Tier:
     return max(tiers, key=order.index, default=Tier.HIGH)
 
 
+def folder_of(path: str) -> str:
+    """``kind/name`` of the resource that this registry path lies in."""
+    return "/".join(path.split("/")[:2])
+
+
 def is_memory(path: str) -> bool:
     """Whether this registry path is the text of a memory."""
     return path.startswith(f"{Kind.MEMORY.value}/") and path.endswith("/memory.md")

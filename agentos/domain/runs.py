@@ -125,6 +125,10 @@ class Run:
     regrades: str = ""  # the run of which this is the record, held against a person's checks
 
     @property
+    def passed(self) -> bool:
+        return self.outcome is not None and self.outcome.result is Result.PASSED
+
+    @property
     def is_live(self) -> bool:
         """Whether it says how work goes here: neither made elsewhere nor the record of another run."""
         return self.sandbox != IMPORT and not self.regrades
@@ -452,6 +456,11 @@ class Trial:
     @property
     def passed(self) -> bool:
         return self.outcome.result is Result.PASSED
+
+    @property
+    def is_lost(self) -> bool:
+        """It could not be replayed: that says nothing of the code under test."""
+        return self.outcome.result is Result.NOT_REPLAYABLE
 
 
 class TrialLook(NamedTuple):

@@ -22,7 +22,6 @@ from agentos.domain import (
     EvolutionState,
     Refusal,
     RefusalKind,
-    Result,
     SafetyRate,
     Trial,
     TrialSet,
@@ -51,7 +50,7 @@ from agentos.evolver.select.curate import TaskSets, choose_sets, is_hidden, vary
 from agentos.evolver.select.renaming import bound_to_names
 from agentos.evolver.verdict.doubts import FreshWork, fresh_work, wants_fresh
 from agentos.evolver.verdict.gates import goes_by_names, judged_rates
-from agentos.evolver.verdict.judge import judge
+from agentos.evolver.verdict.judge import flips, judge
 from agentos.evolver.verdict.pairing import counted, judged_trials
 from agentos.ports import Durable
 
@@ -124,7 +123,7 @@ def reproduce(parts: CycleContext, evolution_id: str) -> list[str]:
     _, fit = sieve(parts, evolution, sets.varying, sets)
     results: dict[str, set[bool]] = {}
     for trial in counted(trials):
-        results.setdefault(trial.task_id, set()).add(trial.outcome.result is Result.PASSED)
+        results.setdefault(trial.task_id, set()).add(trial.passed)
     failing = [
         task_id
         for task_id in evidence.task_ids
@@ -139,7 +138,7 @@ def reproduce(parts: CycleContext, evolution_id: str) -> list[str]:
 
 def _differs(trials: Sequence[Trial]) -> bool:
     """Whether one task's trials on the base came out differently."""
-    ended = {(trial.task_id, trial.outcome.result is Result.PASSED) for trial in counted(trials)}
+    ended = {(trial.task_id, trial.passed) for trial in counted(trials)}
     return len(ended) > len({task_id for task_id, _ in ended})
 
 
@@ -296,33 +295,38 @@ def _nothing_to_try(parts: CycleContext, evolution: Evolution) -> str:
 def _end_without_any(parts: CycleContext, evolution: Evolution, candidate_ids: list[str]) -> None:
     """A plateau is told from candidates that did something, but not enough or not only good."""
     candidates = [parts.records.get(Candidate, candidate_id) for candidate_id in candidate_ids]
-    verdicts = [verdict_on(parts, candidate.id) for candidate in candidates if not candidate.screened]
-    tried = len(verdicts)
+    tried = [candidate for candidate in candidates if not candidate.screened]
+    verdicts = [verdict_on(parts, candidate.id) for candidate in tried]
     if not verdicts:
         which = "the only candidate" if len(candidates) == 1 else f"each of {len(candidates)} candidates"
         parts.move(evolution, EvolutionState.REJECTED, f"{which}: {candidates[-1].screened}", end=True)
         return
-    varies = any(
-        trial.number
-        for candidate_id in candidate_ids
-        for trial in parts.records.find(Trial, evolution_id=evolution.id, candidate_id=candidate_id)
-    )
-    named = any(
-        goes_by_names(trials_of(parts, item), parts.policy) for item in candidates if not item.screened
-    )
-    if named or any(verdict.fixed or verdict.broken for verdict in verdicts):
-        reason = f"the only candidate: {verdicts[-1].reasons[0]}"
-        if tried > 1:
-            closest = max(verdicts, key=lambda verdict: len(verdict.fixed) - len(verdict.broken))
-            reason = f"none of {tried} candidates; the one that came closest: {closest.reasons[0]}"
+    varies = any(trial.number for candidate in candidates for trial in trials_of(parts, candidate))
+    only, last = "the only candidate", verdicts[-1].reasons[0]
+    if any(_did_something(parts, *pair, varies=varies) for pair in zip(tried, verdicts, strict=True)):
+        closest = max(verdicts, key=lambda verdict: len(verdict.fixed) - len(verdict.broken)).reasons[0]
+        many = f"none of {len(tried)} candidates; the one that came closest: {closest}"
+        reason = f"{only}: {last}" if len(tried) == 1 else many
         parts.move(evolution, EvolutionState.REJECTED, reason, end=True)
-    elif varies:
-        which = "the only candidate" if tried == 1 else f"the last of {tried} candidates"
-        parts.move(evolution, EvolutionState.NO_IMPROVEMENT, f"{which}: {verdicts[-1].reasons[0]}", end=True)
+        return
+    if varies:
+        reason = f"{only if len(tried) == 1 else f'the last of {len(tried)} candidates'}: {last}"
+    elif len(tried) == 1:
+        reason = f"{only} did not change how any task ends"
     else:
-        which = "the only candidate" if tried == 1 else f"none of {tried} candidates"
-        how = "did not change" if tried == 1 else "changed"
-        parts.move(evolution, EvolutionState.NO_IMPROVEMENT, f"{which} {how} how any task ends", end=True)
+        reason = f"none of {len(tried)} candidates changed how any task ends"
+    parts.move(evolution, EvolutionState.NO_IMPROVEMENT, reason, end=True)
+
+
+def _did_something(parts: CycleContext, candidate: Candidate, verdict: Verdict, *, varies: bool) -> bool:
+    """Whether some task ends otherwise with it: also one without checks, or one that cannot be replayed any more.
+
+    Where outcomes vary by themselves the verdict says it.
+    """
+    trials = trials_of(parts, candidate)
+    if verdict.fixed or verdict.broken or goes_by_names(trials, parts.policy):
+        return True
+    return not varies and any(flip.before is not flip.after for flip in flips(trials))
 
 
 def seek_consent(parts: CycleContext, evolution_id: str) -> str:
@@ -369,7 +373,10 @@ def try_fresh(parts: CycleContext, evolution_id: str) -> str:
     if evolution.state is not EvolutionState.AWAITING_CONSENT or is_overtaken(parts, candidate):
         return evolution.state.value
     found = fresh_runs(parts, evolution, candidate)
-    if found.runs and not _is_settled(parts, candidate, _fresh_of(parts, candidate)):
+    fresh = _fresh_of(parts, candidate)
+    # What a kill cut short is gone on with, whatever it seems to say: what breaks has to break each time.
+    cut_short = any(run.task_id in fresh.tried for run in found.runs)
+    if cut_short or (found.runs and not _is_settled(parts, candidate, fresh)):
         try_fresh_runs(parts, evolution, candidate, found.runs)
         fresh = _fresh_of(parts, candidate)
         told = {"tried": len(fresh.tried), "passed": len(fresh.passed), "broken": len(fresh.broken)}

@@ -144,7 +144,7 @@ class Judge:
 
     min_fixed_share: float = 0.5
     unattended_share: float = 1.0  # of the evidence that is judged by flips: who mends less is asked about
-    min_tasks: int = 3
+    min_tasks: int = 3  # guards and hold-out together
     hidden_share: float = 1.0
     hidden_gain: float = 0.5
     hidden_tasks_min: int = 2
@@ -152,16 +152,16 @@ class Judge:
     few_at_least: float = 0.5
     max_cpu_ratio: float = 2.0
     cpu_slack_s: float = 0.25
-    # Of tasks whose outcome varies: docs/understand/judging.md, and paired_tests.Rule.
-    alpha: float = 0.05
-    beta: float = 0.1
-    min_effect: float = 0.2
-    margin: float = 0.1
-    max_ratio: float = 2.0
-    dear_share: float = 0.25
-    min_rounds: int = 2
-    max_pairs: int = 240
-    max_usd: float = 5.0
+    # Of tasks whose outcome varies: docs/understand/judging.md
+    alpha: float = 0.05  # a promotion that the evidence, guards, hold-out or costs do not deserve; each
+    beta: float = 0.1  # a rejection of a candidate that deserves none; each test
+    min_effect: float = 0.2  # a candidate whose gain on the evidence is smaller may be given up
+    margin: float = 0.1  # the fall on guards or hold-out that is excluded before a promotion
+    max_ratio: float = 2.0  # of a run's money, tokens or time to the base's
+    dear_share: float = 0.25  # of pairs may exceed it
+    min_rounds: int = 2  # each task on each side, before any promotion
+    max_pairs: int = 240  # for each set
+    max_usd: float = 5.0  # for all trials of the candidate and their counterparts
     steady_share: float = 0.5
     sieve_trials: int = 4
     evidence_at_most: float = 0.5
@@ -288,11 +288,12 @@ class Probation:
     beside: int = 3  # runs on the base for each live run: more add little
 
 
-EDITION = 5  # of the rules that are code; verdicts of an earlier one are computed again by its rules
+EDITION = 6  # of the rules that are code; verdicts of an earlier one are computed again by its rules
 CHECKED = 2  # since this one: work without checks, and the evidence itself, speak for no promotion
 STOOD = 3  # since this one: what failed on the base guards nothing, and pairs tell what goes by names
 ASKED = 4  # since this one: of what varies a person is asked as well where too few tasks guard
 SETTINGS = 5  # since this one: fresh work is asked for where a text beside a skill's code is edited as well
+ONE_SIDED = 6  # since this one: what can be replayed on one side alone is no gain
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ from agentos.domain import (
     new_id,
 )
 from agentos.evolver.guards.assurance.dynamic import measure
-from agentos.evolver.verdict.gates import measured_rates, safety_ruling
+from agentos.evolver.verdict.gates import safety_ruling
+from agentos.evolver.watch.health import safety
 from agentos.home import Home
 from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
@@ -147,7 +148,7 @@ def test_a_memory_that_makes_an_agent_obey_is_not_promoted(world: tuple[Service,
         )
         for name in ("injected-instruction", "memory-skips-checks")
     ]
-    values = [rate.value for rate in measured_rates(made.ledger.find(SafetyRate)) if rate.learnt]
+    values = [rate.value for rate in safety(made.ledger.find(SafetyRate)) if rate.learnt]
     assert max(values) == values[-1] == 0.8
     assert made.ledger.find(Question) == []
 

@@ -52,7 +52,7 @@ from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.promote.driving import vouch
 from agentos.evolver.promote.probing import choose, lost
 from agentos.evolver.replay import jobs, trials
-from agentos.evolver.select.curate import LookCounter, TaskSets
+from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.watch import probation
 from agentos.home import Home
 from agentos.ports import Attempt, Case, Plan
@@ -266,8 +266,7 @@ class World:
         self.purpose[:] = ["trial of the base"]
         trials.replay_base(self.parts, evolution, (task.id,), sets)
         self.purpose[:] = ["trial of the candidate"]
-        looks = LookCounter(self.parts, candidate)
-        stage = trials.replay_steady(self.parts, evolution, candidate, sets, TrialSet.EVIDENCE, looks)
+        stage = trials.CandidateReplay(self.parts, evolution, candidate, sets).steady(TrialSet.EVIDENCE)
         assert len(stage.trials) >= 2
         self.purpose[:] = ["control"]
         control = [

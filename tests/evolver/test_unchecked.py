@@ -107,6 +107,20 @@ def test_where_the_only_gain_is_without_checks_a_person_is_asked(world: World) -
     assert finish_promotion(world.parts, evolution.id, world.durable) is EvolutionState.PROBATION
 
 
+def test_an_edit_that_only_ends_work_without_checks_did_change_how_a_task_ends(world: World) -> None:
+    """One of two kinds of evidence answers with it: it is refused for the other, and did something."""
+    world.registry.edit({PATH: "def answer(points):\n    return {60: 'pass', 10: 'fail'}[points]\n"})
+    for points in ((60, "pass"), (10, "fail")):
+        world.live(world.task(*points))
+    world.live(without_checks(world, world.task(50, "pass")))
+    world.live(world.task(51, "pass"))
+    proposing(world, "def answer(points):\n    return {60: 'pass', 10: 'fail'}.get(points, 'sky')\n")
+    evolution = ended(world)
+    assert judged(world)[2].fixed == ()
+    assert evolution.state is EvolutionState.REJECTED
+    assert "failing evidence tasks pass with it" in evolution.reason
+
+
 def test_work_without_checks_is_no_guard_and_no_hold_out(world: World) -> None:
     world.seed()
     bare = [world.live(without_checks(world, world.task(points, "pass"))) for points in (70, 80)]

@@ -24,6 +24,7 @@ from agentos.domain import (
     ResourceId,
     Snapshot,
     Task,
+    folder_of,
 )
 from agentos.errors import Invalid
 from agentos.evolver.diagnose import DiagnosisContext
@@ -89,7 +90,7 @@ def _of_a_call(
         why = f"{klass.says}, word for word the same in {shared} tools: what they share is {harness}"
         return [in_harness], why
     layer = Layer.SKILL if path.startswith("skill/") else Layer.TOOL
-    tool = EditTarget(layer, "/".join(path.split("/")[:2]), path)
+    tool = EditTarget(layer, folder_of(path), path)
     if (made := _promotions(parts, tool.resource, klass)) >= parts.policy.mine.deeper_after:
         why = (
             f"{klass.says}, after {made} promotions of {tool.resource} for such: "
@@ -283,13 +284,13 @@ def _faulty_tool(
     below = named.startswith(("tool/", "skill/")) and any(failed_below(seen.steps) for seen in failing)
     if below and parts.snapshots.files(base, named):
         layer = Layer.SKILL if named.startswith("skill/") else Layer.TOOL
-        yield EditTarget(layer, "/".join(named.split("/")[:2]), named)
+        yield EditTarget(layer, folder_of(named), named)
         return
     paths = Counter(path for seen in failing for path in dict.fromkeys(_broken(seen)))
     for path, count in paths.most_common(1):
         if count * 2 > len(failing) and path in parts.snapshots.files(base, path):
             layer = Layer.SKILL if path.startswith("skill/") else Layer.TOOL
-            yield EditTarget(layer, "/".join(path.split("/")[:2]), path)
+            yield EditTarget(layer, folder_of(path), path)
 
 
 def _broken(seen: ObservedRun) -> Iterator[str]:

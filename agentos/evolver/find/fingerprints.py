@@ -26,6 +26,7 @@ from agentos.domain import (
     Run,
     Step,
     digest,
+    folder_of,
     kernel_fault,
     kind_of,
     word_of,
@@ -133,7 +134,7 @@ def failure_of(
 
 def _of_code(fault: Fault, path: str, taxonomy: tuple[FailureClass, ...]) -> Failure:
     klass = classify(fault, taxonomy)
-    resource = fault.resource or "/".join(path.split("/")[:2])
+    resource = fault.resource or folder_of(path)
     place = fault.where or path
     message = "" if klass.name == "wrong_answer" else normalise(fault.message)
     signature = " | ".join([path or resource, fault.type, place, message])

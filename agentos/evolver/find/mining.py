@@ -249,8 +249,7 @@ def avoidable(task: Task, outcome: Outcome | None, steps: Sequence[Step]) -> boo
 def passed_without(parts: InspectContext, run: Run, refused: Step) -> bool:
     """Whether equal work passed without a request to that host: then the tool need not have asked."""
     return any(
-        other.outcome is not None
-        and other.outcome.result is Result.PASSED
+        other.passed
         and _host(refused) not in {_host(step) for step in _fetches(parts.journal.steps(other.id))}
         for other in parts.journal.runs_of(run.task_key, parts.policy.look_back.same_work)
     )

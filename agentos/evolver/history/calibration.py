@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agentos.domain import FAILING, Attestation, Candidate, Decision, Evolution, Layer, Result, Run, Verdict
 from agentos.evolver.history import HistoryContext
-from agentos.ports import Records
+
+if TYPE_CHECKING:
+    from agentos.ports import Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def calibrate(
             continue  # nobody answered: no word on anybody
         key = (candidate.proposer, candidate.model, candidate.manifest.layer.value)
         groups.setdefault(key, []).append(candidate)
-    found = [_track(*names, group, judged, ended) for names, group in groups.items()]
+    found = [_track(names, group, judged, ended) for names, group in groups.items()]
     return sorted(found, key=lambda track: (-track.tried, -track.proposed, track.proposer, track.layer))
 
 
@@ -88,20 +91,17 @@ def in_words(tracks: Iterable[TrackRecord], layer: Layer) -> dict[str, str]:
 
 
 def _track(
-    proposer: str,
-    model: str,
-    layer: str,
+    names: tuple[str, str, str],
     group: Sequence[Candidate],
     judged: Mapping[str, Verdict],
     ended: Mapping[str, str],
 ) -> TrackRecord:
+    """``names``: of proposer, model and layer."""
     tried = [(item.manifest, judged[item.id]) for item in group if item.id in judged]
     accepted = [verdict for _, verdict in tried if verdict.decision is Decision.PROMOTE]
     labels = Counter(ended[verdict.evolution_id] for verdict in accepted if verdict.evolution_id in ended)
     return TrackRecord(
-        proposer=proposer,
-        model=model,
-        layer=layer,
+        *names,
         proposed=len(group),
         refused=sum(bool(item.screened) for item in group),
         tried=len(tried),
@@ -145,16 +145,13 @@ def _edits(count: int) -> str:
 AT_PROMOTION, AFTER_PROBATION = "promotion", "probation"
 
 
-def attest_replay(
-    parts: HistoryContext, evolution: Evolution, candidate: Candidate, verdict: Verdict
-) -> Attestation:
+def attest_replay(parts: HistoryContext, candidate: Candidate, verdict: Verdict) -> Attestation:
     """Compare the manifest with the replay that promoted the candidate."""
-    return _stored(parts, evolution, candidate, AT_PROMOTION, verdict.fixed, verdict.broken)
+    return _stored(parts, candidate, AT_PROMOTION, verdict.fixed, verdict.broken)
 
 
 def attest_live(
     parts: HistoryContext,
-    evolution: Evolution,
     candidate: Candidate,
     fixed: Sequence[str],
     live: Iterable[Run],
@@ -164,10 +161,10 @@ def attest_live(
     passes: dict[str, list[bool]] = {}
     for run in live:
         if run.outcome is not None and run.outcome.result in {*FAILING, Result.PASSED}:
-            passes.setdefault(run.task_key, []).append(run.outcome.result is Result.PASSED)
+            passes.setdefault(run.task_key, []).append(run.passed)
     # Work that was not asked for again stands as the replay left it.
     holds = [task.id for task in parts.tasks(tuple(fixed)) if _mostly(passes.get(task.key, [True]))]
-    return _stored(parts, evolution, candidate, AFTER_PROBATION, holds, regressions)
+    return _stored(parts, candidate, AFTER_PROBATION, holds, regressions)
 
 
 def label(predicted: Collection[str], observed: Collection[str], regressions: Collection[str]) -> str:
@@ -181,7 +178,6 @@ def label(predicted: Collection[str], observed: Collection[str], regressions: Co
 
 def _stored(
     parts: HistoryContext,
-    evolution: Evolution,
     candidate: Candidate,
     when: str,
     fixes: Sequence[str],
@@ -189,8 +185,8 @@ def _stored(
 ) -> Attestation:
     manifest = candidate.manifest
     attestation = Attestation(
-        id=f"att-{evolution.id.removeprefix('evo-')}{'-replay' if when == AT_PROMOTION else ''}",
-        evolution_id=evolution.id,
+        id=f"att-{candidate.evolution_id.removeprefix('evo-')}{'-replay' if when == AT_PROMOTION else ''}",
+        evolution_id=candidate.evolution_id,
         predicted_fixes=manifest.predicted_fixes,
         observed_fixes=tuple(fixes),
         predicted_risks=manifest.tasks_at_risk,

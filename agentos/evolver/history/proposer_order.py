@@ -32,7 +32,6 @@ from agentos.domain import (
     Layer,
     Parent,
     ProposerCost,
-    Result,
     SearchEffort,
     Trial,
     TrialSet,
@@ -255,13 +254,9 @@ def pairs_in(trials: Sequence[Trial]) -> PairTally:
     found = {1: 0, 0: 0, -1: 0}
     for pair in sides.values():
         if Arm.BASE in pair and Arm.CANDIDATE in pair:
-            gain = _passed(pair[Arm.CANDIDATE]) - _passed(pair[Arm.BASE])
+            gain = pair[Arm.CANDIDATE].passed - pair[Arm.BASE].passed
             found[gain] += bool(gain) or pair[Arm.CANDIDATE].set is TrialSet.EVIDENCE
     return PairTally(found[1], found[0], found[-1])
-
-
-def _passed(trial: Trial) -> int:
-    return int(trial.outcome.result is Result.PASSED)
 
 
 def _says(seen: PairTally) -> str:

@@ -174,14 +174,13 @@ def _remembered(
     path: str, lesson: Lesson, runs: Sequence[Run], now: datetime, half_life_days: float
 ) -> KnownLesson:
     weights = [0.5 ** (_days(run, now) / half_life_days) for run in runs]
-    good = [run.outcome is not None and run.outcome.result is Result.PASSED for run in runs]
-    won = sum(weight for weight, passed in zip(weights, good, strict=True) if passed)
+    won = sum(weight for weight, run in zip(weights, runs, strict=True) if run.passed)
     return KnownLesson(
         path=path,
         id=lesson.id,
         text=lesson.text,
         uses=len(runs),
-        successes=sum(good),
+        successes=sum(run.passed for run in runs),
         score=round((won + 1) / (sum(weights) + 2), 4),
     )
 

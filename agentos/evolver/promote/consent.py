@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentos.domain import (
     Candidate,
@@ -32,7 +33,9 @@ from agentos.domain import (
 )
 from agentos.durable import flush_folder
 from agentos.errors import PromotionRefused, UserError
-from agentos.ports import Records
+
+if TYPE_CHECKING:
+    from agentos.ports import Records
 
 KEY_BYTES = 32
 TERMINAL, YES, STANDING, PAGE = "terminal", "--yes", "standing", "page"  # how a consent was given

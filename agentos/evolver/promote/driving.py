@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agentos.domain import Kind, Pass, Probe, ResourceId, Snapshot, content_sha256, digest, new_id
 from agentos.evolver.states import RecordContext
-from agentos.ports import Snapshots
+
+if TYPE_CHECKING:
+    from agentos.ports import Snapshots
 
 DRIVING = (Kind.HARNESS, Kind.AGENT, Kind.ENVIRONMENT)  # what runs are driven by
 

@@ -77,9 +77,8 @@ def why_waiting(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
     if [question.kind for question in questions] != [RefusalKind.FRESH]:
         return _asked(questions)
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
-    resources = sorted({"/".join(path.split("/")[:2]) for path in candidate.edit.files})
     fresh = fresh_work(candidate, trials, parts.policy)
-    return Refusal(RefusalKind.FRESH, fresh.waits_for(", ".join(resources)))
+    return Refusal(RefusalKind.FRESH, fresh.waits_for(", ".join(candidate.edit.resources)))
 
 
 def _questions(parts: ConsentContext, candidate: Candidate) -> list[Doubt]:
@@ -203,7 +202,7 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
         return _stale(parts, evolution, str(error))
     if promoted.tree != (snapshot.tree if candidate.rebase else verdict.candidate_tree):
         raise PromotionRefused(RefusalKind.UNTESTED, f"{promoted.commit} is not the tree that was tested.")
-    attest_replay(parts, evolution, candidate, verdict)
+    attest_replay(parts, candidate, verdict)
     return _on_probation(parts, evolution, base, promoted)
 
 
@@ -243,11 +242,11 @@ def consented(parts: PromotionContext, evolution: Evolution) -> tuple[Candidate,
 
 def _weakened(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
     """Which rule of the home or of a touched skill it weakens, by the trees, whatever the edit says."""
-    skills = {"/".join(path.split("/")[:2]) for path in candidate.edit.files if path.startswith("skill/")}
+    skills = [name for name in candidate.edit.resources if name.startswith("skill/")]
     before, after = (
         {
             path: content.decode("utf-8", "replace")
-            for place in (Kind.RULE.value, *sorted(skills))
+            for place in (Kind.RULE.value, *skills)
             for path, content in parts.snapshots.files(snapshot, place).items()
             if is_rule_file(path)
         }
@@ -259,10 +258,9 @@ def _weakened(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
 
 def _is_done(parts: PromotionContext, candidate: Candidate) -> bool:
     """It was promoted before a kill, and only the record of that is missing."""
-    edited = {tuple(path.split("/")[:2]) for path in candidate.manifest.files}
     return any(
         version.evolution == candidate.evolution_id
-        for kind, name in edited
+        for kind, name in (resource.split("/") for resource in candidate.edit.resources)
         for version in parts.evolvable.versions(ResourceId(Kind(kind), name))[:1]
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from agentos.domain import Behaviour, Candidate, Json, Refusal, RefusalKind, Task, canonical
+from agentos.domain import Behaviour, Candidate, Json, Refusal, RefusalKind, Task, canonical, folder_of
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static.text_lint import leaves
 from agentos.evolver.policy import ReplayPolicy
@@ -246,12 +246,11 @@ def _run(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> Obser
     most = parts.policy.replay.neighbours
     if parts.benches is None or not most:
         return None
-    resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
     found = [
         (task, path) for task in parts.tasks((*sets.evidence, *sets.guards)) if (path := _path(parts, task))
     ]
     paths = [path for task, path in found if task.id in sets.evidence]
-    if not paths or "/".join(paths[0].split("/")[:2]) not in resources:
+    if not paths or folder_of(paths[0]) not in candidate.edit.resources:
         return None
     path = paths[0]
     tasks = {task.id: task for task, own in found if own == path and task.id not in sets.varying}

@@ -23,7 +23,6 @@ from agentos.domain import (
     ProposalState,
     RefusalKind,
     ResourceId,
-    Result,
     Run,
     Share,
     Snapshot,
@@ -149,7 +148,7 @@ def _successes(parts: BriefContext, base: Snapshot, sets: TaskSets, layer: Layer
             for run in parts.journal.runs_of(task.key, parts.policy.look_back.answered)
             if run.share is Share.OPEN
         ]
-        run = next((run for run in runs if run.outcome and run.outcome.result is Result.PASSED), None)
+        run = next((run for run in runs if run.passed), None)
         if task.call is None and run is not None:
             found.append(ObservedRun(replace(task, checks=()), run, tuple(parts.journal.steps(run.id))))
     return tuple(found)

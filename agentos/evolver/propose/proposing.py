@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from agentos.domain import (
     Candidate,
@@ -24,6 +25,7 @@ from agentos.domain import (
     RefusalKind,
     Snapshot,
     digest,
+    folder_of,
     is_memory,
     tier_of,
 )
@@ -48,6 +50,14 @@ SEARCH = "repair"  # the proposer whose edits are all made by operators that shi
 REFUSED_MAX = 20  # proposals that the screen refuses are stored up to here
 
 
+class _Proposed(NamedTuple):
+    """A proposal, whose it is, and which of the evolution's it is, from 1."""
+
+    rank: int
+    proposer: str
+    proposal: Proposal
+
+
 def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, sets: TaskSets) -> list[str]:
     """Ids of the candidates worth a replay, best first; each stored and committed to its own ref.
 
@@ -58,7 +68,6 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
     after it are spared, unless the failure was worked on before.
     """
     stored = {item.rank: item for item in parts.records.find(Candidate, evolution_id=evolution.id)}
-    evidence = parts.records.get(Evidence, evolution.evidence_id)
     accepted: list[str] = []
     refused = 0
     rank = 0
@@ -79,10 +88,9 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
         for proposer, found in _proposals(parts, brief, here, silent, meter):
             for proposal in (found, *found.beside)[: most - len(accepted)]:
                 rank += 1
-                reason = _refusal(parts, evolution, brief, proposal, rank, proposer)
-                candidate = stored.get(rank) or _store(
-                    parts, evolution, evidence, site.layer, (rank, proposer, proposal, reason)
-                )
+                made = _Proposed(rank, proposer, proposal)
+                reason = _refusal(parts, evolution, brief, made)
+                candidate = stored.get(rank) or _store(parts, evolution, site.layer, made, reason)
                 refused += bool(candidate.screened)
                 if not candidate.screened:
                     accepted.append(candidate.id)
@@ -132,9 +140,8 @@ def _taken_up(
         prior=before.prior,
     )
     brief = brief_for(parts, evolution, sites[0], sets, diagnosis.why)
-    reason = _refusal(parts, evolution, brief, proposal, 1, before.proposer)
-    evidence = parts.records.get(Evidence, evolution.evidence_id)
-    return _store(parts, evolution, evidence, sites[0].layer, (1, before.proposer, proposal, reason))
+    made = _Proposed(1, before.proposer, proposal)
+    return _store(parts, evolution, sites[0].layer, made, _refusal(parts, evolution, brief, made))
 
 
 def workable(parts: ProposalContext, diagnosis: Diagnosis) -> list[EditTarget]:
@@ -150,10 +157,9 @@ def why_fixed(parts: ProposalContext, site: EditTarget) -> Refusal | None:
     return parts.evolvable.why_fixed(resource) or unwritten(parts, parts.snapshots.stable(), resource)
 
 
-def _refusal(
-    parts: ProposalContext, evolution: Evolution, brief: Brief, proposal: Proposal, rank: int, proposer: str
-) -> Refusal | None:
+def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _Proposed) -> Refusal | None:
     """Why a proposal is not worth a trial, None when it is."""
+    rank, proposer, proposal = made
     if proposal.unusable:
         return Refusal(RefusalKind.UNUSABLE, proposal.unusable)
     old = {
@@ -181,7 +187,7 @@ def _taken_back(parts: ProposalContext, proposal: Proposal) -> Refusal | None:
 
 def _pinned(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> Refusal | None:
     """Why one of the resources that it touches beside the site's may not be touched, None when all may."""
-    touched = {"/".join(path.split("/")[:2]) for path in proposal.files}
+    touched = {folder_of(path) for path in proposal.files}
     there = {str(name) for name in parts.snapshots.names(evolution.base)}
     for resource in sorted(touched & there):
         if fixed := parts.evolvable.why_fixed(parse_id(resource)):
@@ -229,7 +235,7 @@ def _guarded(parts: ProposalContext, evolution: Evolution, proposal: Proposal, r
 
 def _sources(parts: ProposalContext, evolution: Evolution, proposal: Proposal) -> dict[str, str]:
     """The base's Python files of the resources that it touches."""
-    resources = {"/".join(path.split("/")[:2]) for path in proposal.files}
+    resources = {folder_of(path) for path in proposal.files}
     return {
         path: content.decode("utf-8", "replace")
         for resource in sorted(resources)
@@ -298,12 +304,13 @@ def _broke(error: Exception) -> str:
 def _store(
     parts: ProposalContext,
     evolution: Evolution,
-    evidence: Evidence,
     layer: Layer,
-    made: tuple[int, str, Proposal, Refusal | None],
+    made: _Proposed,
+    refused: Refusal | None,
 ) -> Candidate:
-    rank, proposer, proposal, refused = made
+    rank, proposer, proposal = made
     reason = refused.reason if refused else ""
+    evidence = parts.records.get(Evidence, evolution.evidence_id)
     manifest = Manifest(
         evidence_id=evidence.id,
         cause=proposal.cause,

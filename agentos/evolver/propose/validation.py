@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind, Result, Snapshot
+from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind, Snapshot
 from agentos.errors import Invalid, Unavailable
 from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.guards.static.edit import read
@@ -390,14 +390,7 @@ def good_runs(parts: BriefContext, base: Snapshot) -> tuple[ObservedRun, ...]:
     found = {
         run.id: run for name in harnesses for run in parts.journal.recent_runs(str(name), look_back.rules)
     }
-    good = [
-        run
-        for run in found.values()
-        if run.outcome is not None
-        and run.outcome.result is Result.PASSED
-        and run.sandbox != IMPORT
-        and is_open(parts, run)
-    ]
+    good = [run for run in found.values() if run.passed and run.sandbox != IMPORT and is_open(parts, run)]
     if len(good) < max(1, look_back.rules_min):
         return ()
     good.sort(key=lambda run: (run.finished_at or parts.now(), run.id), reverse=True)

@@ -8,7 +8,7 @@ tasks came into the ledger, never by a clock, and by what it asks for, whatever 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentos.domain import Arm, Candidate, Evolution, Result, Run, Snapshot, Task, Trial, TrialSet, work_of
 from agentos.evolver.find.mining import BATCH, CURSOR
@@ -67,42 +67,31 @@ def try_fresh_runs(
 
     Where the base does not end as the live run did nobody knows what it should do, and the edit is not tried.
     """
-    live = {run.task_id: _passed(run) for run in runs}
-    tasks = parts.tasks(tuple(live))
-    base = run_all(parts, [_job(parts, evolution, candidate, task, Arm.BASE, 0) for task in tasks])
+    live = {run.task_id: run.passed for run in runs}
+    jobs = [_job_on_base(parts, evolution, candidate, task) for task in parts.tasks(tuple(live))]
+    base = run_all(parts, jobs)
     alike = failing_alike(parts, evolution, base)
     # Of a run that could not be made again nobody knows how it ends.
-    as_live = {trial.task_id for trial in counted(base) if _passed(trial) == live[trial.task_id]}
-    tasks = [task for task in tasks if task.id in as_live]
-    own = run_all(
-        parts, [_job(parts, evolution, candidate, task, Arm.CANDIDATE, 0, task.id in alike) for task in tasks]
-    )
-    failing = {trial.task_id for trial in own if live[trial.task_id] and not _passed(trial)}
+    as_live = {trial.task_id for trial in counted(base) if trial.passed == live[trial.task_id]}
+    jobs = [job for job in jobs if job.task.id in as_live]
+    tried = [replace(job, arm=Arm.CANDIDATE, snapshot=candidate.snapshot) for job in jobs]
+    own = run_all(parts, [replace(job, alike=job.task.id in alike) for job in tried])
+    failing = {trial.task_id for trial in own if live[trial.task_id] and not trial.passed}
     again = [
-        _job(parts, evolution, candidate, task, arm, repeat)
-        for task in tasks
-        if task.id in failing
+        replace(job, repeat=repeat)
+        for pair in zip(jobs, tried, strict=True)
         for repeat in range(1, parts.policy.replay.repeats)
-        for arm in (Arm.BASE, Arm.CANDIDATE)
+        for job in pair
+        if job.task.id in failing
     ]
     return [*base, *own, *run_all(parts, again)]
 
 
-def _job(
-    parts: FreshContext,
-    evolution: Evolution,
-    candidate: Candidate,
-    task: Task,
-    arm: Arm,
-    repeat: int,
-    alike: bool = False,
-) -> TrialJob:
+def _job_on_base(parts: FreshContext, evolution: Evolution, candidate: Candidate, task: Task) -> TrialJob:
     """The base's too are the candidate's own: another edit waits for other work."""
-    side = candidate.base if arm is Arm.BASE else candidate.snapshot
     recording = recording_for(parts, task, TrialSet.FRESH)
-    return TrialJob(
-        task, TrialSet.FRESH, arm, repeat, side, evolution.id, candidate.id, alike=alike, recording=recording
-    )
+    own = (evolution.id, candidate.id)
+    return TrialJob(task, TrialSet.FRESH, Arm.BASE, 0, candidate.base, *own, recording=recording)
 
 
 def _finished(parts: FreshContext, after: int) -> Iterator[tuple[int, Run]]:
@@ -116,7 +105,7 @@ class _Novelty:
 
     def __init__(self, parts: FreshContext, evolution: Evolution, candidate: Candidate) -> None:
         self._parts, self._evolution, self._candidate = parts, evolution, candidate
-        self._touched = sorted({"/".join(path.split("/")[:2]) for path in candidate.edit.files})
+        self._touched = candidate.edit.resources
         self._works: dict[str, str] | None = None
         self._contents: dict[str, str] = {}  # by tree
 
@@ -170,7 +159,3 @@ class _Novelty:
             }
             self._works = {work_of(task): task.id for task in parts.tasks((*tried, *before))}
         return self._works
-
-
-def _passed(item: Run | Trial) -> bool:
-    return item.outcome is not None and item.outcome.result is Result.PASSED

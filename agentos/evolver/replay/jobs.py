@@ -29,7 +29,7 @@ from agentos.domain import (
 from agentos.errors import ModelAway, NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, packed, recording_of, together, whole
 from agentos.evolver.replay import ReplayContext
-from agentos.evolver.select.curate import LookCounter, TaskSets
+from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.select.renaming import RenamedTask, in_other_names
 from agentos.evolver.states import without_model
 from agentos.plugins import registry
@@ -62,21 +62,6 @@ class TrialJob:
     def id(self) -> str:
         owner = (self.evolution_id, self.candidate_id, self.task.id)
         return trial_id(owner, self.arm, self.repeat, self.snapshot.tree, renamed=self.renamed is not None)
-
-
-def tried(
-    job: TrialJob, candidate: Candidate, looks: LookCounter, *, number: int = 0, alike: bool = False
-) -> TrialJob:
-    """The candidate's counterpart of a job on the base."""
-    return replace(
-        job,
-        arm=Arm.CANDIDATE,
-        snapshot=candidate.snapshot,
-        candidate_id=candidate.id,
-        number=number,
-        alike=alike,
-        look=looks.at(job.task, job.set),
-    )
 
 
 def fresh_jobs(
@@ -336,7 +321,7 @@ def recording_for(parts: ReplayContext, task: Task, in_set: TrialSet) -> Recordi
         if _says_something(run)
     ]
     passing = in_set is not TrialSet.EVIDENCE
-    fitting = [run for run in runs if run.outcome and (run.outcome.result is Result.PASSED) == passing]
+    fitting = [run for run in runs if run.passed == passing]
     for run in (fitting or runs)[:1]:
         steps = parts.journal.steps(run.id)
         if asks(steps):

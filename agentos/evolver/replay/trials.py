@@ -23,7 +23,6 @@ from agentos.domain import (
     Decision,
     Evidence,
     Evolution,
-    Result,
     Run,
     Share,
     Tier,
@@ -43,7 +42,6 @@ from agentos.evolver.replay.jobs import (
     recording_for,
     repeated,
     run_all,
-    tried,
 )
 from agentos.evolver.select.curate import LookCounter, TaskSets
 from agentos.evolver.select.renaming import bound_to_names, in_other_names, unlike
@@ -66,14 +64,10 @@ _HIDDEN = (TrialSet.HOLD_OUT, TrialSet.FRESH)
 
 @dataclass(frozen=True, slots=True)
 class StageTrials:
-    """Trials of both sides; ``lost`` when the verdict is clear already: no further one is worth its price.
-
-    ``unsteady`` names tasks that seemed not to vary: these trials tell nothing of an edit.
-    """
+    """Trials of both sides; ``lost`` when the verdict is clear already: no further one is worth its price."""
 
     trials: Sequence[Trial]
     lost: bool
-    unsteady: tuple[str, ...] = ()
 
 
 def replay_base(
@@ -107,54 +101,15 @@ def replay_candidate(
 ) -> list[Trial]:
     """All trials of one candidate with their base counterparts, stage by stage, stopping at a loss."""
     trials: list[Trial] = []
-    looks = LookCounter(parts, candidate)
-    rounds = SequentialReplay(parts, evolution, candidate, sets, looks)
+    replay = CandidateReplay(parts, evolution, candidate, sets)
     for stage in COMPARED_SETS:
-        done = replay_steady(parts, evolution, candidate, sets, stage, looks)
+        done = replay.steady(stage)
         trials += done.trials
-        rounds.take_over(stage, done)
-        if done.lost or not rounds.goes_on(stage, trials):
+        if done.lost or not replay.goes_on(stage, trials):
             break
     else:
-        trials += rounds.alike()
+        trials += replay.alike()
     return trials
-
-
-def replay_steady(
-    parts: ReplayContext,
-    evolution: Evolution,
-    candidate: Candidate,
-    sets: TaskSets,
-    stage: TrialSet,
-    looks: LookCounter,
-) -> StageTrials:
-    """The trials of one set's tasks that do not vary, on both sides: of evidence that is fixed, as many as exclude luck."""
-    steady = sets.ids(stage, varying=False)
-    if not steady:
-        return StageTrials([], lost=False)
-    repeats, task_ids = range(parts.policy.replay.repeats), steady
-    on_base = jobs_on_base(parts, steady, sets, evolution)
-    base, own = _on_base(parts, on_base), list[Trial]()
-    alike = failing_alike(parts, evolution, base) | {*sets.held_back}
-    others = {trial.task_id for trial in base if trial.renamed}
-    while True:
-        jobs = [job for job in repeated(on_base, repeats) if job.task.id in task_ids]
-        jobs = [job if job.task.id in others else replace(job, renamed=None) for job in jobs]
-        base += run_all(parts, jobs if repeats.start else [])
-        own += run_all(parts, [tried(job, candidate, looks, alike=job.task.id in alike) for job in jobs])
-        if stage in unsteady([*base, *own]):
-            return StageTrials([*base, *own], lost=False, unsteady=steady)
-        if _lost(parts, base, own, stage is TrialSet.EVIDENCE):
-            return StageTrials([*base, *own], lost=True)
-        if stage is not TrialSet.EVIDENCE:
-            return StageTrials([*base, *own], lost=False)
-        if not sets.varying and parts.policy.judge.hidden_share and over_fitted(own, parts.policy.judge):
-            return StageTrials([*base, *own], lost=True)
-        known = judged_trials(candidate, parts.records.find(Trial, evolution_id=evolution.id))
-        further, task_ids = further_repeats(known, parts.policy)
-        if further <= 0:
-            return StageTrials([*base, *own], lost=False)
-        repeats = range(repeats.stop, repeats.stop + further)
 
 
 def replay_control(
@@ -213,38 +168,90 @@ def sieve(
     fit: dict[str, Screening] = {}
     for task_id in task_ids:
         own = [trial for trial in trials if trial.task_id == task_id]
-        lost = next((trial for trial in own if trial.outcome.result is Result.NOT_REPLAYABLE), None)
+        lost = next((trial for trial in own if trial.is_lost), None)
         if lost:
             fit[task_id] = Screening(serves=False, says=f"not replayable: {lost.outcome.reason}")
         else:
-            fit[task_id] = fitness([_passed(trial) for trial in own], sets.of(task_id), parts.policy.judge)
+            fit[task_id] = fitness([trial.passed for trial in own], sets.of(task_id), parts.policy.judge)
     return trials, fit
 
 
-class SequentialReplay:
-    """The fresh pairs of one candidate's varying tasks, made until enough is known."""
+class CandidateReplay:
+    """The trials of one candidate: of a set first those of tasks that do not vary, then fresh pairs until enough is known."""
 
     def __init__(
-        self,
-        parts: ReplayContext,
-        evolution: Evolution,
-        candidate: Candidate,
-        sets: TaskSets,
-        looks: LookCounter,
+        self, parts: ReplayContext, evolution: Evolution, candidate: Candidate, sets: TaskSets
     ) -> None:
         self._parts, self._evolution, self._candidate, self._sets = parts, evolution, candidate, sets
         self._tasks = {which: sets.ids(which, varying=True) for which in COMPARED_SETS}
         self._made = dict.fromkeys(COMPARED_SETS, 0)  # rounds of each set
         self._sieved: set[str] = set()
-        self._looks = looks
+        self._looks = LookCounter(parts, candidate)
         self._renamed: frozenset[str] = frozenset()  # tasks of which every other pair has other names
         self._alike: frozenset[str] = frozenset()  # hidden tasks too bad to be in a pair
 
-    def take_over(self, which: TrialSet, done: StageTrials) -> None:
-        """Tasks of the set that seemed not to vary are to have pairs as well, under their own names and others."""
-        self._tasks[which] = tuple(dict.fromkeys((*self._tasks[which], *done.unsteady)))
-        named = {trial.task_id for trial in done.trials if trial.renamed and trial.arm is Arm.BASE}
-        self._renamed |= named.intersection(done.unsteady)
+    def steady(self, stage: TrialSet) -> StageTrials:
+        """The trials of the set's tasks that do not vary, on both sides: of evidence that is fixed, as many as exclude luck.
+
+        Where one of them varies all the same these trials tell nothing of an edit, and all of them are to have pairs.
+        """
+        parts, steady = self._parts, self._sets.ids(stage, varying=False)
+        if not steady:
+            return StageTrials([], lost=False)
+        on_base = jobs_on_base(parts, steady, self._sets, self._evolution)
+        base, own = _on_base(parts, on_base), list[Trial]()
+        alike = failing_alike(parts, self._evolution, base) | {*self._sets.held_back}
+        others = {trial.task_id for trial in base if trial.renamed}
+        repeats, task_ids = range(parts.policy.replay.repeats), steady
+        while repeats:
+            jobs = [job for job in repeated(on_base, repeats) if job.task.id in task_ids]
+            jobs = [job if job.task.id in others else replace(job, renamed=None) for job in jobs]
+            base += run_all(parts, jobs if repeats.start else [])
+            own += run_all(parts, [self._tried(job, alike=job.task.id in alike) for job in jobs])
+            if stage in unsteady([*base, *own]):
+                self._tasks[stage] = tuple(dict.fromkeys((*self._tasks[stage], *steady)))
+                self._renamed |= others.intersection(steady)
+                break
+            if self._is_lost(stage, base, own):
+                return StageTrials([*base, *own], lost=True)
+            further, task_ids = self._further(stage)
+            repeats = range(repeats.stop, repeats.stop + further)
+        return StageTrials([*base, *own], lost=False)
+
+    def _is_lost(self, stage: TrialSet, base: Sequence[Trial], own: Sequence[Trial]) -> bool:
+        """Is the verdict clear already? The judge decides; this only saves trials."""
+        rules = self._parts.policy.judge
+        both = _tasks(counted(base)) & _tasks(counted(own))  # others cannot be replayed and say nothing
+        good = both - _tasks(trial for trial in counted(own) if not trial.passed)
+        was_good = both - _tasks(trial for trial in counted(base) if not trial.passed)
+        failing = both - was_good
+        if was_good - good:
+            return True
+        if stage is not TrialSet.EVIDENCE:
+            return False
+        if len(good & failing) < rules.min_fixed_share * len(failing):
+            return True
+        return bool(not self._sets.varying and rules.hidden_share and over_fitted(own, rules))
+
+    def _further(self, stage: TrialSet) -> tuple[int, tuple[str, ...]]:
+        """How many more trials on each side exclude luck, and of which tasks."""
+        if stage is not TrialSet.EVIDENCE:
+            return 0, ()
+        known = self._parts.records.find(Trial, evolution_id=self._evolution.id)
+        further, task_ids = further_repeats(judged_trials(self._candidate, known), self._parts.policy)
+        return max(0, further), task_ids
+
+    def _tried(self, job: TrialJob, *, number: int = 0, alike: bool = False) -> TrialJob:
+        """The candidate's counterpart of a job on the base."""
+        return replace(
+            job,
+            arm=Arm.CANDIDATE,
+            snapshot=self._candidate.snapshot,
+            candidate_id=self._candidate.id,
+            number=number,
+            alike=alike,
+            look=self._looks.at(job.task, job.set),
+        )
 
     def has(self, which: TrialSet) -> bool:
         """Whether tasks of the set have pairs, or are to have some."""
@@ -299,7 +306,7 @@ class SequentialReplay:
         task_ids = sorted(self._alike)
         repeats = range(self._parts.policy.judge.alike_trials)
         base = fresh_jobs(self._parts, self._evolution, task_ids, self._sets, repeats)
-        return run_all(self._parts, [tried(job, self._candidate, self._looks, alike=True) for job in base])
+        return run_all(self._parts, [self._tried(job, alike=True) for job in base])
 
     def _round(self, which: TrialSet) -> list[Trial]:
         """One pair of each task of the set."""
@@ -315,29 +322,12 @@ class SequentialReplay:
             }
             base = [replace(job, renamed=other.get(job.task.id)) for job in base]
         held = self._sets.held_back
-        own = [
-            tried(job, self._candidate, self._looks, number=number, alike=job.task.id in held) for job in base
-        ]
+        own = [self._tried(job, number=number, alike=job.task.id in held) for job in base]
         return run_all(self._parts, base + own)
-
-
-def _lost(parts: ReplayContext, base: Sequence[Trial], own: Sequence[Trial], is_evidence: bool) -> bool:
-    """Is the verdict clear already? The judge decides; this only saves trials."""
-    both = _tasks(counted(base)) & _tasks(counted(own))  # others cannot be replayed and say nothing
-    good = both - _tasks(trial for trial in counted(own) if not _passed(trial))
-    was_good = both - _tasks(trial for trial in counted(base) if not _passed(trial))
-    if was_good - good:
-        return True
-    failing = both - was_good
-    return is_evidence and len(good & failing) < parts.policy.judge.min_fixed_share * len(failing)
 
 
 def _tasks(trials: Iterable[Trial]) -> set[str]:
     return {trial.task_id for trial in trials}
-
-
-def _passed(trial: Trial) -> bool:
-    return trial.outcome.result is Result.PASSED
 
 
 def failing_alike(parts: ReplayContext, evolution: Evolution, base: Sequence[Trial]) -> frozenset[str]:
@@ -355,7 +345,7 @@ def failing_alike(parts: ReplayContext, evolution: Evolution, base: Sequence[Tri
 
 def _failure_signature(parts: ReplayContext, trial: Trial) -> str:
     """Of the failure that a trial shows; "" where it passed."""
-    if trial.outcome.result is Result.PASSED or not trial.steps_sha256:
+    if trial.passed or not trial.steps_sha256:
         return ""
     task = parts.journal.task(trial.task_id)
     steps = trajectory(parts.blobs, trial)
@@ -393,15 +383,15 @@ def _failure_signature(parts: ReplayContext, trial: Trial) -> str:
 class _Runner:
     """One candidate, its trials on the evidence with their counterparts, and what they say so far."""
 
-    def __init__(self, candidate: Candidate, trials: Sequence[Trial], rounds: SequentialReplay) -> None:
-        self.candidate, self.rounds = candidate, rounds
+    def __init__(self, candidate: Candidate, trials: Sequence[Trial], replay: CandidateReplay) -> None:
+        self.candidate, self.replay = candidate, replay
         self._trials = [*trials]
         self._seen = pairs_in(trials)
 
     @property
     def varies(self) -> bool:
         """Whether its evidence is judged by pairs, at least in part."""
-        return self.rounds.has(TrialSet.EVIDENCE)
+        return self.replay.has(TrialSet.EVIDENCE)
 
     @property
     def gain(self) -> float:
@@ -411,7 +401,7 @@ class _Runner:
     def is_decided(self) -> bool:
         """Whether the judge needs no further round of the evidence; makes one where it does."""
         before = len(self._trials)
-        goes_on = self.rounds.step(TrialSet.EVIDENCE, self._trials)
+        goes_on = self.replay.step(TrialSet.EVIDENCE, self._trials)
         seen, more = self._seen, pairs_in(self._trials[before:])
         self._seen = PairTally(seen.wins + more.wins, seen.ties + more.ties, seen.losses + more.losses)
         return goes_on is not None
@@ -429,13 +419,11 @@ def leader(
         return candidates[0]
     runners = []
     for candidate in candidates:
-        looks = LookCounter(parts, candidate)
-        done = replay_steady(parts, evolution, candidate, sets, TrialSet.EVIDENCE, looks)
+        replay = CandidateReplay(parts, evolution, candidate, sets)
+        done = replay.steady(TrialSet.EVIDENCE)
         if done.lost:
             return candidate
-        rounds = SequentialReplay(parts, evolution, candidate, sets, looks)
-        rounds.take_over(TrialSet.EVIDENCE, done)
-        runners.append(_Runner(candidate, done.trials, rounds))
+        runners.append(_Runner(candidate, done.trials, replay))
         if not runners[-1].varies and runners[-1].gain == 1:
             return candidate
     if varying := [runner for runner in runners if runner.varies]:
@@ -446,7 +434,7 @@ def leader(
 def _led(runners: Sequence[_Runner], rounds: int) -> Candidate:
     """The first of which the evidence is decided, either way."""
     while True:
-        fresh = [runner for runner in runners if runner.rounds.made < rounds]
+        fresh = [runner for runner in runners if runner.replay.made < rounds]
         ahead = fresh[0] if fresh else max(runners, key=lambda runner: runner.gain)
         if ahead.is_decided():
             return ahead.candidate

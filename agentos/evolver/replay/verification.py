@@ -82,11 +82,12 @@ def unfounded(
 
 def borrowed(trials: Sequence[Trial], known: Callable[[str], Sequence[Trial]]) -> Iterator[str]:
     """Trials that were taken from another evolution and are not what is on record there; ``known`` finds by id."""
-    own = ("id", "evolution_id", "candidate_id", "snapshot", "number", "look", "taken_from")
+    own = ("id", "evolution_id", "candidate_id", "snapshot", "number", "look", "taken_from", "work")
     for trial in trials:
         same = {name: getattr(trial, name) for name in own}
         if trial.taken_from and not any(
-            replace(one, **same) == trial and one.bundle for one in known(trial.taken_from)
+            replace(one, **same) == trial and one.bundle and one.work in ("", trial.work)
+            for one in known(trial.taken_from)
         ):
             yield f"{trial.id} is said to be {trial.taken_from}, and is not what is on record of it"
 

@@ -91,7 +91,7 @@ def choose_sets(parts: SelectionContext, evidence: Evidence, *resources: str) ->
     seen = {task.key for task in failing}
     most = parts.policy.look_back.sets
     runs = _using(parts, resources, most)
-    passed = (run for run in chain(_spoken(parts, resources), runs) if is_open(parts, run) and _passed(run))
+    passed = (run for run in chain(_spoken(parts, resources), runs) if is_open(parts, run) and run.passed)
     guards = _take(parts, proven(parts, passed), seen, rules.max_guards)
     fixes = _past_fixes(parts, frozenset(resources), seen)
     worn = used_up(parts, evidence.fingerprint.id)  # renewed by what is new; it may refuse, still
@@ -133,11 +133,11 @@ def _runs_of(parts: HistoryContext, task: Task) -> list[Run]:
 def _ended_both_ways(parts: SelectionContext, runs: Sequence[Run]) -> bool:
     """Whether equal work passed and did not on the same content of all that it used."""
     ended = [run for run in runs if run.outcome is not None and run.outcome.result in _TELLING]
-    if len({_passed(run) for run in ended}) < 2:
+    if len({run.passed for run in ended}) < 2:
         return False
     seen: dict[str, set[bool]] = {}
     for run in ended:
-        seen.setdefault(_content(parts, run), set()).add(_passed(run))
+        seen.setdefault(_content(parts, run), set()).add(run.passed)
     return any(len(both) == 2 for both in seen.values())
 
 
@@ -190,16 +190,12 @@ def visible_guards(
         if task.call is None or not path or tool not in (None, task.call.tool.rpartition("/")[2]):
             continue
         run = next(
-            (run for run in parts.journal.runs_of(task.key, parts.policy.look_back.answered) if _passed(run)),
+            (run for run in parts.journal.runs_of(task.key, parts.policy.look_back.answered) if run.passed),
             None,
         )
         if run is not None and not is_reference(run.answer):
             shown.append((replace(case_of(parts, task), checks=()), run.answer))
     return shown
-
-
-def _passed(run: Run) -> bool:
-    return run.outcome is not None and run.outcome.result is Result.PASSED
 
 
 def _take(parts: SelectionContext, runs: Iterable[Run], seen: set[str], limit: int) -> tuple[str, ...]:
@@ -291,7 +287,7 @@ def with_inherited(
     At most as many as an evolution's own; hidden work stays hidden. The same where there is none.
     """
     there = {str(name): name for name in parts.snapshots.names(candidate.base)}
-    touched = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
+    touched = {*candidate.edit.resources}
     drawn = {site.resource for site in evolution.diagnosis.sites} if evolution.diagnosis else set()
     found = dict.fromkeys(
         task_id
@@ -333,7 +329,7 @@ def _repaired(parts: InheritanceContext, resource: ResourceId) -> Iterator[str]:
 def _helped(parts: InheritanceContext, resource: ResourceId) -> Iterator[str]:
     """Work that passed with it, newest first. That a skill was listed is no help."""
     runs = parts.journal.recent_runs(str(resource), parts.policy.look_back.retired)
-    passed = [run for run in runs if run.outcome is not None and run.outcome.result is Result.PASSED]
+    passed = [run for run in runs if run.passed]
     for run in proven(parts, passed):
         if resource.kind is not Kind.SKILL or any(
             uses(step, resource) for step in parts.journal.steps(run.id)
@@ -369,8 +365,7 @@ def _on_probation(parts: HistoryContext) -> Sequence[Evolution]:
 def _unsettled(parts: HistoryContext, evolution: Evolution) -> _Unsettled | None:
     if evolution.candidate_id is None:
         return None
-    files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
-    touched = tuple(sorted({"/".join(path.split("/")[:2]) for path in files}))
+    touched = parts.records.get(Candidate, evolution.candidate_id).edit.resources
     before = content_of(parts.snapshots, evolution.base, touched)
     return _Unsettled(touched, before, evolution.ended_at)
 
@@ -379,9 +374,7 @@ def _seen_without(parts: HistoryContext, run: Run, unsettled: Sequence[_Unsettle
     if _is_without(parts, run, unsettled):
         return True
     return any(
-        other.outcome is not None
-        and other.outcome.result is Result.PASSED
-        and _is_without(parts, other, unsettled)
+        other.passed and _is_without(parts, other, unsettled)
         for other in parts.journal.runs_of(run.task_key, parts.policy.look_back.successes)
     )
 

@@ -29,12 +29,11 @@ from agentos.domain import (
     EditedName,
     Refusal,
     RefusalKind,
-    Result,
     Trial,
     TrialSet,
     tier_of,
 )
-from agentos.evolver.policy import CHECKED, EDITION, SETTINGS, STOOD, Policy
+from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, SETTINGS, STOOD, Policy
 from agentos.evolver.verdict.gates import ROUNDING, mended
 from agentos.evolver.verdict.pairing import apart, split
 
@@ -324,7 +323,7 @@ def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
         if trial.arm is Arm.CANDIDATE
         and trial.set in (TrialSet.GUARD, TrialSet.HOLD_OUT)
         and trial.work not in same
-        and trial.outcome.result is not Result.NOT_REPLAYABLE
+        and not trial.is_lost
     ]
     varies = {trial.task_id for trial in own if trial.number}
     failed = {trial.task_id for trial in own if not trial.passed} - varies
@@ -341,7 +340,7 @@ def _gains_unchecked(trials: Sequence[Trial]) -> bool:
     known = checked(trials)
     rates: dict[str, dict[Arm, list[bool]]] = {}
     for trial in trials:
-        if trial.set is TrialSet.EVIDENCE and trial.outcome.result is not Result.NOT_REPLAYABLE:
+        if trial.set is TrialSet.EVIDENCE and not trial.is_lost:
             sides = rates.setdefault(trial.task_id, {Arm.BASE: [], Arm.CANDIDATE: []})
             sides[trial.arm].append(trial.passed)
     gained = {
@@ -354,11 +353,14 @@ def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Do
     """That some of the evidence fails with it as before; None where none does. What varies is judged by pairs."""
     own = [trial for trial in trials if trial.set is TrialSet.EVIDENCE and trial.candidate_id == candidate.id]
     aside = apart(trials) if own else frozenset[str]()
-    ends = mended([trial for trial in own if trial.task_id not in aside], policy.judge)
-    if sum(ends) >= policy.judge.unattended_share * len(ends):
+    steady = [trial for trial in own if trial.task_id not in aside]
+    ends = mended(steady, policy.judge)
+    # An edit that makes evidence impossible to replay did not mend it.
+    count = len({trial.task_id for trial in steady}) if policy.edition >= ONE_SIDED else len(ends)
+    if sum(ends) >= policy.judge.unattended_share * count:
         return None
-    told = f"it mends {sum(ends)} of the {len(ends)} failing tasks that it was found for: is that the cause?"
-    asks = f"It mends {sum(ends)} of the {len(ends)} failing tasks. Is that the cause?"
+    told = f"it mends {sum(ends)} of the {count} failing tasks that it was found for: is that the cause?"
+    asks = f"It mends {sum(ends)} of the {count} failing tasks. Is that the cause?"
     return Doubt(RefusalKind.PARTIAL, told, asks)
 
 
@@ -456,23 +458,21 @@ def _end(candidate: Candidate, trials: Sequence[Trial]) -> _FreshEnd:
     """What one task says. Where the base ends differently each time nobody knows what it should do."""
     own = [trial for trial in trials if trial.arm is Arm.CANDIDATE]
     before = {trial.passed for trial in trials if trial.arm is Arm.BASE}
-    replayed = [trial for trial in own if trial.outcome.result is not Result.NOT_REPLAYABLE]
     if not own or len(before) != 1:
         return _FreshEnd.NOTHING
-    if len(replayed) < len(own):
-        return _FreshEnd.LOST if before == {True} else _FreshEnd.NOTHING
+    stood, alike = before == {True}, own[0].alike
+    if any(trial.is_lost for trial in own):
+        return _FreshEnd.LOST if stood else _FreshEnd.NOTHING
     if not all(trial.passed for trial in own):
-        if before == {True}:
+        if stood:
             return _FreshEnd.BROKEN
-        return _FreshEnd.UNMENDED if own[0].alike else _FreshEnd.NOTHING
-    counts = any(trial.outcome.checks for trial in trials) and all(
-        reaches(candidate, trial.reached) for trial in own
-    )
-    if not counts:
+        return _FreshEnd.UNMENDED if alike else _FreshEnd.NOTHING
+    ran_it = all(reaches(candidate, trial.reached) for trial in own)
+    if not ran_it or not any(trial.outcome.checks for trial in trials):
         return _FreshEnd.NOTHING
-    if before == {True}:
+    if stood:
         return _FreshEnd.KEPT
-    return _FreshEnd.MENDED_ALIKE if own[0].alike else _FreshEnd.MENDED
+    return _FreshEnd.MENDED_ALIKE if alike else _FreshEnd.MENDED
 
 
 def reaches(candidate: Candidate, reached: Iterable[str]) -> bool:

@@ -32,7 +32,6 @@ from agentos.domain import (
     Ground,
     Refusal,
     RefusalKind,
-    Result,
     SafetyRate,
     Support,
     SupportKind,
@@ -40,12 +39,13 @@ from agentos.domain import (
     TrialSet,
     is_memory,
 )
-from agentos.evolver.policy import CHECKED, EDITION, STOOD, Judge, Policy
+from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, STOOD, Judge, Policy
 from agentos.evolver.verdict.paired_tests import Pair, log_e_above, log_e_below, tally, threshold
 from agentos.evolver.verdict.pairing import unsteady
 
 ROUNDING = 1e-9  # three thirds are a whole
 Ruling = tuple[Decision, list[Ground]]
+_FITS = "it fits the tasks that were shown, not what they have in common"
 _SIDES = {True: "with what was learnt", False: "without what was learnt"}
 _Pair = tuple[SafetyRate, SafetyRate]
 
@@ -61,13 +61,17 @@ def over_fitted(trials: Iterable[Trial], rules: Judge) -> Refusal | None:
     shown = [trial for trial in own if trial.set is TrialSet.EVIDENCE and not trial.alike]
     if not rules.hidden_share:
         return _none_passes(hidden, shown, rules)
-    if rules.hidden_gain:
-        paired = {trial.task_id for trial in own if trial.number}
-        if said := _gains_less(known, paired, rules):
-            return said
-        if any(trial.task_id in paired for trial in shown):
-            hidden = [trial for trial in hidden if trial.task_id not in paired]
-            shown = [trial for trial in shown if trial.task_id not in paired] or shown
+    paired = {trial.task_id for trial in own if trial.number and rules.hidden_gain}
+    if said := _gains_less(known, paired, rules):
+        return said
+    if any(trial.task_id in paired for trial in shown):
+        hidden = [trial for trial in hidden if trial.task_id not in paired]
+        shown = [trial for trial in shown if trial.task_id not in paired] or shown
+    return _mends_less(shown, hidden, rules)
+
+
+def _mends_less(shown: Sequence[Trial], hidden: Sequence[Trial], rules: Judge) -> Refusal | None:
+    """Why it mends a smaller share of the hidden tasks than of those that were shown."""
     before, after = mended(shown, rules), mended(hidden, rules)
     if not before or not after:
         return None
@@ -77,8 +81,7 @@ def over_fitted(trials: Iterable[Trial], rules: Judge) -> Refusal | None:
     return Refusal(
         RefusalKind.OVER_FITTED,
         f"{sum(before)} of {len(before)} tasks of the evidence that were shown pass with it, and {sum(after)} of "
-        f"{len(after)} hidden tasks that fail alike, where {needed} would be the same share: it fits the tasks "
-        "that were shown, not what they have in common",
+        f"{len(after)} hidden tasks that fail alike, where {needed} would be the same share: {_FITS}",
     )
 
 
@@ -94,7 +97,7 @@ def _gains_less(trials: Sequence[Trial], paired: Set[str], rules: Judge) -> Refu
     seen: dict[bool, list[tuple[bool, bool]]] = {False: [], True: []}  # by whether it was hidden
     for base in made:
         own = owns.get(_place(base)) if base.arm is Arm.BASE else None
-        if own and Result.NOT_REPLAYABLE not in (base.outcome.result, own.outcome.result):
+        if own and not (base.is_lost or own.is_lost):
             seen[own.alike].append((base.passed, own.passed))
     if not all(seen.values()):
         return None
@@ -105,7 +108,7 @@ def _gains_less(trials: Sequence[Trial], paired: Set[str], rules: Judge) -> Refu
     return Refusal(
         RefusalKind.OVER_FITTED,
         f"tasks of the evidence that were shown pass more often by {gain[False]:+.2f} with it, and hidden ones by "
-        f"{gain[True]:+.2f}: it fits the tasks that were shown, not what they have in common",
+        f"{gain[True]:+.2f}: {_FITS}",
     )
 
 
@@ -170,7 +173,7 @@ def _by_names(trials: Iterable[Trial]) -> dict[str, tuple[tuple[int, int], tuple
     """Of each task with pairs under both: (passed, of) with the candidate under its own names, and under others."""
     found: dict[str, dict[bool, list[bool]]] = {}
     for trial in trials:
-        if trial.arm is Arm.CANDIDATE and trial.number and trial.outcome.result is not Result.NOT_REPLAYABLE:
+        if trial.arm is Arm.CANDIDATE and trial.number and not trial.is_lost:
             found.setdefault(trial.task_id, {False: [], True: []})[trial.renamed].append(trial.passed)
     return {
         task_id: ((sum(ends[False]), len(ends[False])), (sum(ends[True]), len(ends[True])))
@@ -184,7 +187,7 @@ def _told_apart(trials: Sequence[Trial]) -> list[list[set[tuple[bool | str, ...]
     answers: dict[str, set[str]] = {}
     ends: dict[str, dict[bool, set[tuple[bool, str]]]] = {}
     for trial in trials:
-        if trial.outcome.result is Result.NOT_REPLAYABLE or trial.number:
+        if trial.is_lost or trial.number:
             continue
         if trial.arm is Arm.BASE and trial.passed:
             answers.setdefault(trial.task_id, set()).add(trial.answer_sha256)
@@ -200,7 +203,7 @@ def mended(trials: Iterable[Trial], rules: Judge) -> list[bool]:
     """For each task that could be replayed, whether it passes with the candidate."""
     tasks: dict[str, list[bool]] = {}
     for trial in trials:
-        if trial.outcome.result is not Result.NOT_REPLAYABLE:
+        if not trial.is_lost:
             tasks.setdefault(trial.task_id, []).append(trial.passed)
     # Of many trials as steadily as a guard; of two or three one may be bad luck.
     return [
@@ -221,7 +224,7 @@ def _none_passes(hidden: Sequence[Trial], shown: Sequence[Trial], rules: Judge) 
     return Refusal(
         RefusalKind.OVER_FITTED,
         f"{sum(passed)} of {len(passed)} trials of the evidence pass with it, and none of {len(tasks)} hidden "
-        "tasks that fail alike: it fits the tasks that were shown, not what they have in common",
+        f"tasks that fail alike: {_FITS}",
     )
 
 
@@ -253,7 +256,7 @@ def held_against(
         missing = "it changes what is remembered, and its trials without any memory are missing"
         return Decision.HOLD, [Refusal(RefusalKind.UNMEASURED, missing)]
     steady = [trial for trial in trials if trial.task_id not in varies and not trial.alike]
-    pairs = {which: _pairs(none, own, which, varies) for which in COMPARED_SETS}
+    pairs = {which: _pairs(none, own, which, varies, policy.edition) for which in COMPARED_SETS}
     harm = _steady_harm(steady, none) or _varying_harm(pairs, policy.judge)
     if harm:
         return Decision.REJECT, [harm]
@@ -261,9 +264,13 @@ def held_against(
         return Decision.HOLD, [dictated]
     if candidate.removes:
         return None
-    return _steady_credit(steady, none, policy.judge) or _varying_credit(
-        pairs[TrialSet.EVIDENCE], own, policy.judge
-    )
+    credit = _steady_credit(steady, none, policy.judge)
+    credit = credit or _varying_credit(pairs[TrialSet.EVIDENCE], own, policy.judge)
+    lost = [trial for trial in none if trial.set is TrialSet.EVIDENCE and trial.is_lost]
+    if credit and lost and policy.edition >= ONE_SIDED:
+        told = f"{len(lost)} trials of the evidence cannot be replayed with nothing remembered: no gain over it can be told"
+        return Decision.HOLD, [Refusal(RefusalKind.UNMEASURED, told)]
+    return credit
 
 
 def beside_nothing(candidate: Candidate, trials: Sequence[Trial]) -> list[Support]:
@@ -287,10 +294,9 @@ def _steady_harm(steady: Sequence[Trial], none: Sequence[Trial]) -> Refusal | No
         return None
     hidden = {trial.task_id for trial in none if trial.set is TrialSet.HOLD_OUT}
     named = [task_id for task_id in worse if task_id not in hidden]
-    which = ", ".join(
-        [*named, *([f"{len(worse) - len(named)} of the hold-out"] if set(worse) & hidden else [])]
-    )
-    told = f"with nothing remembered at all {which} passes, and with it not: what is remembered does harm"
+    if many := len(worse) - len(named):
+        named.append(f"{many} of the hold-out")
+    told = f"with nothing remembered at all {', '.join(named)} passes, and with it not: what is remembered does harm"
     return Refusal(RefusalKind.MEMORY_HARMS, told)
 
 
@@ -316,21 +322,25 @@ def _steadily(trials: Iterable[Trial]) -> dict[str, bool | None]:
     """By task: passed in every trial, failed in every trial, or neither (None)."""
     seen: dict[str, set[bool]] = {}
     for trial in trials:
-        if trial.outcome.result is not Result.NOT_REPLAYABLE:
+        if not trial.is_lost:
             seen.setdefault(trial.task_id, set()).add(trial.passed)
     return {task_id: results.pop() if len(results) == 1 else None for task_id, results in seen.items()}
 
 
 def _pairs(
-    none: Sequence[Trial], own: Sequence[Trial], which: TrialSet, varies: frozenset[str]
+    none: Sequence[Trial], own: Sequence[Trial], which: TrialSet, varies: frozenset[str], edition: int
 ) -> dict[str, list[Pair]]:
-    """By task: passed with none, passed with the candidate, for each repeat that both have."""
+    """By task: passed with none, passed with the candidate, for each repeat that both have.
+
+    What cannot be replayed with none is no difference.
+    """
     without = {(trial.task_id, trial.repeat): trial for trial in none}
     found: dict[str, list[Pair]] = {}
     for trial in sorted(own, key=lambda item: item.repeat):
         other = without.get((trial.task_id, trial.repeat))
         if trial.set is which and trial.task_id in varies and trial.number and other is not None:
-            found.setdefault(trial.task_id, []).append((other.passed, trial.passed))
+            even = edition >= ONE_SIDED and other.is_lost
+            found.setdefault(trial.task_id, []).append((other.passed, trial.passed and not even))
     return found
 
 
@@ -405,12 +415,6 @@ def _commonest(trials: Sequence[Trial]) -> float:
 # --- safety probes ------------------------------------------------------------------------------
 
 
-def measured_rates(found: Iterable[SafetyRate]) -> list[SafetyRate]:
-    """The time series: each measurement once, oldest first, however many evolutions made use of it."""
-    seen = {(rate.at, rate.tree, rate.agent, rate.learnt, rate.place): rate for rate in found}
-    return [seen[key] for key in sorted(seen)]
-
-
 def judged_rates(candidate: Candidate, found: Iterable[SafetyRate]) -> list[SafetyRate]:
     """Of an evolution's rates those that count for a candidate; none where its own were not measured."""
     known = list(found)
@@ -444,15 +448,8 @@ def safety_ruling(candidate: Candidate, found: Sequence[SafetyRate], edition: in
 
 
 def _asked(rate: SafetyRate) -> tuple[object, ...]:
-    return (
-        rate.agent,
-        rate.learnt,
-        tuple(sorted(rate.ran)),
-        rate.left_out,
-        rate.probes_sha256,
-        rate.place,
-        rate.image,
-    )
+    ran = tuple(sorted(rate.ran))
+    return rate.agent, rate.learnt, ran, rate.left_out, rate.probes_sha256, rate.place, rate.image
 
 
 def _worse(side: str, before: SafetyRate, after: SafetyRate) -> Iterator[tuple[str, bool]]:

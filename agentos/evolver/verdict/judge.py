@@ -23,7 +23,7 @@ what is stored, offline.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -177,29 +177,38 @@ def judge(
     for gate in GATES:
         if decision in gate.asked and (said := gate.says(case, decision)):
             decision, reasons = _joined(decision, reasons, said, keeps=gate.keeps)
-    table = flips(trial for trial in compared if trial.task_id not in case.aside)
-    noisy = changed(compared, policy.judge) if case.aside else ChangedTasks((), (), ())
-    fresh = case.fresh
-    known, name = checked(compared), f"verdict-{candidate.id.removeprefix('cand-')}"
-    mended = [task_id for task_id in noisy.fixed if task_id in known or policy.edition < CHECKED]
+    tasks, name = _changed_tasks(case), f"verdict-{candidate.id.removeprefix('cand-')}"
     return Verdict(
         id=with_fresh(name) if later else name,
         evolution_id=candidate.evolution_id,
         candidate_id=candidate.id,
         decision=decision,
         reasons=tuple(ground.reason for ground in reasons),
-        fixed=(*(flip.task_id for flip in table if _is_fixed(flip, policy)), *mended, *fresh.mended),
-        broken=(*(flip.task_id for flip in table if flip.broken), *noisy.broken, *fresh.broken),
-        flaky=(
-            *(flip.task_id for flip in table if TaskTrials.FLAKY in (flip.before, flip.after)),
-            *noisy.flaky,
-        ),
+        fixed=tasks.fixed,
+        broken=tasks.broken,
+        flaky=tasks.flaky,
         candidate_tree=candidate.snapshot.tree,
         base_tree=candidate.base.tree,
         manifest_sha256=digest(candidate.manifest),
         trials_sha256=trials_sha256(trials, rates),
         policy_sha256=policy.sha256,
         kinds=tuple(ground.kind for ground in reasons),
+    )
+
+
+def _changed_tasks(case: JudgedCase) -> ChangedTasks:
+    """By flips, by pairs, and of fresh work."""
+    table = flips(trial for trial in case.trials if trial.task_id not in case.aside)
+    noisy = changed(case.trials, case.policy.judge) if case.aside else ChangedTasks((), (), ())
+    known = checked(case.trials)
+    mended = [task_id for task_id in noisy.fixed if task_id in known or case.policy.edition < CHECKED]
+    fixed = [flip.task_id for flip in table if _is_fixed(flip, case.policy)]
+    broken = [flip.task_id for flip in table if flip.broken]
+    flaky = [flip.task_id for flip in table if TaskTrials.FLAKY in (flip.before, flip.after)]
+    return ChangedTasks(
+        (*fixed, *mended, *case.fresh.mended),
+        (*broken, *noisy.broken, *case.fresh.broken),
+        (*flaky, *noisy.flaky),
     )
 
 
@@ -337,7 +346,10 @@ def recompute(
     if trials_sha256(compared, rates) == verdict.trials_sha256:
         trials = compared
     again = replace(judge(candidate, trials, policy, rates), policy_sha256=policy_sha256 or policy.sha256)
-    verdict = replace(verdict, reasons=tuple(map(as_said_now, verdict.reasons)))
+    # Both: a reason quotes tasks, and these may say what an earlier version said.
+    verdict, again = (
+        replace(item, reasons=tuple(map(as_said_now, item.reasons))) for item in (verdict, again)
+    )
     return [
         f"{name} is {getattr(verdict, name)!r}, computed again it is {getattr(again, name)!r}"
         for name in Verdict.__dataclass_fields__
@@ -355,19 +367,21 @@ def _decide_both(
     both = [(varying.decision, said)]
     if table:
         both.insert(0, _decide(table, steady, policy, alone=False))
-    worst = next(
-        decision
-        for decision in (Decision.REJECT, Decision.HOLD, Decision.PROMOTE)
-        if decision in [found for found, _ in both]
-    )
+    order = (Decision.REJECT, Decision.HOLD, Decision.PROMOTE)
+    worst = min((found for found, _ in both), key=order.index)
     return worst, [reason for found, reasons in both if found is worst for reason in reasons]
 
 
 def _decide(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy, *, alone: bool = True) -> Ruling:
     """On the tasks that do not vary; ``alone`` when they are all there are."""
     left_out = [flip for flip in table if flip.left_out]
-    rule = _decide_on if alone else _decide_beside
-    decision, reasons = rule([flip for flip in table if not flip.left_out], trials, policy)
+    there = [flip for flip in table if not flip.left_out]
+    decision, reasons = _by_flips(there, trials, policy)
+    if alone and not _failing(there):
+        told = "no evidence fails on the base: there is nothing to fix"
+        decision, reasons = Decision.REJECT, [Refusal(RefusalKind.NO_EVIDENCE, told)]
+    elif alone and decision is Decision.PROMOTE and (few := _too_few(there, policy)):
+        decision, reasons = Decision.HOLD, [few]
     unknown = [
         flip for flip in left_out if flip.set is not TrialSet.EVIDENCE and flip.before is TaskTrials.PASSES
     ]
@@ -380,36 +394,29 @@ def _decide(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy, *, a
     return decision, [*reasons, *([_left_out(left_out)] if left_out else [])]
 
 
-def _decide_on(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> Ruling:
-    rules = policy.judge
-    if not _failing(table):
-        told = "no evidence fails on the base: there is nothing to fix"
-        return Decision.REJECT, [Refusal(RefusalKind.NO_EVIDENCE, told)]
-    decision, reasons = _decide_beside(table, trials, policy)
-    if decision is not Decision.PROMOTE:
-        return decision, reasons
-    good = sum(flip.after is TaskTrials.PASSES for flip in table)
-    if good < rules.min_tasks and policy.edition < CHECKED:  # since then a person is asked (``doubts``)
-        told = (
-            f"{good} tasks pass with it, {rules.min_tasks} are needed to tell: "
-            f"add {rules.min_tasks - good} more with checks for the same tool, then retry"
-        )
-        return Decision.HOLD, [Refusal(RefusalKind.FEW_TASKS, told)]
-    return decision, reasons
+def _too_few(table: Sequence[Flip], policy: Policy) -> Refusal | None:
+    """By the first edition; since then a person is asked (``doubts``)."""
+    good, needed = sum(flip.after is TaskTrials.PASSES for flip in table), policy.judge.min_tasks
+    if policy.edition >= CHECKED or good >= needed:
+        return None
+    told = (
+        f"{good} tasks pass with it, {needed} are needed to tell: "
+        f"add {needed - good} more with checks for the same tool, then retry"
+    )
+    return Refusal(RefusalKind.FEW_TASKS, told)
 
 
 def _failing(table: Sequence[Flip]) -> list[Flip]:
     return [flip for flip in table if flip.set is TrialSet.EVIDENCE and flip.before is TaskTrials.FAILS]
 
 
-def _decide_beside(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> Ruling:
+def _by_flips(table: Sequence[Flip], trials: Sequence[Trial], policy: Policy) -> Ruling:
     """By what is fixed and what is broken; how many tasks there are is asked of all together."""
     rules = policy.judge
     failing = _failing(table)
     fixed = [flip for flip in failing if _is_fixed(flip, policy)]
     ended = [flip for flip in failing if flip.fixed and flip not in fixed]
-    broken = [flip for flip in table if flip.broken]
-    if broken:
+    if broken := [flip for flip in table if flip.broken]:
         return Decision.REJECT, [Refusal(RefusalKind.BROKEN, _broken_sentence(flip)) for flip in broken]
     if failing and not _mends_enough(failing, fixed, ended, rules.min_fixed_share):
         told = (
@@ -420,19 +427,27 @@ def _decide_beside(table: Sequence[Flip], trials: Sequence[Trial], policy: Polic
     if (more := _further_repeats(fixed, trials, policy)) > 0:
         told = f"{len(fixed)} tasks may pass with it by luck; {more} more trials of each would tell"
         return Decision.HOLD, [Refusal(RefusalKind.LUCK, told)]
-    if slow := too_costly(trials, policy.judge):
+    if slow := too_costly(trials, rules):
         return Decision.REJECT, [slow]
-    counts = {which: [flip for flip in table if flip.set is which] for which in COMPARED_SETS}
     mended = f"{len(fixed)} of {len(failing)} failing evidence tasks pass with it, in every trial"
     unsaid = f"{len(ended)} of {len(failing)} end with it and have no checks, which is no repair"
-    kept = f"none of {len(counts[TrialSet.GUARD])} guards broke"
-    hidden = f"the hold-out did not fall ({_hold_out_sentence(counts[TrialSet.HOLD_OUT])})"
     return Decision.PROMOTE, [
         *([Support(SupportKind.FIXED, mended)] if failing else []),
         *([Support(SupportKind.ENDED, unsaid)] if ended else []),
-        Support(SupportKind.GUARDS_KEPT, as_said_now(kept)),
-        Support(SupportKind.HOLD_OUT_KEPT, as_said_now(hidden)),
+        *_kept(table),
     ]
+
+
+def _kept(table: Sequence[Flip]) -> Iterator[Support]:
+    """What is said of guards and hold-out where nothing broke."""
+    guards = sum(flip.set is TrialSet.GUARD for flip in table)
+    hidden = [flip for flip in table if flip.set is TrialSet.HOLD_OUT]
+    before = sum(flip.before is TaskTrials.PASSES for flip in hidden)
+    after = sum(flip.after is TaskTrials.PASSES for flip in hidden)
+    stood = f"the hold-out did not fall ({before} → {after} of {len(hidden)} pass)"
+    kept = f"none of {guards} guards broke" if guards else "there are no guards"
+    yield Support(SupportKind.GUARDS_KEPT, kept)
+    yield Support(SupportKind.HOLD_OUT_KEPT, stood if hidden else "there is no hold-out")
 
 
 def _mends_enough(
@@ -462,9 +477,8 @@ def _further_repeats(fixed: Sequence[Flip], trials: Sequence[Trial], policy: Pol
         return 0
     made = Counter((trial.task_id, trial.arm) for trial in evidence)
     least = min(made[flip.task_id, arm] for flip in fixed for arm in (Arm.BASE, Arm.CANDIDATE))
-    return (
-        repeats_needed(len({trial.task_id for trial in evidence}), len(fixed), number, policy.judge) - least
-    )
+    tasks = {trial.task_id for trial in evidence}
+    return repeats_needed(len(tasks), len(fixed), number, policy.judge) - least
 
 
 def _broken_sentence(flip: Flip) -> str:
@@ -478,9 +492,3 @@ def _left_out(flips: Sequence[Flip]) -> Support:
     counts = {which: sum(flip.set is which for flip in flips) for which in COMPARED_SETS}
     which = ", ".join(f"{count} {name.value}" for name, count in counts.items() if count)
     return Support(SupportKind.LEFT_OUT, f"left out, because they cannot be replayed: {which}")
-
-
-def _hold_out_sentence(hold_out: Sequence[Flip]) -> str:
-    before = sum(flip.before is TaskTrials.PASSES for flip in hold_out)
-    after = sum(flip.after is TaskTrials.PASSES for flip in hold_out)
-    return f"{before} → {after} of {len(hold_out)} pass"

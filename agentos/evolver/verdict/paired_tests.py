@@ -45,6 +45,7 @@ from agentos.domain import (
     SupportKind,
     TrialSet,
 )
+from agentos.evolver.policy import Judge
 
 # A trial of the same task on both sides: passed on the base, passed with the candidate.
 Pair = tuple[bool, bool]
@@ -136,27 +137,6 @@ def threshold(alpha: float, number: int) -> float:
     if number < 1:
         raise ValueError(f"candidates are numbered from 1, not {number}")
     return math.log(number * (number + 1) / alpha)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Error rates, sizes of effects, and bounds of one judgement."""
-
-    alpha: float = 0.05  # a promotion that the evidence, guards, hold-out or costs do not deserve; each
-    beta: float = 0.1  # a rejection of a candidate that deserves none; each test
-    min_effect: float = 0.2  # a candidate whose gain on the evidence is smaller may be given up
-    margin: float = 0.1  # the fall on guards or hold-out that is excluded before a promotion
-    max_ratio: float = 2.0  # of a run's money, tokens or time to the base's
-    dear_share: float = 0.25  # of pairs may exceed it
-    min_rounds: int = 2  # each task on each side, before any promotion
-    max_pairs: int = 240  # for each set
-    max_usd: float = 5.0  # for all trials of the candidate and their counterparts
-    min_tasks: int = 3  # guards and hold-out together
-
-    def __post_init__(self) -> None:
-        for name in ("alpha", "beta", "min_effect", "margin", "dear_share"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie between 0 and 1, not be {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,33 +264,39 @@ class PairedDecision:
 
 def decide(
     measured: Mapping[TrialSet, MeasuredSet],
-    rule: Rule,
+    rules: Judge,
     *,
     spending: Sequence[PairCost] = (),
     spent_usd: float = 0.0,
     beside: SteadySummary = ALONE,
 ) -> PairedDecision:
-    """The ruling on what was measured so far. Sets that were not tried yet have tasks with no pairs."""
+    """The ruling on what was measured so far. Sets that were not tried yet have tasks with no pairs.
+
+    Raises ValueError for rules of which an error rate or a size of an effect is none.
+    """
+    for name in ("alpha", "beta", "min_effect", "margin", "dear_share"):
+        if not 0 < getattr(rules, name) < 1:
+            raise ValueError(f"{name} must lie between 0 and 1, not be {getattr(rules, name)}")
     sets = {which: measured.get(which, MeasuredSet({})) for which in COMPARED_SETS}
     if not sets[TrialSet.EVIDENCE].tasks and not beside.evidence:
         nothing = Refusal(RefusalKind.NO_EVIDENCE, "there is no evidence: nothing to improve")
         return PairedDecision(Decision.REJECT, (nothing,))
-    findings = {which: _finding(which, found, rule) for which, found in sets.items()}
-    costs = [cost_bounded(item, sets[TrialSet.EVIDENCE].number, rule) for item in spending]
+    findings = {which: _finding(which, found, rules) for which, found in sets.items()}
+    costs = [cost_bounded(item, sets[TrialSet.EVIDENCE].number, rules) for item in spending]
     refuted = [item.ground for item in (*findings.values(), *costs) if item.standing is PairedState.REFUTED]
     if refuted:
         return PairedDecision(Decision.REJECT, tuple(refuted))
     for which, finding in findings.items():
         if finding.standing is PairedState.OPEN:
-            return _hold(which, finding, sets[which], rule, spent_usd)
+            return _hold(which, finding, sets[which], rules, spent_usd)
     for finding in costs:
         if finding.standing is PairedState.OPEN:
             where = TrialSet.GUARD if sets[TrialSet.GUARD].tasks else TrialSet.HOLD_OUT
-            return _hold(where, finding, sets[where], rule, spent_usd)
+            return _hold(where, finding, sets[where], rules, spent_usd)
     tasks = len(sets[TrialSet.GUARD].tasks) + len(sets[TrialSet.HOLD_OUT].tasks) + beside.tasks
-    if tasks < rule.min_tasks:
+    if tasks < rules.min_tasks:
         return PairedDecision(
-            Decision.HOLD, (Refusal(RefusalKind.FEW_TASKS, too_few(tasks, rule.min_tasks)),), exhausted=True
+            Decision.HOLD, (Refusal(RefusalKind.FEW_TASKS, too_few(tasks, rules.min_tasks)),), exhausted=True
         )
     return PairedDecision(Decision.PROMOTE, tuple(item.ground for item in (*findings.values(), *costs)))
 
@@ -323,73 +309,79 @@ def too_few(tasks: int, needed: int) -> str:
     )
 
 
-def claims_of(which: TrialSet, number: int, rule: Rule, share: float = 1.0) -> tuple[EValueTest, EValueTest]:
+def claims_of(
+    which: TrialSet, number: int, rules: Judge, share: float = 1.0
+) -> tuple[EValueTest, EValueTest]:
     """What the pairs of a set may show, and what they may refute it by: a gain on the evidence, no fall elsewhere."""
-    against = math.log(1 / rule.beta)
-    needed = threshold(rule.alpha * share, number)
+    against = math.log(1 / rules.beta)
+    needed = threshold(rules.alpha * share, number)
     if which is TrialSet.EVIDENCE:
         gained = EValueTest(lambda counts: log_e_above(counts, 0.0), needed)
-        return gained, EValueTest(lambda counts: log_e_below(counts, rule.min_effect), against)
-    held = EValueTest(lambda counts: log_e_above(counts, -rule.margin), needed)
+        return gained, EValueTest(lambda counts: log_e_below(counts, rules.min_effect), against)
+    held = EValueTest(lambda counts: log_e_above(counts, -rules.margin), needed)
     return held, EValueTest(lambda counts: log_e_below(counts, 0.0), against)
 
 
-def improved(found: PairTally, number: int, rule: Rule, share: float = 1.0) -> PairedFinding:
+def improved(found: PairTally, number: int, rules: Judge, share: float = 1.0) -> PairedFinding:
     """Does the candidate pass the evidence more often than the base? Refuted when the gain is below ``min_effect``."""
-    shown, small = claims_of(TrialSet.EVIDENCE, number, rule, share)
+    shown, small = claims_of(TrialSet.EVIDENCE, number, rules, share)
     counts = _counts(found)
-    if shown.passed(found):
-        return PairedFinding(
-            PairedState.SHOWN, Support(SupportKind.GAINED, f"it passes more often than the base ({counts})")
-        )
-    if small.passed(found):
-        return PairedFinding(
-            PairedState.REFUTED,
-            Refusal(RefusalKind.FEW_FIXED, f"it gains less than {rule.min_effect:g} ({counts})"),
-        )
+    gains = Support(SupportKind.GAINED, f"it passes more often than the base ({counts})")
+    little = Refusal(RefusalKind.FEW_FIXED, f"it gains less than {rules.min_effect:g} ({counts})")
     untold = Refusal(RefusalKind.UNDECIDED, f"a gain is not shown ({counts})")
-    return PairedFinding(PairedState.OPEN, untold, found, (shown, small), A_WIN)
+    return _first(
+        found,
+        (shown, PairedFinding(PairedState.SHOWN, gains)),
+        (small, PairedFinding(PairedState.REFUTED, little)),
+        otherwise=PairedFinding(PairedState.OPEN, untold, found, (shown, small), A_WIN),
+    )
 
 
 def kept(
-    found: PairTally, number: int, rule: Rule, share: float = 1.0, which: TrialSet = TrialSet.GUARD
+    found: PairTally, number: int, rules: Judge, share: float = 1.0, which: TrialSet = TrialSet.GUARD
 ) -> PairedFinding:
     """Is a fall by the margin excluded? Refuted as soon as any fall is shown."""
-    shown, fell = claims_of(which, number, rule, share)
+    shown, fell = claims_of(which, number, rules, share)
     counts = _counts(found)
-    if fell.passed(found):
-        return PairedFinding(
-            PairedState.REFUTED,
-            Refusal(RefusalKind.FELL, f"it passes less often than the base ({counts})"),
-        )
-    if shown.passed(found):
-        kind = SupportKind.HOLD_OUT_KEPT if which is TrialSet.HOLD_OUT else SupportKind.GUARDS_KEPT
-        return PairedFinding(
-            PairedState.SHOWN, Support(kind, f"a fall by {rule.margin:g} is excluded ({counts})")
-        )
-    untold = Refusal(RefusalKind.UNDECIDED, f"a fall by {rule.margin:g} is not excluded ({counts})")
-    return PairedFinding(PairedState.OPEN, untold, found, (shown, fell))
+    less = Refusal(RefusalKind.FELL, f"it passes less often than the base ({counts})")
+    kind = SupportKind.HOLD_OUT_KEPT if which is TrialSet.HOLD_OUT else SupportKind.GUARDS_KEPT
+    excluded = Support(kind, f"a fall by {rules.margin:g} is excluded ({counts})")
+    untold = Refusal(RefusalKind.UNDECIDED, f"a fall by {rules.margin:g} is not excluded ({counts})")
+    return _first(
+        found,
+        (fell, PairedFinding(PairedState.REFUTED, less)),
+        (shown, PairedFinding(PairedState.SHOWN, excluded)),
+        otherwise=PairedFinding(PairedState.OPEN, untold, found, (shown, fell)),
+    )
 
 
-def cost_bounded(spending: PairCost, number: int, rule: Rule) -> PairedFinding:
+def cost_bounded(spending: PairCost, number: int, rules: Judge) -> PairedFinding:
     """Does it cost more than ``max_ratio`` times the base's run in fewer than ``dear_share`` of pairs?"""
     if not all(math.isfinite(value) and value >= 0 for pair in spending.pairs for value in pair):
         raise ValueError(f"{spending.unit}: costs are numbers of at least 0")
-    dear = sum(after > before * rule.max_ratio + spending.slack for before, after in spending.pairs)
+    dear = sum(after > before * rules.max_ratio + spending.slack for before, after in spending.pairs)
     found = PairTally(0, len(spending.pairs) - dear, dear)
-    share = rule.dear_share
-    shown = EValueTest(lambda seen: log_e_rarer(seen.losses, seen.ties, share), threshold(rule.alpha, number))
-    dearer = EValueTest(lambda seen: log_e_more_often(seen.losses, seen.ties, share), math.log(1 / rule.beta))
-    says = f"more than {rule.max_ratio:g} times the base's {spending.unit} in {dear} of {len(spending.pairs)} pairs"
-    if dearer.passed(found):
-        return PairedFinding(PairedState.REFUTED, Refusal(RefusalKind.COSTLY, says))
-    if shown.passed(found):
-        return PairedFinding(PairedState.SHOWN, Support(SupportKind.AFFORDABLE, says))
+    share, needed, against = rules.dear_share, threshold(rules.alpha, number), math.log(1 / rules.beta)
+    shown = EValueTest(lambda seen: log_e_rarer(seen.losses, seen.ties, share), needed)
+    dearer = EValueTest(lambda seen: log_e_more_often(seen.losses, seen.ties, share), against)
+    says = f"more than {rules.max_ratio:g} times the base's {spending.unit} in {dear} of {len(spending.pairs)} pairs"
     untold = Refusal(RefusalKind.UNDECIDED, f"{says}, which is too few to tell")
-    return PairedFinding(PairedState.OPEN, untold, found, (shown, dearer))
+    return _first(
+        found,
+        (dearer, PairedFinding(PairedState.REFUTED, Refusal(RefusalKind.COSTLY, says))),
+        (shown, PairedFinding(PairedState.SHOWN, Support(SupportKind.AFFORDABLE, says))),
+        otherwise=PairedFinding(PairedState.OPEN, untold, found, (shown, dearer)),
+    )
 
 
-def broken_tasks(tasks: Mapping[str, Sequence[Pair]], rule: Rule) -> tuple[str, ...]:
+def _first(
+    found: PairTally, *ways: tuple[EValueTest, PairedFinding], otherwise: PairedFinding
+) -> PairedFinding:
+    """What the first of these tests that is passed says."""
+    return next((finding for test, finding in ways if test.passed(found)), otherwise)
+
+
+def broken_tasks(tasks: Mapping[str, Sequence[Pair]], rules: Judge) -> tuple[str, ...]:
     """Tasks that the base passed and the candidate failed in every round, once there are rounds enough to say so.
 
     An average over many guards hides one that breaks. With independent sides a task that does not get worse
@@ -403,20 +395,20 @@ def broken_tasks(tasks: Mapping[str, Sequence[Pair]], rule: Rule) -> tuple[str, 
     if not lost:
         return ()
     log_mean = rounds * math.log(4) + math.log(len(lost) / len(tasks))
-    return lost if log_mean >= math.log(1 / rule.beta) else ()
+    return lost if log_mean >= math.log(1 / rules.beta) else ()
 
 
-def rounds_to_tell(tasks: int, rule: Rule) -> int:
+def rounds_to_tell(tasks: int, rules: Judge) -> int:
     """Rounds after which one broken task among these would be seen."""
-    return max(rule.min_rounds, math.ceil(math.log(max(1, tasks) / rule.beta) / math.log(4)))
+    return max(rules.min_rounds, math.ceil(math.log(max(1, tasks) / rules.beta) / math.log(4)))
 
 
-def _finding(which: TrialSet, measured: MeasuredSet, rule: Rule) -> PairedFinding:
+def _finding(which: TrialSet, measured: MeasuredSet, rules: Judge) -> PairedFinding:
     """One set's finding; a task that broke refutes it whatever the average says."""
     if not measured.tasks:
         none = Support(SupportKind.NO_TASKS, f"{which.value}: there are no tasks")
         return PairedFinding(PairedState.SHOWN, none)
-    broken = broken_tasks(measured.tasks, rule)
+    broken = broken_tasks(measured.tasks, rules)
     if broken:
         # A hold-out task is named nowhere that a proposer could read.
         what = f"{len(broken)} tasks" if which is TrialSet.HOLD_OUT else ", ".join(broken)
@@ -424,37 +416,37 @@ def _finding(which: TrialSet, measured: MeasuredSet, rule: Rule) -> PairedFindin
         return PairedFinding(PairedState.REFUTED, Refusal(RefusalKind.BROKEN, says))
     counts = tally(measured.tasks)
     if which is TrialSet.EVIDENCE:
-        finding = improved(counts, measured.number, rule, measured.share)
+        finding = improved(counts, measured.number, rules, measured.share)
     else:
-        finding = kept(counts, measured.number, rule, measured.share, which)
+        finding = kept(counts, measured.number, rules, measured.share, which)
     says = f"{which.value}: {finding.says}"
     if finding.standing is PairedState.SHOWN and complete_rounds(measured.tasks) < _least(
-        which, measured, rule
+        which, measured, rules
     ):
-        says = f"{says}, but each task needs {_least(which, measured, rule)} rounds"
+        says = f"{says}, but each task needs {_least(which, measured, rules)} rounds"
         return PairedFinding(PairedState.OPEN, Refusal(RefusalKind.UNDECIDED, says))
     return replace(finding, ground=replace(finding.ground, reason=says))
 
 
-def _least(which: TrialSet, measured: MeasuredSet, rule: Rule) -> int:
+def _least(which: TrialSet, measured: MeasuredSet, rules: Judge) -> int:
     """Rounds before a promotion: guards and hold-out are tried until one broken task would have been seen."""
-    return rule.min_rounds if which is TrialSet.EVIDENCE else rounds_to_tell(len(measured.tasks), rule)
+    return rules.min_rounds if which is TrialSet.EVIDENCE else rounds_to_tell(len(measured.tasks), rules)
 
 
 def _hold(
-    which: TrialSet, finding: PairedFinding, measured: MeasuredSet, rule: Rule, spent_usd: float
+    which: TrialSet, finding: PairedFinding, measured: MeasuredSet, rules: Judge, spent_usd: float
 ) -> PairedDecision:
     tasks, rounds = len(measured.tasks), complete_rounds(measured.tasks)
     further = finding.further() if finding.claims else 0
     if further is not None:
-        further = tasks * max(_least(which, measured, rule) - rounds, math.ceil(further / tasks))
+        further = tasks * max(_least(which, measured, rules) - rounds, math.ceil(further / tasks))
     grounds = [finding.ground, Refusal(RefusalKind.UNDECIDED, _forecast(further))]
-    full, dear = (rounds + 1) * tasks > rule.max_pairs, spent_usd >= rule.max_usd
+    full, dear = (rounds + 1) * tasks > rules.max_pairs, spent_usd >= rules.max_usd
     if full:
-        told = f"no more pairs of it are allowed (max_pairs {rule.max_pairs})"
+        told = f"no more pairs of it are allowed (max_pairs {rules.max_pairs})"
         grounds.append(Refusal(RefusalKind.EXHAUSTED, told))
     if dear:
-        told = f"{spent_usd:.2f} USD are spent, {rule.max_usd:.2f} are allowed (max_usd)"
+        told = f"{spent_usd:.2f} USD are spent, {rules.max_usd:.2f} are allowed (max_usd)"
         grounds.append(Refusal(RefusalKind.EXHAUSTED, told))
     return PairedDecision(Decision.HOLD, tuple(grounds), which, further, full or dear)
 

@@ -23,7 +23,6 @@ from agentos.domain import (
     Outcome,
     Refusal,
     RefusalKind,
-    Result,
     SafetyRate,
     Trial,
     TrialSet,
@@ -36,7 +35,6 @@ from agentos.evolver.verdict.paired_tests import (
     Pair,
     PairCost,
     PairedDecision,
-    Rule,
     SteadySummary,
     broken_tasks,
     claims_of,
@@ -70,7 +68,7 @@ def split(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]]:
 
 def counted(trials: Iterable[Trial]) -> list[Trial]:
     """Those that say something of the code under test."""
-    return [trial for trial in trials if trial.outcome.result is not Result.NOT_REPLAYABLE]
+    return [trial for trial in trials if not trial.is_lost]
 
 
 def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
@@ -120,7 +118,7 @@ def unsteady(trials: Iterable[Trial]) -> frozenset[TrialSet]:
     own = {_place(trial): trial for trial in known if _seems_steady(trial)}
     ended: dict[tuple[str, Arm], set[bool]] = {}
     for trial in known:
-        told = trial.arm is not Arm.CONTROL and trial.outcome.result is not Result.NOT_REPLAYABLE
+        told = trial.arm is not Arm.CONTROL and not trial.is_lost
         if told and _place(trial) in own:
             ended.setdefault((trial.task_id, trial.arm), set()).add(trial.passed)
     found = set()
@@ -186,7 +184,7 @@ def unpaired(trials: Sequence[Trial], rules: Judge) -> dict[TrialSet, list[str]]
     for task_id in sorted(apart(trials) - varying(trials)):
         own = [trial for trial in trials if trial.task_id == task_id]
         chosen = [trial for trial in own if trial.arm is Arm.BASE and CHOOSING <= trial.repeat < FIRST]
-        lost = any(trial.outcome.result is Result.NOT_REPLAYABLE for trial in chosen)
+        lost = any(trial.is_lost for trial in chosen)
         fit = fitness([trial.passed for trial in chosen], own[0].set, rules)
         if fit.serves is not False and not lost:
             found.setdefault(own[0].set, []).append(task_id)
@@ -200,7 +198,7 @@ def rule_on(
     pairs, varies = _pairs(trials), varying(trials)
     measured = measured_sets(trials, rules, untried)
     spent = sum(trial.outcome.cost.usd or 0.0 for trial in trials if trial.task_id in varies)
-    return decide(measured, rule_of(rules), spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
+    return decide(measured, rules, spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
 
 
 def measured_sets(
@@ -224,7 +222,7 @@ def changed(trials: Sequence[Trial], rules: Judge) -> ChangedTasks:
     broken: list[str] = []
     for which in COMPARED_SETS:
         outcomes = _outcomes(pairs, which)
-        broken += broken_tasks(outcomes, rule_of(rules))
+        broken += broken_tasks(outcomes, rules)
         for task_id, seen in outcomes.items():
             before, after = ([side[index] for side in seen] for index in (0, 1))
             if which is TrialSet.EVIDENCE and _rate(before) <= rules.evidence_at_most:
@@ -282,7 +280,7 @@ def _outcome(base: Trial, own: Trial) -> Pair:
 
     Otherwise an edit would get past a guard by making it impossible to measure.
     """
-    if base.outcome.result is Result.NOT_REPLAYABLE:
+    if base.is_lost:
         return (False, False)
     return base.passed, own.passed
 
@@ -323,22 +321,6 @@ def too_costly(trials: Sequence[Trial], rules: Judge) -> Refusal | None:
     return Refusal(RefusalKind.COSTLY, told)
 
 
-def rule_of(rules: Judge) -> Rule:
-    """What the policy says of sequential tests."""
-    return Rule(
-        alpha=rules.alpha,
-        beta=rules.beta,
-        min_effect=rules.min_effect,
-        margin=rules.margin,
-        max_ratio=rules.max_ratio,
-        dear_share=rules.dear_share,
-        min_rounds=rules.min_rounds,
-        max_pairs=rules.max_pairs,
-        max_usd=rules.max_usd,
-        min_tasks=rules.min_tasks,
-    )
-
-
 # --- How the tests went, round by round: for a person to look at. A verdict looks at the last round only; that it may look
 # at any is what the tests are made for.
 
@@ -368,11 +350,11 @@ class TestCourse:
 def progress_of(trials: Sequence[Trial], rules: Judge) -> list[TestCourse]:
     """Of each set with fresh pairs; nothing where every flip counts. ``trials``: as the candidate was judged by."""
     found = measured_sets(trials, rules)
-    return [_progress(which, each, rule_of(rules)) for which, each in found.items() if each.tasks]
+    return [_progress(which, each, rules) for which, each in found.items() if each.tasks]
 
 
-def _progress(which: TrialSet, measured: MeasuredSet, rule: Rule) -> TestCourse:
-    shown, refuted = claims_of(which, measured.number, rule, measured.share)
+def _progress(which: TrialSet, measured: MeasuredSet, rules: Judge) -> TestCourse:
+    shown, refuted = claims_of(which, measured.number, rules, measured.share)
 
     def rounds() -> Iterator[RoundEvidence]:
         for many in range(complete_rounds(measured.tasks) + 1):

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 
 from agentos.domain import Evidence, Evolution, EvolutionState, Feedback, SafetyRate, SupervisorWorth
 from agentos.evolver.find.feedback import taken_back
-from agentos.evolver.verdict.gates import measured_rates
 from agentos.ports import KnownLesson
 
 PERIODS = 24  # at most, in a series over time
@@ -242,8 +241,9 @@ def library(
 
 
 def safety(found: Iterable[SafetyRate]) -> tuple[SafetyRate, ...]:
-    """Each measurement once, oldest first."""
-    return tuple(measured_rates(found))
+    """Each measurement once, oldest first, however many evolutions made use of it."""
+    seen = {(rate.at, rate.tree, rate.agent, rate.learnt, rate.place): rate for rate in found}
+    return tuple(seen[key] for key in sorted(seen))
 
 
 def words(

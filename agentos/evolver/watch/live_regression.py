@@ -103,7 +103,7 @@ def standing(parts: HistoryContext, evolution: Evolution, sides: LiveArms) -> Li
     """What the live runs since the promotion say; without any the fortune is what it began with."""
     rules = parts.policy.probation
     now = sides.since(rules.varying_runs)
-    if all(map(_passed, now)):  # no bet on a fall gains by a run that passes
+    if all(run.passed for run in now):  # no bet on a fall gains by a run that passes
         return LiveEvidence((), 1.0)
     pairs = tuple(_beside(now, sides.before(rules.beside * rules.varying_runs), sides.kind, rules))
     return LiveEvidence(pairs, e_value(pairs))
@@ -118,8 +118,7 @@ class LiveArms:
         self._parts, self.evolution, self._promoted_at = parts, evolution, evolution.ended_at
         self._now = parts.now()
         self._is_ahead = self._promoted_at > self._now  # dated by a clock that was put back
-        files = parts.records.get(Candidate, evolution.candidate_id).manifest.files
-        self.touched = sorted({"/".join(path.split("/")[:2]) for path in files})
+        self.touched = parts.records.get(Candidate, evolution.candidate_id).edit.resources
         # Of what was touched, and of what was at fault: a new resource was used by nobody before.
         self._names = sorted({*self.touched, evolution.resource})
         self._contents: dict[str, str] = {}
@@ -256,7 +255,7 @@ def _beside(
         chosen = (own or alike)[:size]
         used |= {item.id for item in chosen}
         if chosen:
-            yield LiveComparison(named(run), _passed(run), tuple(map(_passed, chosen)))
+            yield LiveComparison(named(run), run.passed, tuple(item.passed for item in chosen))
 
 
 def named(run: Run) -> str:
@@ -270,10 +269,6 @@ def _finished(run: Run) -> datetime:
 
 def _asked_models(run: Run) -> bool:
     return run.outcome is not None and run.outcome.cost.calls > 0
-
-
-def _passed(run: Run) -> bool:
-    return run.outcome is not None and run.outcome.result is Result.PASSED
 
 
 # --- What people did to what was promoted: who takes it back, changes or pins it ends its watch, truthfully

@@ -228,4 +228,4 @@ def _attest(
 ) -> None:
     candidate = parts.records.get(Candidate, str(evolution.candidate_id))
     fixed = verdict_on(parts, candidate.id).fixed
-    attest_live(parts, evolution, candidate, fixed, sides.live(), regressions)
+    attest_live(parts, candidate, fixed, sides.live(), regressions)

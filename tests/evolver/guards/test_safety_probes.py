@@ -43,7 +43,8 @@ from agentos.evolver.guards.assurance.contract import suite, violations
 from agentos.evolver.guards.assurance.dynamic import in_breach, learnt, measure
 from agentos.evolver.safety_probes import load_probes, with_tool
 from agentos.evolver.select.curate import TaskSets
-from agentos.evolver.verdict.gates import judged_rates, measured_rates, safety_ruling
+from agentos.evolver.verdict.gates import judged_rates, safety_ruling
+from agentos.evolver.watch.health import safety
 from agentos.home import Home
 from agentos.resources import read
 from agentos.settings import load_settings
@@ -169,7 +170,7 @@ def test_a_tree_is_measured_once_and_each_measurement_is_one_point_of_the_series
         "a verdict's rates are its evolution's own"
     )
     stored = world.parts.records.find(SafetyRate)
-    trees = [(rate.tree, rate.learnt, rate.place) for rate in measured_rates(stored)]
+    trees = [(rate.tree, rate.learnt, rate.place) for rate in safety(stored)]
     assert len(trees) == len(set(trees)) < len(stored)
     assert safety_ruling(second[1], judged_rates(second[1], stored))[0] is Decision.PROMOTE
     assert judged_rates(replace(second[1], id="cand-other"), stored) == []

@@ -177,6 +177,8 @@ def test_of_a_stale_verdict_only_what_got_something_else_is_run_again(world: Wor
     assert recompute(verdict, candidate, trials_of(world.parts, candidate), world.policy) == []
     known = {one.id: [one] for one in world.trials()}
     assert list(borrowed(made, lambda name: known.get(name, []))) == []
+    older = {name: [replace(item, work="") for item in items] for name, items in known.items()}
+    assert list(borrowed(made, lambda name: older.get(name, []))) == [], "work was not written down yet"
     forged = replace(taken[0], outcome=replace(taken[0].outcome, score=0.5))
     assert len(list(borrowed([forged], lambda name: known.get(name, [])))) == 1
     assert len(list(borrowed([replace(taken[0], taken_from="none")], lambda name: known.get(name, [])))) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -393,6 +394,18 @@ def test_a_kill_anywhere_repeats_no_trial_and_loses_nothing(world: World, writes
     assert go_on(world, evolution).state is EvolutionState.PROBATION
     assert len([trial for trial in world.ledger.find(Trial) if trial.set is TrialSet.FRESH]) == 6
     assert (len(world.ledger.find(Verdict)), len(world.ledger.find(Consent))) == (2, 1)
+
+
+@pytest.mark.parametrize("writes", range(5))
+def test_a_kill_leaves_no_edit_rejected_on_fewer_trials_than_are_promised(world: World, writes: int) -> None:
+    evolution = waiting(world, OVERFITTED)
+    telling = asked(world, 48, "fail")
+    ledger = Writes(world.ledger, writes)
+    with suppress(Killed):
+        try_fresh(replace(world.parts, records=ledger, cursor=ledger, audit=ledger), evolution.id)
+    assert go_on(world, evolution).state is EvolutionState.REJECTED
+    arms = Counter(trial.arm for trial in world.ledger.find(Trial) if trial.task_id == telling.id)
+    assert set(arms.values()) == {world.policy.replay.repeats}
 
 
 def test_a_person_s_word_on_the_first_verdict_stands_when_fresh_work_says_the_same(world: World) -> None:

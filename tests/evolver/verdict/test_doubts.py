@@ -25,7 +25,7 @@ from agentos.domain import (
     TrialSet,
 )
 from agentos.domain import RefusalKind as K
-from agentos.evolver.policy import CHECKED, ConsentPolicy, Judge, Policy
+from agentos.evolver.policy import CHECKED, ONE_SIDED, ConsentPolicy, Judge, Policy
 from agentos.evolver.verdict.doubts import checked, doubts, guarding, idle_parts, questions, ran, worn_out
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
@@ -100,7 +100,7 @@ def test_by_the_first_edition_nobody_was_asked() -> None:
         (both("e2", "ff", "ff"), 0.5, False),
         (both("e2", "ff", "ff"), 0.0, False),  # a verdict of before
         (both("e2", "ff", "pp"), 1.0, False),
-        (both("e2", "ff", "nn"), 1.0, False),  # it cannot be replayed: it says nothing
+        (both("e2", "ff", "nn"), 1.0, True),  # made impossible to replay is not mended
         (side("e2", Arm.BASE, "ff"), 1.0, False),
     ],
 )
@@ -111,6 +111,12 @@ def test_an_edit_that_leaves_evidence_as_it_was_is_asked_about(
     policy = replace(POLICY, judge=replace(POLICY.judge, unattended_share=share))
     assert kinds([*GOOD, *second], policy) == ({K.PARTIAL} if asked else set())
     assert ("1 of the 2 failing tasks" in told([*GOOD, *second], policy)) is asked
+
+
+def test_an_edit_that_makes_most_of_its_evidence_impossible_to_replay_is_asked_about() -> None:
+    lost = [trial for number in (2, 3, 4) for trial in both(f"e{number}", "ff", "nn")]
+    assert "1 of the 4 failing tasks" in told([*GOOD, *lost])
+    assert told([*GOOD, *lost], replace(POLICY, edition=ONE_SIDED - 1)) == "", "as verdicts of before"
 
 
 def test_evidence_that_varies_is_left_to_the_pairs() -> None:

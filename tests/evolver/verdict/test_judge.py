@@ -10,6 +10,7 @@ import pytest
 
 from agentos.domain import (
     Arm,
+    Behaviour,
     Candidate,
     CheckResult,
     Cost,
@@ -333,6 +334,15 @@ def test_what_trials_say_since_is_bound_by_the_verdict(said: dict[str, Any]) -> 
     verdict = judge(CANDIDATE, kept, POLICY)
     altered = [replace(kept[0], **said), *kept[1:]]
     assert any("trials_sha256" in fault for fault in recompute(verdict, CANDIDATE, altered, POLICY))
+
+
+def test_a_reason_that_quotes_a_word_of_earlier_versions_is_computed_again() -> None:
+    """What a tool was called with stands in a reason: that word is the task's, not the judge's."""
+    for word, _ in EARLIER_WORDS:
+        quoted = replace(CANDIDATE, behaviour=Behaviour(1, 1, 0, 0, 0, 0, breaks=f"look up '{word}'"))
+        verdict = judge(quoted, [trial for group in GOOD for trial in group], POLICY)
+        assert any(word in reason for reason in verdict.reasons)
+        assert recompute(verdict, quoted, [trial for group in GOOD for trial in group], POLICY) == []
 
 
 def test_a_verdict_that_counted_what_is_not_there_is_computed_again() -> None:

@@ -69,7 +69,7 @@ def by_pairs() -> Iterator[PairedDecision]:
         rule_on(guards=some(*["-"] * 30)),
         rule_on(guards=some(*["="] * 60)),
         rule_on(hold_out=some(*["=" * 5] * 3, "-" * 5, name="hidden")),
-        rule_on(guards=noisy, rule=replace(RULE, max_pairs=50), spent_usd=5.0),
+        rule_on(guards=noisy, rules=replace(RULE, max_pairs=50), spent_usd=5.0),
         rule_on(spending=[PairCost("usd", [(1, 1.9)] * 30)]),
         rule_on(spending=[PairCost("usd", [(1, 2.1)] * 30)]),
         rule_on(spending=[PairCost("tokens", [(100, 90)] * 5)]),

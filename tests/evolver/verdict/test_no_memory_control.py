@@ -20,6 +20,7 @@ from agentos.domain import (
     Limits,
     Manifest,
     Outcome,
+    RefusalKind,
     Result,
     Share,
     Snapshot,
@@ -32,7 +33,7 @@ from agentos.domain import (
 from agentos.evolver.cycle import trials_of, try_candidate
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.memory.lessons import added, id_of, lessons_in, removed
-from agentos.evolver.policy import Policy
+from agentos.evolver.policy import ONE_SIDED, Policy
 from agentos.evolver.propose.proposing import with_control
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.gates import control_trials, is_asked
@@ -217,6 +218,21 @@ def test_tasks_that_vary_need_a_gain_over_nothing_at_the_same_level(
 ) -> None:
     decision, why = decide(*_varying(control))
     assert (decision, word in why) == (expected, True), why
+
+
+def test_a_control_that_cannot_be_replayed_is_no_gain_over_nothing() -> None:
+    """Neither that it fails with nothing remembered, nor that it passes."""
+    lost = [trials("e1", base="ff", candidate="pp", control="xx"), *KEPT]
+    for groups, earlier in ((_varying("x" * PAIRS), Decision.PROMOTE), (lost, Decision.REJECT)):
+        stored = [trial for group in groups for trial in group]
+        verdict = judge(CANDIDATE, stored, POLICY)
+        assert (verdict.decision, verdict.kinds[0]) == (Decision.HOLD, RefusalKind.UNMEASURED)
+        before = replace(POLICY, edition=ONE_SIDED - 1)
+        assert judge(CANDIDATE, stored, before).decision is earlier, "as verdicts of before"
+    assert (
+        judge(CANDIDATE, [t for g in _varying("f" * 15 + "x") for t in g], POLICY).decision
+        is Decision.PROMOTE
+    )
 
 
 def test_a_verdict_in_words_that_were_changed_since_stands() -> None:

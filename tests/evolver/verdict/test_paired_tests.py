@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentos.domain import Decision, RefusalKind, SupportKind, TrialSet
+from agentos.evolver.policy import Judge
 from agentos.evolver.verdict.paired_tests import (
     MeasuredSet,
     Pair,
@@ -20,7 +21,6 @@ from agentos.evolver.verdict.paired_tests import (
     PairedDecision,
     PairedState,
     PairTally,
-    Rule,
     broken_tasks,
     cost_bounded,
     decide,
@@ -29,7 +29,7 @@ from agentos.evolver.verdict.paired_tests import (
     rounds_to_tell,
 )
 
-RULE = Rule()
+RULE = Judge()
 SIGNS = {"+": (False, True), "=": (True, True), "0": (False, False), "-": (True, False)}
 
 
@@ -52,7 +52,7 @@ def rule_on(
         TrialSet.GUARD: guards or some(*["=" * 6] * 8),
         TrialSet.HOLD_OUT: hold_out or some(*["=" * 12] * 4, name="hidden"),
     }
-    return decide(sets, **{"rule": RULE, **more})  # type: ignore[arg-type]
+    return decide(sets, **{"rules": RULE, **more})  # type: ignore[arg-type]
 
 
 def test_a_clean_repair_is_promoted_with_few_trials() -> None:
@@ -87,7 +87,7 @@ def test_the_forecast_comes_true_if_the_rates_go_on(signs: list[str], tasks: int
     assert ruling.further % tasks == 0
     pairs = len(unit) * tasks
     enough = -(-(pairs + ruling.further) // pairs)
-    later = rule_on(evidence=some(*[unit * enough] * tasks), rule=replace(RULE, max_pairs=10**6))
+    later = rule_on(evidence=some(*[unit * enough] * tasks), rules=replace(RULE, max_pairs=10**6))
     assert later.undecided is not TrialSet.EVIDENCE
 
 
@@ -216,7 +216,7 @@ def test_an_empty_hold_out_is_said() -> None:
 
 def test_the_bounds_end_a_judgement_undecided() -> None:
     noisy = some(*["+-" * 3] * 8)
-    bounded = rule_on(guards=noisy, rule=replace(RULE, max_pairs=50))
+    bounded = rule_on(guards=noisy, rules=replace(RULE, max_pairs=50))
     assert (bounded.decision, bounded.exhausted) == (Decision.HOLD, True)
     assert bounded.kinds[-1] is RefusalKind.EXHAUSTED
     assert "max_pairs 50" in bounded.reasons[-1]
@@ -263,9 +263,9 @@ def test_what_is_no_outcome_or_no_rate_is_refused() -> None:
     with pytest.raises(ValueError, match="void trials are run again"):
         MeasuredSet({"t": [(True, None)]})  # type: ignore[list-item]
     with pytest.raises(ValueError, match="margin must lie between 0 and 1"):
-        Rule(margin=0)
+        decide({}, Judge(margin=0))
     with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
-        Rule(alpha=1)
+        decide({}, Judge(alpha=1))
 
 
 @pytest.mark.slow

@@ -29,8 +29,9 @@ from agentos.evolver.cycle import trials_of
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.safety_probes import SafetyProbe
-from agentos.evolver.verdict.gates import judged_rates, measured_rates, safety_ruling
+from agentos.evolver.verdict.gates import judged_rates, safety_ruling
 from agentos.evolver.verdict.judge import judge, recompute
+from agentos.evolver.watch.health import safety
 from agentos.ports import Attempt, Executor
 from agentos.testing import FakeExecutor, ScriptedProposer, attempt
 from tests.evolver.conftest import RIGHT, World, proposal
@@ -150,7 +151,7 @@ def test_the_time_series_has_each_measurement_once(candidate: Candidate) -> None
     first, other = rate(candidate, Arm.BASE), rate(candidate, Arm.CANDIDATE)
     later = replace(other, id="safety-later", at=NOW + timedelta(hours=1))
     reused = replace(first, id="safety-again", evolution_id="evo-2")
-    assert [item.at for item in measured_rates([later, first, reused])] == [first.at, later.at]
+    assert [item.at for item in safety([later, first, reused])] == [first.at, later.at]
 
 
 # --- in a cycle ---------------------------------------------------------------------------------

@@ -88,8 +88,10 @@ def suite(harness: ResourceId, chance: random.Random, now: datetime) -> Suite:
         **_tool(outside, "text: str", "return Output(text=input.text)", effects='["external"]'),
     }
 
+    bare = _task(agent, f"Tell about {told}", now)
+
     def task(name: str, call: Call | None, **limits: int) -> Task:
-        return _task(name, f"Tell about {told}", agent, call, replace(_LIMITS, **limits), now)
+        return replace(bare, id=f"task-{name}", name=name, call=call, limits=replace(_LIMITS, **limits))
 
     value = chance.choice(_LETTERS) + "-".join(_words(chance, 2))
     calls = {name: Call(name, {"text": value}) for name in (echo, bad, nothing, outside, unknown)}
@@ -139,7 +141,8 @@ def program_suite(harness: ResourceId, chance: random.Random, now: datetime, *, 
     agent, one, other = _words(chance, 3)
 
     def task(word: str) -> Task:
-        return _task(f"{agent}-{word}", f"Which word did I draw beside {word}?", agent, None, _PROGRAM, now)
+        bare = _task(agent, f"Which word did I draw beside {word}?", now)
+        return replace(bare, id=f"task-{agent}-{word}", name=f"{agent}-{word}", limits=_PROGRAM)
 
     clauses = [Clause("a task is brought to an end", task(one), _at_an_end)]
     if asks:
@@ -173,15 +176,15 @@ def _words(chance: random.Random, count: int) -> list[str]:
     return sorted(found, key=lambda word: chance.random())
 
 
-def _task(name: str, goal: str, agent: str, call: Call | None, limits: Limits, now: datetime) -> Task:
+def _task(agent: str, goal: str, now: datetime) -> Task:
     return Task(
-        id=f"task-{name}",
-        name=name,
+        id="",
+        name="",
         goal=goal,
-        call=call,
+        call=None,
         inputs=(),
         agent=agent,
-        limits=limits,
+        limits=_LIMITS,
         effects=(),
         checks=(),
         schedule=None,

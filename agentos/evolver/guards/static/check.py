@@ -85,10 +85,9 @@ def screened(
     files: Callable[[Snapshot, str], Mapping[str, bytes]], candidate: Candidate, screen: Screen
 ) -> Refusal | None:
     """As ``asked``, of a candidate; ``files`` are those of a resource in a snapshot."""
-    resources = {"/".join(path.split("/")[:2]) for path in candidate.edit.files}
     before = {
         path: content.decode("utf-8", "replace")
-        for resource in sorted(resources)
+        for resource in candidate.edit.resources
         for path, content in files(candidate.base, resource).items()
         if path.endswith(".py")
     }
