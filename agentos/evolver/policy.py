@@ -222,9 +222,11 @@ class ConsentPolicy:
     high: str = "ask"
     written: str = "auto"
 
-    def asks(self, tier: Tier) -> bool:
-        """True when a person has to approve."""
-        return str(getattr(self, tier.value)) != "auto"
+    def left(self, tier: Tier, author: str = "") -> str:
+        """Which edits, this one among them, are left to people; "" where none are. ``author``: who wrote it."""
+        if str(getattr(self, tier.value)) != "auto":
+            return f"{tier.value}-risk edits"
+        return f"what {author} writes" if author and self.written != "auto" else ""
 
 
 @dataclass(frozen=True, slots=True)

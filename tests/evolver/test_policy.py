@@ -20,8 +20,8 @@ def test_the_shipped_policy_is_the_default() -> None:
 
 
 def test_tiers_ask_unless_the_policy_says_auto() -> None:
-    assert Policy().consent.asks(Tier.HIGH)
-    assert not Policy().consent.asks(Tier.LOW)
+    assert Policy().consent.left(Tier.HIGH)
+    assert not Policy().consent.left(Tier.LOW)
 
 
 def test_another_policy_has_another_digest(tmp_path: Path) -> None:

@@ -155,17 +155,10 @@ def questions(
 
     ``screened`` says what the guards of sources want looked at.
     """
-    if policy.consent.asks(tier := tier_of(candidate.manifest.files)):
-        told = "the policy asks a person for this tier"
-        return [
-            Doubt(RefusalKind.TIER, told, f"Is it right? Your policy leaves {tier.value}-risk edits to you.")
-        ]
-    author = candidate.model or candidate.plugin
-    if author and policy.consent.written != "auto":
-        told = f"the policy asks a person for what somebody wrote, here {author}"
-        return [
-            Doubt(RefusalKind.TIER, told, "Is it right? Your policy leaves edits that were written to you.")
-        ]
+    consent, author = policy.consent, candidate.model or candidate.plugin
+    if left := consent.left(tier_of(candidate.manifest.files), author):
+        asks = f"Is it right? Your policy leaves {left} to you."
+        return [Doubt(RefusalKind.TIER, f"the policy leaves {left} to people", asks)]
     found = screened()
     asks = "Its code does what a person is asked about. May it?"
     seen = [Doubt(found.kind, found.reason, asks, found.reason)] if found else []
