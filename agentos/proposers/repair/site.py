@@ -25,6 +25,7 @@ from agentos.proposers.repair.source import (
 CONSTANTS_MAX = 120
 TYPES_MAX = 6
 # What may be written twice with the same slip. Not every use of a name is one slip.
+TIGHT = (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript)
 TWINS = (ast.Attribute, ast.Subscript, ast.Call, ast.Compare, ast.BinOp)
 
 _Node = TypeVar("_Node", bound=ast.expr)
@@ -321,6 +322,10 @@ class EditSite:
     def text(self, node: ast.expr | ast.stmt) -> str:
         """The node as written."""
         return self.program.text(node)
+
+    def tight(self, node: ast.expr) -> str:
+        """The node as written, in brackets where an operator, a dot or a call beside it would take it apart."""
+        return self.text(node) if isinstance(node, TIGHT) else f"({self.text(node)})"
 
     def kind(self, node: ast.expr) -> str:
         """What the expression probably holds."""

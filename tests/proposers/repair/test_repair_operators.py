@@ -50,6 +50,38 @@ FAULTS = {
     "guard": ("b.append(a)\nreturn b", "b.append(a)", "if a:\n        b.append(a)"),
     "early return": ("return a[0]", "return a[0]", "if not a:\n        return None\n    return a[0]"),
     "default": ("return a + 1", "a + 1", "(a or 0) + 1"),
+    "membership, swapped with brackets": ("return b in (a or {})", "b in (a or {})", "(a or {}) in b"),
+    "membership without blanks": ("if a=='x':\n    return b", "a=='x'", "a in 'x'"),
+    "bounds with brackets": ("return (a or 0) < b < 9", "(a or 0) < b < 9", "(a or 0) <= b <= 9"),
+    "one of, with brackets": (
+        "return b == 'y', (a or b) == 'x'",
+        "(a or b) == 'x'",
+        "(a or b) in ('x', 'y')",
+    ),
+    "true by itself, with brackets": (
+        "return (a or b) == 1 or 2",
+        "(a or b) == 1 or 2",
+        "(a or b) in (1, 2)",
+    ),
+    "lookup by two": ("return a[b, 1]", "a[b, 1]", "a.get((b, 1))"),
+    "slice of brackets": ("return (a + b)[1:2]", "[1:2]", "[2:1]"),
+    "call of brackets": ("return (a or b)(1)", "(1)", "()"),
+    "operand behind a name": ("if c := a.get(b):\n    return c", "c := a.get(b)", "(c := a.get(b)) and b"),
+    "another value of brackets": (
+        "if b:\n    a = 1\nreturn b or 1",
+        "b or 1",
+        "(b or 1) + 1 if b else b or 1",
+    ),
+    "step over lines": ("a += (b +\n    1)\nreturn a", "+=", "-="),
+    "not in place, with brackets": (
+        "a += b if b else 1\nreturn a",
+        "+= b if b else 1",
+        "= a + (b if b else 1)",
+    ),
+    "power of a sign": ("return a ** -b", "a ** -b", "(-b) ** a"),
+    "method of brackets": ("return str((a + b).lower())", "(a + b).lower())", "a + b).lower()"),
+    "sort key of a sum": ("return sorted(a, key=lambda c: c[0] + c[1])", "c[0] + c[1]", "-(c[0] + c[1])"),
+    "operand behind letters": ("return a + pow('é', 1)", "'é', 1)", "'é', 1) + pow('é', 2)"),
 }
 
 
@@ -149,3 +181,18 @@ def _missing(source: str, *wanted: str) -> list[str]:
         if not shapes:
             break
     return [*shapes.values()]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return a @ b @ (a @ b), len(a @ b)",
+        f"return a % {'9' * 400} < 1e999",
+        "for c in enumerate(iterable=a):\n    c.pop()",
+        "for c in range():\n    c.pop()",
+        "place = index = position = at_place = 1\nfor c in a:\n    b.append(a.index(c))",
+    ],
+)
+def test_odd_code_ends_no_search(body: str) -> None:
+    source = "def f(a, b):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    assert len(list(edits_of(FileFacts(Program(source))))) > 50

@@ -9,9 +9,9 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from agentos.proposers.repair.operators.arithmetic import operand
+from agentos.proposers.repair.operators.arithmetic import operand, side
 from agentos.proposers.repair.operators.idioms.flow import LEAVING
-from agentos.proposers.repair.operators.statements import after, before, block_of, gone
+from agentos.proposers.repair.operators.statements import after, before, block_of, fresh_name, gone
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 
@@ -57,12 +57,14 @@ def _changed_meanwhile(site: EditSite) -> Iterator[CodeEdit]:
     walked = holder = node.iter
     if isinstance(walked, ast.Call) and isinstance(walked.func, ast.Attribute) and not walked.args:
         holder = walked.func.value
-    elif isinstance(walked, ast.Call) and _called(walked) == "enumerate":
+    elif isinstance(walked, ast.Call) and _called(walked) == "enumerate" and walked.args:
         walked = holder = walked.args[0]
     elif (
-        isinstance(walked, ast.Call) and _called(walked) == "range" and isinstance(walked.args[-1], ast.Call)
+        isinstance(walked, ast.Call)
+        and _called(walked) == "range"
+        and isinstance(last := (walked.args or [walked.func])[-1], ast.Call)
     ):
-        holder = (walked.args[-1].args or [walked])[0]
+        holder = (last.args or [walked])[0]
     text = site.text(holder)
     if any(_takes_away(site, inner, text) for step in node.body for inner in ast.walk(step)):
         written = site.text(walked)
@@ -142,7 +144,7 @@ def _place_by_value(site: EditSite) -> Iterator[CodeEdit]:
     calls = [n for n in ast.walk(node) if isinstance(n, ast.Call) and site.text(n) == asked]
     if not calls:
         return
-    place = next(name for name in ("place", "index", "position", "at_place") if name not in site.facts.bound)
+    place = fresh_name(site, "place", "index", "position", "at_place")
     lower = (
         walked.slice.lower
         if isinstance(walked, ast.Subscript) and isinstance(walked.slice, ast.Slice)
@@ -351,7 +353,7 @@ def _true_by_itself(site: EditSite) -> Iterator[CodeEdit]:
     if all(isinstance(each, ast.Constant) for each in rest):
         among = ", ".join(site.text(each) for each in (first.comparators[0], *rest))
         word = "in" if wanted is ast.Eq else "not in"
-        yield _mended(site.program.replace(node, f"{site.text(first.left)} {word} ({among})"))
+        yield _mended(site.program.replace(node, f"{side(site, first.left)} {word} ({among})"))
 
 
 def _not_called(site: EditSite) -> Iterator[CodeEdit]:

@@ -319,7 +319,7 @@ def last_one_too(site: EditSite) -> Iterator[CodeEdit]:
         steps = [s for s in inner.body if isinstance(s, ast.Expr | ast.Assign | ast.AugAssign)]
         yield from _all_of_body(site, loop, inner)
         for step in steps:
-            for name in reads([step], next(iter(own & names_in(step)), "")):
+            for name in reads([step], min(own & names_in(step), default="")):
                 for other in idle:
                     start = site.program.span(name)[0] - site.program.span(step)[0]
                     data = site.text(step).encode()

@@ -191,7 +191,7 @@ def keys_alike(site: EditSite) -> Iterator[CodeEdit]:
         if 2 <= len(plain) <= 6 and all(site.kind(key) in ("", "str") for key in plain):
             for way in ("lower()", "strip()", "casefold()", "upper()", "strip().lower()"):
                 yield together(
-                    [site.program.replace(k, f"{site.text(k)}.{way}") for k in plain], "keys alike", 0.5
+                    [site.program.replace(k, f"{site.tight(k)}.{way}") for k in plain], "keys alike", 0.5
                 )
 
 
@@ -230,14 +230,14 @@ def _tests_of_nought(site: EditSite, node: ast.AST) -> Iterator[tuple[ast.expr, 
 def as_asked(site: EditSite) -> Iterator[CodeEdit]:
     """A switch of the input that nothing reads turns a list, closes it, or takes case away where texts are compared."""
     node = site.node
-    switches = [n for n in site.facts.unread if site.scope.kinds.get(n) == "bool"]
+    switches = [n for n in sorted(site.facts.unread) if site.scope.kinds.get(n) == "bool"]
     if not switches or not isinstance(node, ast.stmt | ast.Compare):
         return
     for switch in (each for each in switches if each in site.variables()):
         if isinstance(node, ast.Compare) and not in_template(site, node):
             parts = [node.left, *node.comparators]
             if len(parts) == 2 and all(site.kind(part) in ("", "str") for part in parts):
-                one, two = map(site.text, parts)
+                one, two = map(site.tight, parts)
                 sign = site.program.data[
                     site.program.span(node.left)[1] : site.program.span(parts[1])[0]
                 ].decode()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import combinations, takewhile
 
+from agentos.proposers.repair.operators.arithmetic import operand
 from agentos.proposers.repair.operators.statements import SIMPLE, after, before, block_of, gone
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
@@ -121,7 +122,7 @@ def flushed(site: EditSite) -> Iterator[CodeEdit]:
                 yield CodeEdit((after(site, node, text),), "statement inserted", 0.5)
                 likely = 4.0 if isinstance(statement, ast.Expr) else 0.5  # kept: the last one is lost else
                 used = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
-                for name in used.intersection(site.variables()):
+                for name in sorted(used.intersection(site.variables())):
                     text_of_it = f"if {name}:\n    {text}"
                     yield CodeEdit((after(site, node, text_of_it),), "statement inserted", likely)
 
@@ -242,7 +243,7 @@ def _with(site: EditSite, node: ast.Call, argument: str, operator: str) -> CodeE
     written = [site.text(a) for a in node.args]
     given = [f"{k.arg}={site.text(k.value)}" if k.arg else f"**{site.text(k.value)}" for k in node.keywords]
     parts = [*written, *given, argument] if "=" in argument else [*written, argument, *given]
-    return site.edit(f"{site.text(node.func)}({', '.join(parts)})", operator, 0.7)
+    return site.edit(f"{site.tight(node.func)}({', '.join(parts)})", operator, 0.7)
 
 
 def _taken_by(site: EditSite, node: ast.Call) -> list[str]:
@@ -282,7 +283,7 @@ def not_in_place(site: EditSite) -> Iterator[CodeEdit]:
     """A new value in the place of one that is changed: whoever else has the old one keeps it as it was."""
     node = site.node
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-        target, added = site.text(node.target), site.text(node.value)
+        target, added = site.text(node.target), operand(site, node.value)
         shared = isinstance(node.target, ast.Attribute) or site.scope.first_line.get(target) == 0
         for text in (f"{target} + {added}", f"[*{target}, *{added}]"):
             yield site.edit(f"{target} = {text}", "not in place", 1.5 if shared else 0.3)

@@ -99,9 +99,9 @@ def regrouped(site: EditSite) -> Iterator[CodeEdit]:
         node.left, ast.BinOp | ast.Name | ast.Call | ast.Subscript
     ):
         return
-    sign = SIGN[type(node.op)]
+    sign = SIGN.get(type(node.op), "@")
     if isinstance(node.left, ast.BinOp):
-        inner = SIGN[type(node.left.op)]
+        inner = SIGN.get(type(node.left.op), "@")
         first, second = operand(site, node.left.left), site.text(node.left.right)
         third = operand(site, node.right)
         yield site.edit(
@@ -118,7 +118,7 @@ def regrouped(site: EditSite) -> Iterator[CodeEdit]:
             if rest:
                 yield site.edit(f"({start} {sign} {third}){rest}", "regrouped", 1.0)
     if isinstance(node.right, ast.BinOp):
-        inner = SIGN[type(node.right.op)]
+        inner = SIGN.get(type(node.right.op), "@")
         first, third = operand(site, node.left), operand(site, node.right.right)
         second = operand(site, node.right.left)
         yield site.edit(f"({first} {sign} {second}) {inner} {third}", "regrouped", 1.0)
@@ -129,14 +129,14 @@ def repeated(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.BinOp) or site.kind(node) in COLLECTIONS:
         return
-    sign, last = SIGN[type(node.op)], site.text(node.right)
+    sign, last = SIGN.get(type(node.op), "@"), site.text(node.right).encode()
     constants = [n for n in ast.walk(node.right) if isinstance(n, ast.Constant)]
     numbers = [(n, n.value) for n in constants if isinstance(n.value, int)]
     begin = site.program.span(node.right)[0]
     for number, value in numbers[-2:]:
         start, end = (offset - begin for offset in site.program.span(number))
         for step in (1, -1):
-            changed = f"{last[:start]}{value + step}{last[end:]}"
+            changed = f"{last[:start].decode()}{value + step}{last[end:].decode()}"
             yield site.edit(f"{site.text(node)} {sign} {changed}", "operand repeated", 0.7)
 
 
@@ -186,7 +186,7 @@ def nothing_to_walk(site: EditSite) -> Iterator[CodeEdit]:
     """``or []`` for what is walked through, and ``or ""`` for what is a text."""
     node, above = site.node, site.parent
     if isinstance(above, ast.For | ast.comprehension) and above.iter is node and isinstance(node, ast.expr):
-        yield site.edit(f"({site.text(node)} or [])", "default", 1.0)
+        yield site.edit(f"({operand(site, node)} or [])", "default", 1.0)
     if (
         isinstance(above, ast.Attribute)
         and above.value is node
