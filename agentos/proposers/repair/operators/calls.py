@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from agentos.proposers.repair.operators.conditions import joined
 from agentos.proposers.repair.operators.arithmetic import side
+from agentos.proposers.repair.operators.conditions import joined
 from agentos.proposers.repair.scope import COLLECTIONS, SEQUENCES
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit
@@ -96,9 +96,7 @@ def slices(site: EditSite) -> Iterator[CodeEdit]:
         return
     base = site.tight(node.value)
     if not isinstance(node.slice, ast.Slice):
-        index = site.text(node.slice)
-        if isinstance(node.slice, ast.Tuple) and not index.startswith("("):
-            index = f"({index})"
+        index = _key(site, node.slice)
         if isinstance(node.ctx, ast.Load):
             yield site.edit(f"{base}.get({index})", "default", 0.5)
             for default in ("0", "''", "[]"):
@@ -123,6 +121,12 @@ def slices(site: EditSite) -> Iterator[CodeEdit]:
     else:
         yield site.edit(f"{base}[{lower}:{upper}:-1]", "slice", 0.3)
         yield site.edit(f"{base}[{lower}:{upper}][::-1]", "slice", 0.3)
+
+
+def _key(site: EditSite, node: ast.expr) -> str:
+    """What is looked up by, as one argument of a call."""
+    text = site.text(node)
+    return f"({text})" if isinstance(node, ast.Tuple) and not text.startswith("(") else text
 
 
 def arguments(site: EditSite) -> Iterator[CodeEdit]:
