@@ -423,6 +423,7 @@ def library_text(site: EditSite, module: str, name: str, imports: dict[str, Spli
         end = program.span(above[-1])[1]
         imports[whole] = Splice(end, end, f"\n{whole}", expression=False)
     else:
-        start = program.span(tree.body[1 if ast.get_docstring(tree) and len(tree.body) > 1 else 0])[0]
+        first = tree.body[1 if ast.get_docstring(tree) and len(tree.body) > 1 else 0]
+        start = program.offset(first_line(first), first.col_offset)
         imports[whole] = Splice(start, start, f"{whole}\n", expression=False)
     return name if from_it else f"{module}.{name}"

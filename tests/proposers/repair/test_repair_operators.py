@@ -196,3 +196,11 @@ def _missing(source: str, *wanted: str) -> list[str]:
 def test_odd_code_ends_no_search(body: str) -> None:
     source = "def f(a, b):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     assert len(list(edits_of(FileFacts(Program(source))))) > 50
+
+
+def test_numbers_of_docstrings_come_in_the_same_order_in_each_process() -> None:
+    numbers = ["7", "13", "24", "30", "52", "60", "90", "360"]
+    source = f'def f(a):\n    """{" ".join(reversed(numbers))}"""\n    return a * 5000\n'
+    edits = [edit for edit, _ in edits_of(FileFacts(Program(source))) if edit.operator == "constant"]
+    texts = [edit.splices[0].text for edit in edits]
+    assert [text for text in texts if text in numbers] == sorted(numbers)

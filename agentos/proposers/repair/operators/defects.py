@@ -11,7 +11,14 @@ from itertools import pairwise
 
 from agentos.proposers.repair.operators.arithmetic import operand, side
 from agentos.proposers.repair.operators.idioms.flow import LEAVING
-from agentos.proposers.repair.operators.statements import after, before, block_of, fresh_name, gone
+from agentos.proposers.repair.operators.statements import (
+    after,
+    before,
+    block_of,
+    fresh_name,
+    gone,
+    moved_behind,
+)
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 
@@ -59,12 +66,9 @@ def _changed_meanwhile(site: EditSite) -> Iterator[CodeEdit]:
         holder = walked.func.value
     elif isinstance(walked, ast.Call) and _called(walked) == "enumerate" and walked.args:
         walked = holder = walked.args[0]
-    elif (
-        isinstance(walked, ast.Call)
-        and _called(walked) == "range"
-        and isinstance(last := (walked.args or [walked.func])[-1], ast.Call)
-    ):
-        holder = (last.args or [walked])[0]
+    elif isinstance(walked, ast.Call) and _called(walked) == "range" and walked.args:
+        counted = walked.args[-1]
+        holder = counted.args[0] if isinstance(counted, ast.Call) and counted.args else walked
     text = site.text(holder)
     if any(_takes_away(site, inner, text) for step in node.body for inner in ast.walk(step)):
         written = site.text(walked)
@@ -162,11 +166,7 @@ def _same_row(site: EditSite) -> Iterator[CodeEdit]:
     """A row that is made before a loop and added in each round is added as a copy."""
     node = site.node
     assert isinstance(node, ast.Call)
-    if (
-        not isinstance(node.func, ast.Attribute)
-        or node.func.attr not in ("append", "add")
-        or len(node.args) != 1
-    ):
+    if _called(node) not in ("append", "add") or len(node.args) != 1:
         return
     row, loop = node.args[0], site.parent
     while loop is not None and not isinstance(loop, (*LOOPS, ast.FunctionDef)):
@@ -217,7 +217,7 @@ def _nothing_kept(site: EditSite) -> Iterator[CodeEdit]:
         return
     holder = site.text(call.func.value)
     if isinstance(node, ast.Return):
-        text = f"{site.text(call)}\n{' ' * node.col_offset}return {holder}"
+        text = f"{site.text(call)}\n{site.program.indent(node)}return {holder}"
         yield _mended(Splice(*site.program.span(node), text, expression=False))
     elif site.text(node.targets[0]) == holder:
         yield _mended(site.program.replace(node, site.text(call)))
@@ -269,7 +269,7 @@ def _ended_at_once(site: EditSite) -> Iterator[CodeEdit]:
     assert isinstance(node, ast.For | ast.While)
     last, block = node.body[-1], block_of(site)
     if isinstance(last, ast.Return) and len(node.body) > 1:
-        yield _mended(gone(site, last), after(site, node, site.text(last)))
+        yield _mended(*moved_behind(site, last, node))
     if not isinstance(last, ast.If) or len(last.orelse) != 1 or node not in block:
         return
     way = last.orelse[0]

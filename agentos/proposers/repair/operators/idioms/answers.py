@@ -182,7 +182,7 @@ def each_match(site: EditSite) -> Iterator[CodeEdit]:
             ):
                 continue
             start, end = site.program.span(other)[0], site.program.span(other.body[0])[0]
-            head = f"for {target.id} in {found}:\n{' ' * other.body[0].col_offset}"
+            head = f"for {target.id} in {found}:\n{site.program.indent(other.body[0])}"
             yield together((Splice(start, end, head, expression=False),), "each match")
 
 
@@ -335,7 +335,7 @@ def _all_of_body(site: EditSite, loop: ast.For, inner: ast.If) -> Iterator[CodeE
         if len(steps) < 2 or any(own & names_in(s) or isinstance(s, LEAVING) for s in steps):
             continue
         start, end = site.program.span(steps[0])[0], site.program.span(steps[-1])[1]
-        text = site.program.data[start:end].decode().replace("\n" + " " * steps[0].col_offset, "\n    ")
+        text = site.program.data[start:end].decode().replace("\n" + site.program.indent(steps[0]), "\n    ")
         known = set(site.variables()) - own
         for test in sorted({name for s in steps for name in names_in(s)} & known):
             yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")

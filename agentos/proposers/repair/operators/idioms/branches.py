@@ -12,6 +12,7 @@ from agentos.proposers.repair.operators.statements import (
     below,
     block_of,
     first_statement,
+    in_loop,
     in_template,
     names_in,
     together,
@@ -56,7 +57,9 @@ def _for_word(site: EditSite, chain: list[ast.If], test: ast.Compare, word: str)
     steps = dict.fromkeys(text for branch in chain for s in branch.body for text in _undone(site, s))
     steps |= dict.fromkeys(("continue", "pass") if isinstance(site.parent, Loop) else ("pass",))
     for step in steps:
-        text = f"if {subject} == {word!r}:\n    {step}\nelif".replace("\n", "\n" + " " * site.node.col_offset)  # type: ignore[attr-defined]
+        text = f"if {subject} == {word!r}:\n    {step}\nelif".replace(
+            "\n", "\n" + site.program.indent(chain[0])
+        )
         yield together((Splice(start, start + len("if"), text, expression=False),), "another branch", 0.5)
 
 
@@ -83,7 +86,7 @@ def marked(site: EditSite) -> Iterator[CodeEdit]:
     target, calls = node.targets[0], [n for n in ast.walk(node.value) if isinstance(n, ast.Call)]
     numbers = [c for c in calls if site.text(c.func) in LEVELS and len(c.args) == 1]
     for call in numbers[:2]:
-        what, indent = site.text(call.args[0]), " " * node.col_offset
+        what, indent = site.text(call.args[0]), site.program.indent(node)
         for word in site.facts.given.words:
             steps = [f"{name} += 1" for name in _never_counted(site)]
             for ways in (
@@ -91,21 +94,12 @@ def marked(site: EditSite) -> Iterator[CodeEdit]:
                 *([step, "continue"] for step in steps),
                 ["continue"],
             ):
-                if "continue" in ways and not _in_loop(site):
+                if "continue" in ways and not in_loop(site):
                     continue
                 then = "".join(f"\n{indent}    {way}" for way in ways)
                 otherwise = site.text(node).replace("\n", "\n    ")
                 text = f"if {what} == {word!r}:{then}\n{indent}else:\n{indent}    {otherwise}"
                 yield together((Splice(*site.program.span(node), text, expression=False),), "another branch")
-
-
-def _in_loop(site: EditSite) -> bool:
-    above = site.parent
-    while above is not None and not isinstance(above, ast.FunctionDef):
-        if isinstance(above, Loop):
-            return True
-        above = site.program.parent.get(above)
-    return False
 
 
 def _never_counted(site: EditSite) -> list[str]:
@@ -135,9 +129,10 @@ def lists_as_well(site: EditSite) -> Iterator[CodeEdit]:
         return
     key, inner = (site.text(each) for each in target.elts)
     counted = f"for {key}, {inner} in enumerate({value}):"
-    start, deep = site.program.span(loop.body[0])[0], " " * (loop.body[0].col_offset - node.col_offset)
+    start, indent = site.program.span(loop.body[0])[0], site.program.indent(node)
+    deep = site.program.indent(loop.body[0]).removeprefix(indent)
     body = site.program.data[start : site.program.span(loop)[1]].decode()
-    body = body.replace("\n" + " " * node.col_offset, "\n")
+    body = body.replace("\n" + indent, "\n")
     for head in (f"{counted}\n{deep}{key} = str({key})", counted, f"for {inner} in {value}:"):
         text = f"elif isinstance({value}, list):\n    {head}\n{deep}{body}"
         yield together((below(site, loop, text),), "another branch")
