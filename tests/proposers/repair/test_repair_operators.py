@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from agentos.proposers.repair.places import edits_of
-from agentos.proposers.repair.site import FileFacts
+from agentos.proposers.repair.site import FileFacts, sites
 from agentos.proposers.repair.source import Program
 from tests.proposers.repair.test_repair_idioms import letters, made_like
 
@@ -168,6 +168,14 @@ def test_fields_of_the_input_are_names_in_scope() -> None:
         "def run(input: Input):\n    rows = read(input.path)\n    return rows[input.path]\n"
     )
     assert _missing(source, source.replace("rows[input.path]", "rows[input.column]")) == []
+
+
+def test_names_are_known_however_they_are_bound() -> None:
+    source = "def f(*rest, a, **more):\n    while part := a[0]:\n        return part\nLIMIT: int = 3\n"
+    program = Program(source)
+    site = next(each for each in sites(FileFacts(program)) if isinstance(each.node, ast.Return))
+    assert set(site.variables()) == {"rest", "a", "more", "part", "LIMIT"}
+    assert [site.scope.kinds[name] for name in ("rest", "more", "LIMIT")] == ["tuple", "dict", "int"]
 
 
 def _missing(source: str, *wanted: str) -> list[str]:

@@ -71,6 +71,17 @@ def test_lines_that_only_failing_calls_run_are_the_most_suspicious() -> None:
     assert found[3] < 0.6
 
 
+def test_cases_that_no_failing_call_runs_are_not_suspicious() -> None:
+    source = "def f(a):\n    match a:\n        case 1:\n            return 2\n        case _:\n            return 3\n"
+    found = suspicion(Program(source), failing=[(1, 2, 3, 5, 6)], passing=[])
+    assert sorted(found) == [1, 2, 3, 5, 6]
+
+
+def test_a_decorated_function_is_as_suspicious_as_its_call() -> None:
+    source = "@cache\n@cache\ndef f(\n    a,\n    b=1,\n):\n    return a\n"
+    assert suspicion(Program(source), failing=[(1, 7)], passing=[]) == dict.fromkeys(range(1, 8), 1.0)
+
+
 def test_the_shipped_table_is_readable() -> None:
     assert read_prior(shipped.folder("evolver") / "edit_prior.toml")["comparison operator"] == 165
 
