@@ -13,7 +13,7 @@ import re
 import tomllib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -200,7 +200,8 @@ class Program:
             before, behind = self.data[first:start].rstrip()[-1:], self.data[end:last].lstrip()[:1]
             if not first < start < end < last or before != b"{" or behind not in (b"}", b"!", b":", b"="):
                 continue
-            if _dumped_expression(self.data[start:end]) == ast.dump(part.value):
+            text = self.data[start:end].decode(errors="replace")
+            if _dumped(text, parse_expression) == ast.dump(part.value):
                 self._quotes[start, end] = written[1].decode() if written else ""
                 found.append(part.value)
         return found
@@ -297,7 +298,11 @@ class Program:
     def _region(self, edit: CodeEdit) -> tuple[int, int, ast.stmt | None]:
         """Offsets of the smallest statement that holds the whole edit, only its head where that is enough."""
         first, last = min(s.start for s in edit.splices), max(s.end for s in edit.splices)
-        holder = self.holder(first, last, whole=all(s.expression for s in edit.splices))
+        holder = self.holder(first, last, whole=True)
+        one = holder and self.span(holder) == (first, last)  # a statement, for which one may be put
+        one = one and all(s.text.strip() and not re.search(r"[\n;]", s.text) for s in edit.splices)
+        if not one and not all(s.expression for s in edit.splices):
+            holder = self.holder(first, last, whole=False)
         if holder is None:
             cuts = self._cuts
             below = bisect_right(cuts, first) - 1
@@ -438,16 +443,9 @@ def _placed(text: str, indent: str) -> str:
     return f"if 1:\n{indent}{text}" if indent else text
 
 
-def _dumped(source: str) -> str | None:
+def _dumped(source: str, parsed: Callable[[str], ast.AST] = parse) -> str | None:
     try:
-        return ast.dump(parse(source))
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
-def _dumped_expression(text: bytes) -> str | None:
-    try:
-        return ast.dump(parse_expression(text.decode()))
+        return ast.dump(parsed(source))
     except (SyntaxError, ValueError, RecursionError):
         return None
 

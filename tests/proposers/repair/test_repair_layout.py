@@ -4,12 +4,13 @@ import ast
 
 import pytest
 
+from agentos.proposers.repair.operators.idioms.answers import all_of_them
 from agentos.proposers.repair.operators.idioms.flow import caught, farther, otherwise
 from agentos.proposers.repair.operators.rewrites import rewritten
 from agentos.proposers.repair.operators.statements import deletions, guards, insertions, moves, returns
 from agentos.proposers.repair.reading.clues import Clues, TextFactors
 from agentos.proposers.repair.site import FileFacts, library_text, sites
-from agentos.proposers.repair.source import CodeEdit, Program
+from agentos.proposers.repair.source import CodeEdit, Program, Splice
 
 PLAIN = """\
 def f(a, b):
@@ -145,3 +146,27 @@ def test_an_import_stands_above_decorators() -> None:
     site, imports = next(iter(sites(FileFacts(program)))), {}  # type: ignore[var-annotated]
     assert library_text(site, "re", "sub", imports) == "re.sub"
     assert imports["import re"].start == 0
+
+
+def test_one_statement_for_one_is_told_by_that_statement_alone() -> None:
+    program = Program("def f(a):\n    b = a\n    if a:\n        return b\n    elif b:\n        return a\n")
+    whole = program.replace(program.nodes(ast.Assign)[0], "b += a")
+    sign = Splice(program.data.index(b" = "), program.data.index(b" = ") + 3, " += ", expression=False)
+    made = [program.change(CodeEdit((splice,), "test")) for splice in (whole, sign)]
+    assert made[0] == made[1] is not None
+    start = program.data.index(b"if a")
+    other = [
+        Splice(start, start, "el", expression=False),
+        Splice(start, start + 2, "while", expression=False),
+    ]
+    changes = [program.change(CodeEdit((splice,), "test")) for splice in other]
+    assert changes == [None, None]  # ``elif`` without ``if``
+
+
+def test_a_function_that_asks_itself_twice_is_changed_at_all_places() -> None:
+    source = "def f(a):\n    if a:\n        return f(f(a))\n    if not a:\n        return 1\n    return None\ndef run(a):\n    return f(a)\n"
+    program = Program(source)
+    made = [program.apply(edit) for site in sites(FileFacts(program)) for edit in all_of_them(site)]
+    assert made == [
+        "def f(a):\n    if a:\n        yield list(f(list(f(a))))\n    if not a:\n        yield 1\n    pass\ndef run(a):\n    return list(f(a))\n"
+    ]

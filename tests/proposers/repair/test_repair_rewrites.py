@@ -106,6 +106,11 @@ IN_FILES = {
         "        # why\n",
         "        if not b.strip():\n            continue\n        # why\n",
     ),
+    "a text over lines": (
+        "def f(a):\n    b = (\n        'one'\n        'two'\n    )\n    return b\n",
+        "b = (",
+        "b += (",
+    ),
     "two statements for one": (
         "def f(a, b):\n    try:\n        a[b].append(1)\n    finally:\n        return a\n",
         "a[b].append(1)",

@@ -217,21 +217,21 @@ class _Fit:
 
     def _takes(self, name: str, node: ast.expr) -> bool:
         wanted = self.kinds.get(name, "")
-        if isinstance(node, ast.Starred | ast.Slice):
+        if isinstance(node, ast.Starred | ast.Slice) or not isinstance(node, SHAPES.get(wanted, ast.expr)):
             return False
-        if wanted in SHAPES:
-            if not isinstance(node, SHAPES[wanted]):
-                return False
-        elif wanted in LITERALS:
+        if wanted in LITERALS:
             meant = self.site.meant_by(node) or node
             if not isinstance(meant, ast.Constant) or not isinstance(meant.value, LITERALS[wanted]):
                 return False
-        elif wanted:
+        elif wanted and wanted not in SHAPES:
             kind = self.site.kind(node)
             if not compatible(kind, "int" if wanted in NUMBERS else wanted):
                 return False
             self.weight *= 1.0 if kind else UNKNOWN
-        return self._keeps(name, Filling(self.site.text(node), isinstance(node, ATOMS)))
+        text, tight = self.site.text(node), isinstance(node, ATOMS)
+        if "\n" in text and (not tight or isinstance(node, ast.Constant)):
+            text, tight = f"({text})", True
+        return self._keeps(name, Filling(text, tight))
 
     def _called(self, form: ast.Call, node: ast.Call) -> bool:
         """Positional arguments in their order, those by name in any; what is left goes to the many."""

@@ -147,10 +147,12 @@ def all_of_them(site: EditSite) -> Iterator[CodeEdit]:
     ]
     if len(some) < 2 or (len(some) == len(given) and function.body[-1] in some) or not calls:
         return
-    splices = [site.program.replace(n, f"yield {site.text(n.value)}") for n in some if n.value is not None]
+    begun = [site.program.span(n)[0] for n in some]
+    splices = [Splice(at, at + len("return"), "yield", expression=False) for at in begun]
     splices += [site.program.replace(n, "pass") for n in given if n not in some]
     for call in calls:
-        splices.append(site.program.replace(call, f"list({site.text(call)})"))
+        start, end = site.program.span(call)  # which may hold another one
+        splices += [Splice(start, start, "list(", expression=False), Splice(end, end, ")", expression=False)]
         kept = site.program.parent.get(call)
         target = kept.targets[0] if isinstance(kept, ast.Assign) else None
         if isinstance(target, ast.Name):
