@@ -233,10 +233,8 @@ class Program:
             if self.data[edit.splices[0].start :].startswith(b"elif"):
                 return None
             tree = _dumped(added[1]) and f"+{len(added[0])} {_dumped(added[1])}"
-            where = edit.splices[0].start
-            where = (
-                found.end() if (found := BLANKS.match(self.data, where)) else where
-            )  # behind one is before the next
+            next_one = BLANKS.match(self.data, edit.splices[0].start)  # behind one is before the next
+            where = next_one.end() if next_one else 0
             return (self._spliced(edit, parenthesised=False), (where, tree)) if tree else None
         start, end, holder = self._region(edit)
         bare = self._part(edit, start, end, holder, parenthesised=False)
@@ -252,23 +250,26 @@ class Program:
         """The edit such that no text over several lines gets another one by how far its statement is indented."""
         if not any(OVER_LINES.search(splice.text) for splice in edit.splices):
             return edit
-        splices = edit.splices
-        for anyhow, text in self._long_texts:
-            splices = tuple(replace(s, text=text.join(anyhow.split(s.text))) for s in splices)
-        return replace(edit, splices=splices)
+        own = [t for t in self._long_texts if any(s.start <= t[0] < s.end for s in edit.splices)]
+        own = own or [*self._long_texts]
+        known = {text for _, _, text in own}
+        for _, anyhow, text in own:
+            made = [anyhow.sub(lambda m, t=text: m[0] if m[0] in known else t, s.text) for s in edit.splices]  # type: ignore[misc]
+            splices = (replace(s, text=each) for s, each in zip(edit.splices, made, strict=True))
+            edit = replace(edit, splices=tuple(splices))
+        return edit
 
     @cached_property
-    def _long_texts(self) -> Sequence[tuple[re.Pattern[str], str]]:
-        """Texts over several lines as they are written, each with what finds it however its lines are indented."""
-        found = {}
+    def _long_texts(self) -> Sequence[tuple[int, re.Pattern[str], str]]:
+        """Texts over several lines: where, what finds each however its lines are indented, and as it is written."""
+        found = []
         for node in (*self.nodes(ast.Constant), *self.nodes(ast.JoinedStr)):
-            if (node.end_lineno or 0) > node.lineno and not isinstance(
-                self.parent[node], ast.JoinedStr | ast.FormattedValue
-            ):
+            within = isinstance(self.parent[node], ast.JoinedStr | ast.FormattedValue)
+            if (node.end_lineno or 0) > node.lineno and not within:
                 first, *lines = (text := self.text(node)).split("\n")
                 rest = (r"\n[ \t]*" + re.escape(line.lstrip(" \t")) for line in lines)
-                found[text] = re.compile(re.escape(first) + "".join(rest))
-        return [(anyhow, text) for text, anyhow in found.items()]
+                found.append((self.span(node)[0], re.compile(re.escape(first) + "".join(rest)), text))
+        return found
 
     def unchanged(self, edit: CodeEdit) -> tuple[int, str] | None:
         """What ``change`` would say of the part of the edit if nothing changed there."""
@@ -286,8 +287,7 @@ class Program:
         if len(edit.splices) > 1 or splice.start != splice.end or "\n" not in splice.text:
             return None
         line = self._starts[self.line_of(splice.start) - 1]
-        above = self.data[line : splice.start].decode()
-        indent = above
+        indent = above = self.data[line : splice.start].decode()
         if splice.text.startswith("\n"):
             indent = splice.text[1 : len(splice.text) - len(splice.text.lstrip())]
             below = BELOW.match(self.data, splice.start)

@@ -170,3 +170,20 @@ def test_a_function_that_asks_itself_twice_is_changed_at_all_places() -> None:
     assert made == [
         "def f(a):\n    if a:\n        yield list(f(list(f(a))))\n    if not a:\n        yield 1\n    pass\ndef run(a):\n    return list(f(a))\n"
     ]
+
+
+def test_texts_that_differ_by_their_blanks_alone_stay_apart() -> None:
+    texts = ("'''one\n  two'''", "'''one\n    two'''")
+    source = f"def f(a):\n    b = {texts[0]}\n    c = {texts[1]}\n    return b + c\n"
+    program = Program(source)
+    nothing = TextFactors(Clues(program), frozenset())
+    edits = [
+        next(f.edits)
+        for site in sites(FileFacts(program))
+        for f in guards(site, nothing)
+        if f.operator == "guard"
+    ]
+    edits += [edit for site in sites(FileFacts(program)) for edit in moves(site)]
+    made = [program.apply(edit) or "" for edit in edits]
+    assert len(made) == 5
+    assert all(text in each for each in made for text in texts)
