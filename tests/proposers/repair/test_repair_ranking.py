@@ -1,5 +1,7 @@
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,11 @@ from agentos.errors import Invalid
 from agentos.evolver.propose.input_variation import generate
 from agentos.proposers.repair.places import suspicion
 from agentos.proposers.repair.prior import (
+    AT_HAND,
     EditStock,
     RankedEdit,
+    WeightedEdit,
+    in_turn,
     kind_of_edit,
     ranked,
     read_prior,
@@ -19,7 +24,7 @@ from agentos.proposers.repair.prior import (
 )
 from agentos.proposers.repair.ranking import drops_a_computation, hypotheses, oddities, turns_a_condition
 from agentos.proposers.repair.search import Plausible
-from agentos.proposers.repair.source import CodeEdit, Program, Splice
+from agentos.proposers.repair.source import CodeEdit, Family, Program, Splice
 
 SOURCE = "def f(a, b):\n    c = a < b + 1\n    return a\n"
 
@@ -63,6 +68,22 @@ def test_shares_can_be_divided_among_the_edits_of_several_files() -> None:
     shared = totals([here, there])
     found = [next(ranked(edits, {"comparison operator": 60}, shared)).probability for edits in (here, there)]
     assert found == [0.25, 0.75]
+
+
+@pytest.mark.slow
+def test_a_stretch_waits_while_enough_is_at_hand_however_many_edits_were_made_in_between() -> None:
+    begun, change = [], edit("<", "<=")
+
+    def stretches() -> Iterator[EditStock]:
+        for number in range(9):
+            begun.append(number)
+            guards = Family("guard", 1.0, 1.0, iter([replace(change, operator="guard")] * 2 * AT_HAND))
+            plain = [WeightedEdit(change, "comparison operator", 1e-9)] * (AT_HAND // 2)
+            yield EditStock(plain, [(guards, 1.0)], 0.1, 1.0)
+
+    order = in_turn(stretches(), {})
+    list(islice(order, 4 * AT_HAND + 1))
+    assert begun == [0, 1]
 
 
 def test_lines_that_only_failing_calls_run_are_the_most_suspicious() -> None:

@@ -351,7 +351,7 @@ def _compiles(text: str) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)  # of a class that a later Python reads otherwise
             re.compile(text)
-    except (re.error, OverflowError, FutureWarning):
+    except (re.error, OverflowError, RecursionError, FutureWarning):
         return False
     return True
 
