@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from agentos.proposers.repair.operators.idioms.texts import templates
 from agentos.proposers.repair.places import edits_of
 from agentos.proposers.repair.site import FileFacts, sites
 from agentos.proposers.repair.source import Program
@@ -168,6 +169,14 @@ def test_fields_of_the_input_are_names_in_scope() -> None:
         "def run(input: Input):\n    rows = read(input.path)\n    return rows[input.path]\n"
     )
     assert _missing(source, source.replace("rows[input.path]", "rows[input.column]")) == []
+
+
+def test_a_placeholder_is_changed_as_a_whole() -> None:
+    program = Program("def f(a, b):\n    return f'{a - b} %'\n")
+    made = {program.apply(edit) for site in sites(FileFacts(program)) for edit in templates(site)}
+    assert program.source.replace("a - b", "(a - b) * 100") in made
+    assert program.source.replace("a - b", "abs(a - b)") in made
+    assert program.source.replace("a - b", "a - b * 100") not in made
 
 
 def test_names_are_known_however_they_are_bound() -> None:

@@ -13,6 +13,7 @@ from agentos.proposers.repair.source import CodeEdit, Splice
 SIGN: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
     ast.Pow: "**", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.MatMult: "@",
 }  # fmt: skip
 SLIPS: dict[str, dict[str, float]] = {
     "+": {"-": 3, "*": 1, "%": 0.3, "//": 0.2, "/": 0.2},
@@ -58,7 +59,7 @@ def arithmetic(site: EditSite) -> Iterator[CodeEdit]:
     """Another operator between two operands, in an expression or an augmented assignment."""
     node = site.node
     if isinstance(node, ast.BinOp):
-        sign = SIGN.get(type(node.op), "")
+        sign = SIGN[type(node.op)]
         start, end = site.program.span(node.left)[1], site.program.span(node.right)[0]
         gap = site.program.data[start:end].decode()
         for other, weight in SLIPS.get(sign, {}).items():
@@ -69,7 +70,7 @@ def arithmetic(site: EditSite) -> Iterator[CodeEdit]:
             right, left = first(site, node.right), operand(site, node.left)
             yield site.edit(f"{right} {sign} {left}", "operands swapped")
     elif isinstance(node, ast.AugAssign):
-        sign = SIGN.get(type(node.op), "")
+        sign = SIGN[type(node.op)]
         for other, weight in SLIPS.get(sign, {}).items():
             yield _assigned(site, node.target, node.value, f"{other}=", "arithmetic operator", weight)
         yield _assigned(site, node.target, node.value, "=", "assignment", 0.7)
@@ -212,9 +213,9 @@ def _behind(site: EditSite, first: ast.expr, whole: ast.expr) -> str:
 
 def _factor_in(site: EditSite, node: ast.BinOp) -> Iterator[CodeEdit]:
     """``f(a, b) * c`` as ``f(a * c, b)``."""
-    sign = SIGN.get(type(node.op), "")
+    sign = SIGN[type(node.op)]
     for call, other, left in ((node.left, node.right, True), (node.right, node.left, False)):
-        if not isinstance(call, ast.Call) or not sign or (not left and sign not in "+*"):
+        if not isinstance(call, ast.Call) or (not left and sign not in "+*"):
             continue
         for argument in call.args:
             if isinstance(argument, ast.Starred | ast.GeneratorExp):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from agentos.proposers.repair.operators.arithmetic import arm, operand, side
 from agentos.proposers.repair.site import EditSite
-from agentos.proposers.repair.source import CodeEdit
+from agentos.proposers.repair.source import CodeEdit, is_atom
 
 CLEANINGS = (".replace(',', '')", ".replace(',', '.')", ".replace(' ', '')", ".replace('-', '')", ".replace('.', '')",
              ".rstrip('%')", ".lstrip('$')", ".strip('\"')", ".rstrip('.')", ".lstrip('0')", ".rstrip('\\n')",
@@ -458,9 +458,10 @@ def _specs(spec: str) -> Iterator[tuple[str, float]]:
 
 def _inner(inner: str) -> Iterator[tuple[str, float]]:
     """What may stand in the braces instead."""
+    tight = inner if is_atom(inner) else f"({inner})"
     for form in ("{} + 1", "{} - 1", "{}.strip()", "{}.lower()", "{}.upper()", "abs({})", "len({})", "round({}, 2)",
                  "int({})", "{} * 100"):  # fmt: skip
-        yield form.format(inner), 0.4
+        yield form.format(tight if form.startswith("{}") else inner), 0.4
     for old, new in (("//", "/"), ("/", "//"), (" + ", " - "), (" - ", " + "), ("//", "%"), ("%", "//")):
         if old in inner and not (old == "/" and "//" in inner):
             yield inner.replace(old, new, 1), 1.0

@@ -99,9 +99,9 @@ def regrouped(site: EditSite) -> Iterator[CodeEdit]:
         node.left, ast.BinOp | ast.Name | ast.Call | ast.Subscript
     ):
         return
-    sign = SIGN.get(type(node.op), "@")
+    sign = SIGN[type(node.op)]
     if isinstance(node.left, ast.BinOp):
-        inner = SIGN.get(type(node.left.op), "@")
+        inner = SIGN[type(node.left.op)]
         first, second = operand(site, node.left.left), site.text(node.left.right)
         third = operand(site, node.right)
         yield site.edit(
@@ -118,7 +118,7 @@ def regrouped(site: EditSite) -> Iterator[CodeEdit]:
             if rest:
                 yield site.edit(f"({start} {sign} {third}){rest}", "regrouped", 1.0)
     if isinstance(node.right, ast.BinOp):
-        inner = SIGN.get(type(node.right.op), "@")
+        inner = SIGN[type(node.right.op)]
         first, third = operand(site, node.left), operand(site, node.right.right)
         second = operand(site, node.right.left)
         yield site.edit(f"({first} {sign} {second}) {inner} {third}", "regrouped", 1.0)
@@ -129,7 +129,7 @@ def repeated(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.BinOp) or site.kind(node) in COLLECTIONS:
         return
-    sign, last = SIGN.get(type(node.op), "@"), site.text(node.right).encode()
+    sign, last = SIGN[type(node.op)], site.text(node.right).encode()
     constants = [n for n in ast.walk(node.right) if isinstance(n, ast.Constant)]
     numbers = [(n, n.value) for n in constants if isinstance(n.value, int)]
     begin = site.program.span(node.right)[0]
