@@ -81,6 +81,11 @@ FAULTS = {
     ),
     "power of a sign": ("return a ** -b", "a ** -b", "(-b) ** a"),
     "method of brackets": ("return str((a + b).lower())", "(a + b).lower())", "a + b).lower()"),
+    "bound of a difference with brackets": (
+        "if a[(b or 0) - 1]:\n    return b",
+        "a[",
+        "(b or 0) >= 1 and a[",
+    ),
     "sort key of a sum": ("return sorted(a, key=lambda c: c[0] + c[1])", "c[0] + c[1]", "-(c[0] + c[1])"),
     "operand behind letters": ("return a + pow('é', 1)", "'é', 1)", "'é', 1) + pow('é', 2)"),
 }

@@ -96,7 +96,7 @@ def slices(site: EditSite) -> Iterator[CodeEdit]:
         return
     base = site.tight(node.value)
     if not isinstance(node.slice, ast.Slice):
-        index = _key(site, node.slice)
+        index = key_text(site, node.slice)
         if isinstance(node.ctx, ast.Load):
             yield site.edit(f"{base}.get({index})", "default", 0.5)
             for default in ("0", "''", "[]"):
@@ -123,7 +123,7 @@ def slices(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"{base}[{lower}:{upper}][::-1]", "slice", 0.3)
 
 
-def _key(site: EditSite, node: ast.expr) -> str:
+def key_text(site: EditSite, node: ast.expr) -> str:
     """What is looked up by, as one argument of a call."""
     text = site.text(node)
     return f"({text})" if isinstance(node, ast.Tuple) and not text.startswith("(") else text

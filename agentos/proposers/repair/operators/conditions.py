@@ -291,7 +291,7 @@ def _bounds(site: EditSite) -> Iterator[str]:
         if not isinstance(place, ast.Name | ast.BinOp) or site.kind(node.value) == "dict":
             continue
         if isinstance(place, ast.BinOp) and isinstance(place.op, ast.Sub):
-            yield f"{site.text(place.left)} >= {site.text(place.right)}"
+            yield f"{side(site, place.left)} >= {side(site, place.right)}"
         else:
             yield f"{site.text(place)} < len({held})"
 

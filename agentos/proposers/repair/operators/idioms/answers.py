@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from agentos.proposers.repair.operators.arithmetic import operand, side
 from agentos.proposers.repair.operators.idioms.loops import is_loop
 from agentos.proposers.repair.operators.statements import (
     after,
@@ -127,7 +128,7 @@ def with_sign(site: EditSite) -> Iterator[CodeEdit]:
         return
     yield together(
         (
-            before(site, node, f'{sign} = "-" if {whole} < 0 else ""'),
+            before(site, node, f'{sign} = "-" if {side(site, node.value.args[0])} < 0 else ""'),
             site.program.replace(node.value.args[0], f"abs({whole})"),
             *(site.program.replace(n, f"({sign} + {site.text(n)})") for n in written),
         ),
@@ -172,7 +173,7 @@ def each_match(site: EditSite) -> Iterator[CodeEdit]:
         return
     if not isinstance(target, ast.Name):
         return
-    found = f"{site.text(func.value)}.finditer({', '.join(map(site.text, node.value.args))})"
+    found = f"{site.tight(func.value)}.finditer({', '.join(map(site.text, node.value.args))})"
     for other in block[block.index(node) + 1 :]:
         if isinstance(other, ast.Return) and other.value is not None and reads([other], target.id):
             one = site.text(other.value)
@@ -266,7 +267,7 @@ def with_ties(site: EditSite) -> Iterator[CodeEdit]:
     sign = ">=" if "reverse" in named else "<="
     items, test = site.text(whole), f"(lambda {own}: {site.text(value)})"
     last = f"{test}({items}[:{site.text(most)}][-1])"
-    yield site.edit(f"[{own} for {own} in {items} if {site.text(value)} {sign} {last}]", "with ties")
+    yield site.edit(f"[{own} for {own} in {items} if {side(site, value)} {sign} {last}]", "with ties")
 
 
 def numbered(site: EditSite) -> Iterator[CodeEdit]:
@@ -414,7 +415,7 @@ def rest_shared(site: EditSite) -> Iterator[CodeEdit]:
                 if factors is None
                 else [f for f in (factors.left, factors.right) if not names_in(f) & set(names)]
             )
-            for total in map(site.text, whole):
+            for total in (operand(site, each) for each in whole):
                 lost = f"({site.text(part.left)}) % ({site.text(part.right)})"
                 left, head = f"{total} - sum({shares}.values())", f"for {site.text(loop.target)} in"
                 order = f"sorted({items}, key=lambda {names[0]}_: 0)"

@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from agentos.proposers.repair.operators.arithmetic import side
+from agentos.proposers.repair.operators.calls import key_text
 from agentos.proposers.repair.operators.statements import (
     after,
     before,
@@ -70,7 +72,7 @@ def _undone(site: EditSite, step: ast.stmt) -> Iterator[str]:
         yield f"{site.text(step.target)} {sign}= {site.text(step.value)}"
     elif isinstance(step, ast.Assign) and isinstance(step.targets[0], ast.Subscript):
         target = step.targets[0]
-        yield f"{site.text(target.value)}.pop({site.text(target.slice)}, None)"
+        yield f"{site.tight(target.value)}.pop({key_text(site, target.slice)}, None)"
     elif isinstance(step, ast.Expr) and isinstance(step.value, ast.Call):
         func = step.value.func
         if isinstance(func, ast.Attribute) and func.attr in UNDOING and step.value.args:
@@ -86,7 +88,7 @@ def marked(site: EditSite) -> Iterator[CodeEdit]:
     target, calls = node.targets[0], [n for n in ast.walk(node.value) if isinstance(n, ast.Call)]
     numbers = [c for c in calls if site.text(c.func) in LEVELS and len(c.args) == 1]
     for call in numbers[:2]:
-        what, indent = site.text(call.args[0]), site.program.indent(node)
+        what, indent = side(site, call.args[0]), site.program.indent(node)
         for word in site.facts.given.words:
             steps = [f"{name} += 1" for name in _never_counted(site)]
             for ways in (
