@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from agentos.proposers.repair.operators.idioms.answers import all_of_them
-from agentos.proposers.repair.operators.idioms.flow import caught, farther, otherwise
+from agentos.proposers.repair.operators.idioms.flow import begun_inside, caught, farther, otherwise
 from agentos.proposers.repair.operators.rewrites import rewritten
 from agentos.proposers.repair.operators.statements import deletions, guards, insertions, moves, returns
 from agentos.proposers.repair.reading.clues import Clues, TextFactors
@@ -82,7 +82,9 @@ def test_layout_decides_on_no_edit(source: str) -> None:
 def _made(source: str, operator: str) -> list[str]:
     """What one operator makes of it."""
     program = Program(source)
-    by_name = {each.__name__: each for each in (insertions, moves, farther, deletions, returns, caught)}
+    by_name = {
+        each.__name__: each for each in (insertions, moves, farther, deletions, returns, caught, begun_inside)
+    }
     edits = [edit for site in sites(FileFacts(program)) for edit in by_name[operator](site)]
     return [text for edit in edits if (text := program.apply(edit)) is not None]
 
@@ -106,6 +108,12 @@ def _made(source: str, operator: str) -> list[str]:
         ),
         (MOVED.replace("\n", "\r\n"), "moves", "        c += b  # two\r\n", "    c += b  # two\r\n"),
         (MOVED, "farther", "    c = 1  # one\n" + LOOP, LOOP + "    c = 1  # one\n"),
+        (
+            MOVED,
+            "begun_inside",
+            "    c = 1  # one\n    for d in a:\n",
+            "    for d in a:\n        c = 1  # one\n",
+        ),
         ("def f(a):\n    b = a\n    return a", "deletions", "    return a", ""),
     ],
 )

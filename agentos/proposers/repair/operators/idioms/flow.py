@@ -191,7 +191,7 @@ def begun_inside(site: EditSite) -> Iterator[CodeEdit]:
         return
     for loop in block[block.index(node) + 1 :]:
         if isinstance(loop, ast.For | ast.While) and loop.body[0].lineno > loop.lineno:
-            inside = before(site, loop.body[0], site.text(node))
+            inside = before(site, loop.body[0], moved_text(site, node))
             yield CodeEdit((gone(site, node), inside), "statement moved in", 0.7)
 
 

@@ -13,6 +13,7 @@ from agentos.proposers.repair.operators.statements import (
     fresh_name,
     gone,
     in_template,
+    moved_text,
     names_in,
     reads,
     together,
@@ -266,7 +267,7 @@ def two_passes(site: EditSite) -> Iterator[CodeEdit]:
         if not any(gathered & names_in(other) for other in others):
             continue
         needed = [s for s in loop.body[: loop.body.index(statement)] if _prepares(s)]
-        lines = [site.text(s).replace(f"\n{own}", "\n") for s in (*needed, statement)]
+        lines = [moved_text(site, s).replace(f"\n{own}", "\n") for s in (*needed, statement)]
         first = "\n".join([head, *(f"{indent}{line}" for line in lines)])
         yield together((before(site, loop, first), gone(site, statement)), "two passes", 0.7)
 
