@@ -300,7 +300,7 @@ def load_settings(path: Path) -> Settings:
         raise Invalid(str(path), [f"it cannot be read: {error.strerror}"]) from None
     except UnicodeDecodeError as error:
         raise Invalid(str(path), [f"it is not UTF-8 text (byte {error.start})"]) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid(str(path), [f"it is not TOML: {error}"]) from None
     try:
         return Settings.model_validate(_with_variables(table))

@@ -14,6 +14,7 @@ import resource
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from string import Formatter
 from typing import Any, TypeVar
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -63,7 +64,7 @@ N = TypeVar("N", bound=ast.AST)
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # Values of a tree's fields, and nodes, below which no function is.
-_WITHOUT = {type(None), str, int, ast.Name, ast.Constant, ast.alias, ast.Pass, ast.Break, ast.Continue}
+_WITHOUT = {type(None), bool, str, int, ast.Name, ast.Constant, ast.alias, ast.Pass, ast.Break, ast.Continue}
 _WITHOUT |= {ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Load, ast.Store, ast.Del}
 _WITHOUT |= {*ast.operator.__subclasses__(), *ast.cmpop.__subclasses__(), *ast.unaryop.__subclasses__()}
 _WITHOUT |= {*ast.boolop.__subclasses__()}
@@ -289,9 +290,14 @@ def _cut(node: ast.Subscript, names: Mapping[str, object]) -> object:
     return value[index] if isinstance(index, int) else UNKNOWN
 
 
+def _rounded(number: float, places: int | None = None) -> object:
+    """UNKNOWN for so many places that to round takes long."""
+    return round(number, places) if places is None or abs(places) <= _POWER else UNKNOWN
+
+
 # By name, what is made of constants at no cost.
 _MADE: Mapping[str, Callable[..., object]] = {
-    "chr": chr, "ord": ord, "str": str, "int": int, "float": float, "abs": abs, "round": round, "len": len,
+    "chr": chr, "ord": ord, "str": str, "int": int, "float": float, "abs": abs, "round": _rounded, "len": len,
     "min": min, "max": max, "sum": sum, "hex": hex, "oct": oct, "bin": bin, "repr": repr, "tuple": tuple,
     "list": tuple, "dict": dict,
 }  # fmt: skip
@@ -320,9 +326,18 @@ def _called(node: ast.Call, names: Mapping[str, object]) -> object:
         return UNKNOWN
     if name == "join" and len(args) == 1 and isinstance(args[0], tuple):
         return _short(owner.join(args[0]))
-    if name == "format" and _is_short(owner):
-        return _short(owner.format(*args))
+    if name == "format":
+        return _short(owner.format(*args)) if _fills_little(owner, args) else UNKNOWN
     return _short(getattr(owner, name)(*args)) if name in _OF_TEXT else UNKNOWN
+
+
+def _fills_little(form: str, args: list[object]) -> bool:
+    """Whether ``format`` makes no long text of it: a width may be among what it puts in."""
+    specs = [spec or "" for _, _, spec, _ in Formatter().parse(form)]
+    nested = [spec for spec in specs if "{" in spec]
+    if any(spec.count("{") > 1 for spec in nested) or not _is_short(form):
+        return False
+    return not nested or all(_is_short(str(value)) for value in args)
 
 
 def _is_plain(value: object) -> bool:

@@ -191,6 +191,7 @@ def test_source_that_would_exhaust_the_parser_is_a_fault() -> None:
         (Kind.AGENT, "description = 'x'\ntools = 'all'", "'tools' must be a list"),
         (Kind.AGENT, "description = 'x'\nevolvable = 'no'", "'evolvable' must be true or false"),
         (Kind.AGENT, "description = ", "is not TOML"),
+        (Kind.AGENT, "description = " + "9" * 5_000, "is not TOML"),
         (
             Kind.AGENT,
             "description = 'x'\nasks = ['money']",

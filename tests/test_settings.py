@@ -66,6 +66,7 @@ def test_the_first_file_is_valid_and_names_every_setting(tmp_path: Path) -> None
         ("parallel = 0", ["'parallel' is 0", "at least 1"]),
         ('sandbox = "none"', ["'sandbox' is 'none'", "bubblewrap"]),
         ("parallel = ", ["is not TOML"]),
+        ("parallel = " + "9" * 5_000, ["is not TOML"]),
         ("run_uid = 0", ["'run_uid' is 0"]),
     ],
 )

@@ -247,5 +247,5 @@ def _toml(path: Path) -> dict[str, Any]:
         raise Invalid(str(path), ["the file is missing"]) from None
     except OSError as error:
         raise Invalid(str(path), [f"it cannot be read: {error.strerror}"]) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid(str(path), [f"not TOML: {error}"]) from None

@@ -62,12 +62,13 @@ def _read(path: Path, before: CodingAgentConfig) -> CodingAgentConfig:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise Invalid(str(path), ["the file is missing"]) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid(str(path), [f"not TOML: {error}"]) from None
     faults: list[str] = []
     known = {"use", "layers", "budget", "box", "coder"}
     faults += [
-        f"'{key}' is not known; known are {', '.join(sorted(known))}" for key in document.keys() - known
+        f"'{key}' is not known; known are {', '.join(sorted(known))}"
+        for key in sorted(document.keys() - known)
     ]
     box = _numbers(document.get("box", {}), ("memory_mb", "workspace_mb"), "box", faults)
     budget = _numbers(

@@ -201,10 +201,10 @@ def read_claim(content: bytes, brief: Brief) -> ProgramManifest | list[str]:
         return [f"{MANIFEST} is longer than {MANIFEST_MAX} bytes"]
     try:
         document = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         return [f"{MANIFEST} is not TOML: {error}"]
     names = [item.name for item in fields(ProgramManifest)]
-    faults = [f"{plain(key)[:60]} is not a key of it" for key in document.keys() - set(names)]
+    faults = [f"{plain(key)[:60]} is not a key of it" for key in sorted(document.keys() - set(names))]
     tasks = set(task_ids(brief))
     seen = tasks | {case.task_id for case, _ in brief.working_calls}
     texts = {name: _text(document, name, faults) for name in ("cause", "edit", "why_this_layer")}

@@ -70,7 +70,7 @@ class HarnessRepairProposer:
             list(islice(ranked(stock, shares(self._counts, ground.probed), among), EDITS_MAX))
             for ground, stock in zip(grounds, firsts, strict=True)
         ]
-        every = all(stock.part == 1.0 for stock in firsts) and all(len(o) < EDITS_MAX for o in orders)
+        every = all(stock.part > 0.999_999 for stock in firsts) and all(len(o) < EDITS_MAX for o in orders)
         files = tuple(ground.brief.path for ground in grounds)
         come = SearchEffort(0, sum(map(len, orders)), 0.0, exhausted=every, files=files)
         cpu_s = brief.budget_s * self._workers

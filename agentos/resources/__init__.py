@@ -323,7 +323,7 @@ def _document(root: str, files: Mapping[str, bytes], notes: ReadingNotes) -> dic
         return None
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         notes.faults.append(f"{DOCUMENT} is not TOML: {error}")
         return None
 

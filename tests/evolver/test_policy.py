@@ -193,6 +193,7 @@ WHOLE = '# what fails\n[[class]]\nname = "x"\nfaults = ["*"]\nlayer = "tool"\nev
         ("class = [3]\n", "class 1: it is no table"),
         ("[[class]\n", "line 1"),
         ("x = " + "[" * 100_000, "not TOML"),
+        ("x = " + "9" * 5_000, "not TOML"),
         (WHOLE.replace('name = "x"\n', ""), "line 2: class 1: 'name' is missing"),
         (WHOLE.replace('["*"]', '"*"'), "line 2: class 1: 'faults' is '*'"),
         (WHOLE.replace('["*"]', "[1]"), "line 2: class 1: 'faults' is [1]"),

@@ -211,6 +211,7 @@ def test_a_manifest_is_read() -> None:
         (b"", "cause must be a text"),
         (b"\xff", "not TOML"),
         (b"cause = ", "not TOML"),
+        (b"cause = " + b"9" * 5_000, "not TOML"),
         (b"#" * (MANIFEST_MAX + 1), "longer than"),
         ((folder("evolver") / "coder" / MANIFEST).read_bytes(), "files is empty"),
         (manifest(cause=""), "cause must be a text"),
@@ -360,6 +361,7 @@ def test_the_homes_document_lies_over_the_shipped_one(tmp_path: Path) -> None:
         ("[coder.x]\nsays = 'x'\ncommand = ['sh']\nfiles = {'../a' = 'b'}", "relative names"),
         ("[coder.x]\nsays = 'x'\ncommand = ['sh']\nprogram = 3", "must be texts"),
         ("use = ", "not TOML"),
+        ("use = " + "9" * 5_000, "not TOML"),
     ],
 )
 def test_a_document_that_breaks_its_rules_is_told(text: str, fault: str, tmp_path: Path) -> None:

@@ -193,13 +193,15 @@ def test_a_new_tool_comes_with_its_document() -> None:
     }
 
 
-def test_the_model_says_which_file_of_the_harness() -> None:
-    paths = {f"harness/default/{name}.py": f'"""{name}."""\nx = 1\n' for name in ("harness", "stopping")}
+@pytest.mark.parametrize("said", ["stopping", "early_stopping"])
+def test_the_model_says_which_file_of_the_harness(said: str) -> None:
+    names = ("harness", "stopping", "early_stopping")
+    paths = {f"harness/default/{name}.py": f'"""{name}."""\nx = 1\n' for name in names}
     block = "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE"
-    model = Model("It is stopping.py.", answer(block))
+    model = Model(f"It is {said}.py.", answer(block))
     main = "harness/default/harness.py"
     made = model.first(brief(Layer.HARNESS, main, paths[main], files=paths))
-    assert made.files == {"harness/default/stopping.py": '"""stopping."""\nx = 2\n'}
+    assert made.files == {f"harness/default/{said}.py": f'"""{said}."""\nx = 2\n'}
     assert "harness/default/stopping.py: stopping." in model.told[0]
 
 

@@ -259,7 +259,9 @@ class _Sitting:
             if error.kind not in _OWN and error.kind != "context":
                 raise
             return self.brief
-        path = next((path for path in own if path.rpartition("/")[2] in said), self.brief.path)
+        named = {path: re.escape(path.rpartition("/")[2]) for path in own}
+        found = (path for path, name in named.items() if re.search(rf"(?<![\w-]){name}\b", said))
+        path = next(found, self.brief.path)
         return replace(self.brief, path=path, source=own.get(path, self.brief.source))
 
     def _proposal(self, answer: EditReply, files: Mapping[str, str]) -> Proposal:

@@ -36,7 +36,7 @@ from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, ends_a_loop
 from agentos.proposers.repair.scope import given_names
 from agentos.proposers.repair.site import EditSite, FileFacts, sites
-from agentos.proposers.repair.source import CodeEdit, Program, TextFile, blocks_of
+from agentos.proposers.repair.source import CodeEdit, Program, TextFile, blocks_of, first_line
 
 OPERATORS = (
     defects.defects,
@@ -218,11 +218,19 @@ def suspicion(
     for line in on_import & set(found):
         found[line] *= 0.3
     for node in _statements_on(program, sorted(found)):
-        if node.lineno in found:
-            end = node.body[0].lineno - 1 if hasattr(node, "body") else node.end_lineno or node.lineno
-            for line in range(node.lineno + 1, end + 1):
-                found.setdefault(line, found[node.lineno])
+        first = first_line(node)  # of a function it is by its first decorator that a call is known
+        if first in found:
+            for line in range(first + 1, _head_end(node) + 1):
+                found.setdefault(line, found[first])
     return found
+
+
+def _head_end(node: ast.stmt) -> int:
+    """The last line of what stands before the statements inside it."""
+    if isinstance(node, ast.Match):
+        return max(node.lineno, node.cases[0].pattern.lineno - 1)
+    inner = blocks_of(node)
+    return max(node.lineno, first_line(inner[0]) - 1) if inner else node.end_lineno or node.lineno
 
 
 def _statements_on(program: Program, lines: Sequence[int]) -> Iterator[ast.stmt]:

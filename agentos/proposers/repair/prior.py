@@ -313,18 +313,19 @@ def _likeliest_first(
     waiting: list[tuple[float, int, RankedEdit | None, Iterator[RankedEdit]]]
     waiting = [(-most, number, None, stream) for number, (most, stream) in enumerate(streams)]
     heapify(waiting)
-    following, at_hand, number = 1.0, 0, len(waiting)
+    following, at_hand, number, plain = 1.0, 0, len(waiting), set[int]()
     while waiting or following:
         if following and (not waiting or (following > -waiting[0][0] and at_hand < AT_HAND)):
             opened, following, kept = more()
             at_hand += kept
+            plain.add(number)  # the first of them is of what is at hand, the others are made in their turn
             for most, stream in opened:
                 heappush(waiting, (-most, number, None, stream))
                 number += 1
             continue
         _, turn, edit, stream = waiting[0]
         if edit is not None:
-            at_hand -= 1
+            at_hand -= turn in plain
             yield edit
         upcoming = next(stream, None)
         if upcoming is None:

@@ -196,6 +196,9 @@ def _bind_arguments(program: Program, scope: Scope, place: ast.AST) -> None:
             for name, kind in _fields(program, argument):
                 scope.kinds[name] = kind
                 scope.kinds[argument.arg] = "record"
+        for rest, kind in ((place.args.vararg, "tuple"), (place.args.kwarg, "dict")):
+            if rest is not None:
+                scope.kinds[rest.arg], scope.first_line[rest.arg] = kind, 0
 
 
 def _fields(program: Program, argument: ast.arg) -> list[tuple[str, str]]:
@@ -223,7 +226,10 @@ def _bind(scope: Scope, node: ast.AST, *, at_module: bool) -> None:
                 kind = kind_of(node.value, scope.kinds) if isinstance(target, ast.Name) else ""
                 _learn(scope, name, kind, 0 if at_module else node.lineno)
     elif isinstance(node, ast.AnnAssign | ast.AugAssign) and isinstance(node.target, ast.Name):
-        _learn(scope, node.target.id, "", node.lineno)
+        kind = _kind_of_annotation(node.annotation) if isinstance(node, ast.AnnAssign) else ""
+        _learn(scope, node.target.id, kind, 0 if at_module else node.lineno)
+    elif isinstance(node, ast.NamedExpr):
+        _learn(scope, node.target.id, kind_of(node.value, scope.kinds), node.lineno)
     elif isinstance(node, ast.For):
         for name in target_names(node.target):
             _learn(scope, name, _kind_of_item(node, name, scope), node.lineno)

@@ -25,6 +25,7 @@ from agentos.proposers.repair.source import (
 CONSTANTS_MAX = 120
 TYPES_MAX = 6
 # What may be written twice with the same slip. Not every use of a name is one slip.
+TIGHT = (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript)
 TWINS = (ast.Attribute, ast.Subscript, ast.Call, ast.Compare, ast.BinOp)
 
 _Node = TypeVar("_Node", bound=ast.expr)
@@ -322,6 +323,10 @@ class EditSite:
         """The node as written."""
         return self.program.text(node)
 
+    def tight(self, node: ast.expr) -> str:
+        """The node as written, in brackets where an operator, a dot or a call beside it would take it apart."""
+        return self.text(node) if isinstance(node, TIGHT) else f"({self.text(node)})"
+
     def kind(self, node: ast.expr) -> str:
         """What the expression probably holds."""
         return self.scope.kind(node)
@@ -418,6 +423,7 @@ def library_text(site: EditSite, module: str, name: str, imports: dict[str, Spli
         end = program.span(above[-1])[1]
         imports[whole] = Splice(end, end, f"\n{whole}", expression=False)
     else:
-        start = program.span(tree.body[1 if ast.get_docstring(tree) and len(tree.body) > 1 else 0])[0]
+        first = tree.body[1 if ast.get_docstring(tree) and len(tree.body) > 1 else 0]
+        start = program.offset(first_line(first), first.col_offset)
         imports[whole] = Splice(start, start, f"{whole}\n", expression=False)
     return name if from_it else f"{module}.{name}"

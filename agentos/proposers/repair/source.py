@@ -13,7 +13,7 @@ import re
 import tomllib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -41,6 +41,10 @@ ATOMS = (
 )
 
 
+BELOW = re.compile(
+    rb"(?:[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z))+([ \t]*)"
+)  # from the end of a line to the next with code
+BLANKS = re.compile(rb"\s*")
 OVER_LINES = re.compile(r"\"\"\"|\'\'\'|\\\n")  # in a text that may go over several lines
 
 # Fields of nodes that hold no expression or statement: the marks in them are shared by the whole tree.
@@ -145,6 +149,21 @@ class Program:
         start = self._starts[node.lineno - 1] + node.col_offset
         return start, self._starts[node.end_lineno - 1] + node.end_col_offset
 
+    def indent(self, node: ast.stmt) -> str:
+        """The blanks and tabs before the node, or as many blanks where something else begins its line."""
+        start = self._starts[node.lineno - 1]
+        before = self.data[start : start + node.col_offset].decode()
+        return " " * node.col_offset if before.strip() else before
+
+    def has_own_lines(self, node: ast.stmt) -> bool:
+        """Whether nothing but a comment stands beside it, as does what is behind a colon or a semicolon."""
+        before = self.data[self.offset(node.lineno, 0) : self.span(node)[0]].strip()
+        return not before and self.rest_of_line(self.span(node)[1]).strip()[:1] in (b"", b"#")
+
+    def rest_of_line(self, offset: int) -> bytes:
+        """From there to the end of the line, without it."""
+        return self.data[offset : self.data.find(b"\n", offset) + 1 or None].rstrip()
+
     def offset(self, line: int, column: int) -> int:
         """The byte offset of a place as the syntax tree gives it."""
         return self._starts[line - 1] + column
@@ -181,17 +200,17 @@ class Program:
             before, behind = self.data[first:start].rstrip()[-1:], self.data[end:last].lstrip()[:1]
             if not first < start < end < last or before != b"{" or behind not in (b"}", b"!", b":", b"="):
                 continue
-            if _dumped_expression(self.data[start:end]) == ast.dump(part.value):
+            text = self.data[start:end].decode(errors="replace")
+            if _dumped(text, parse_expression) == ast.dump(part.value):
                 self._quotes[start, end] = written[1].decode() if written else ""
                 found.append(part.value)
         return found
 
     def lines_span(self, node: ast.stmt) -> tuple[int, int]:
-        """Offsets of the node's whole lines with a trailing comment, when nothing else is on them."""
-        start, end = self.span(node)
+        """Offsets of the node's whole lines with decorators and a trailing comment, when nothing else is on them."""
+        start, end = self.offset(first_line(node), node.col_offset), self.span(node)[1]
         line_start = self.data.rfind(b"\n", 0, start) + 1
-        newline = self.data.find(b"\n", end)
-        line_end = len(self.data) if newline < 0 else newline + 1
+        line_end = self.data.find(b"\n", end) + 1 or len(self.data)
         before, behind = self.data[line_start:start].strip(), self.data[end:line_end].strip()
         if before or (behind and not behind.startswith(b"#")):
             return start, end
@@ -213,8 +232,9 @@ class Program:
         if added is not None:
             if self.data[edit.splices[0].start :].startswith(b"elif"):
                 return None
-            tree = _dumped(added[1]) and f"+{added[0]} {_dumped(added[1])}"
-            where = edit.splices[0].start
+            tree = _dumped(added[1]) and f"+{len(added[0])} {_dumped(added[1])}"
+            next_one = BLANKS.match(self.data, edit.splices[0].start)  # behind one is before the next
+            where = next_one.end() if next_one else 0
             return (self._spliced(edit, parenthesised=False), (where, tree)) if tree else None
         start, end, holder = self._region(edit)
         bare = self._part(edit, start, end, holder, parenthesised=False)
@@ -230,23 +250,26 @@ class Program:
         """The edit such that no text over several lines gets another one by how far its statement is indented."""
         if not any(OVER_LINES.search(splice.text) for splice in edit.splices):
             return edit
-        splices = edit.splices
-        for anyhow, text in self._long_texts:
-            splices = tuple(replace(s, text=text.join(anyhow.split(s.text))) for s in splices)
-        return replace(edit, splices=splices)
+        own = [t for t in self._long_texts if any(s.start <= t[0] < s.end for s in edit.splices)]
+        own = own or [*self._long_texts]
+        known = {text for _, _, text in own}
+        for _, anyhow, text in own:
+            made = [anyhow.sub(lambda m, t=text: m[0] if m[0] in known else t, s.text) for s in edit.splices]  # type: ignore[misc]
+            splices = (replace(s, text=each) for s, each in zip(edit.splices, made, strict=True))
+            edit = replace(edit, splices=tuple(splices))
+        return edit
 
     @cached_property
-    def _long_texts(self) -> Sequence[tuple[re.Pattern[str], str]]:
-        """Texts over several lines as they are written, each with what finds it however its lines are indented."""
-        found = {}
+    def _long_texts(self) -> Sequence[tuple[int, re.Pattern[str], str]]:
+        """Texts over several lines: where, what finds each however its lines are indented, and as it is written."""
+        found = []
         for node in (*self.nodes(ast.Constant), *self.nodes(ast.JoinedStr)):
-            if (node.end_lineno or 0) > node.lineno and not isinstance(
-                self.parent[node], ast.JoinedStr | ast.FormattedValue
-            ):
+            within = isinstance(self.parent[node], ast.JoinedStr | ast.FormattedValue)
+            if (node.end_lineno or 0) > node.lineno and not within:
                 first, *lines = (text := self.text(node)).split("\n")
                 rest = (r"\n[ \t]*" + re.escape(line.lstrip(" \t")) for line in lines)
-                found[text] = re.compile(re.escape(first) + "".join(rest))
-        return [(anyhow, text) for text, anyhow in found.items()]
+                found.append((self.span(node)[0], re.compile(re.escape(first) + "".join(rest)), text))
+        return found
 
     def unchanged(self, edit: CodeEdit) -> tuple[int, str] | None:
         """What ``change`` would say of the part of the edit if nothing changed there."""
@@ -258,20 +281,28 @@ class Program:
             self._known[start, end] = _dumped(self._part(same, start, end, holder, parenthesised=False)) or ""
         return start, self._known[start, end]
 
-    def _added(self, edit: CodeEdit) -> tuple[int, str] | None:
-        """The statements that the edit only adds: at which depth, and such that they can be parsed alone."""
+    def _added(self, edit: CodeEdit) -> tuple[str, str] | None:
+        """The statements that the edit only adds: behind which blanks, and such that they can be parsed alone."""
         splice = edit.splices[0]
         if len(edit.splices) > 1 or splice.start != splice.end or "\n" not in splice.text:
             return None
-        column = splice.start - self._starts[self.line_of(splice.start) - 1]
+        line = self._starts[self.line_of(splice.start) - 1]
+        indent = above = self.data[line : splice.start].decode()
         if splice.text.startswith("\n"):
-            column = len(splice.text) - len(splice.text.lstrip()) - 1
-        return column, _placed(splice.text.strip(), column)
+            indent = splice.text[1 : len(splice.text) - len(splice.text.lstrip())]
+            below = BELOW.match(self.data, splice.start)
+            if below is None or not (above.startswith(indent) or below[1].decode() == indent):
+                return None
+        return None if indent.strip() else (indent, _placed(splice.text.strip(), indent))
 
     def _region(self, edit: CodeEdit) -> tuple[int, int, ast.stmt | None]:
         """Offsets of the smallest statement that holds the whole edit, only its head where that is enough."""
         first, last = min(s.start for s in edit.splices), max(s.end for s in edit.splices)
-        holder = self.holder(first, last, whole=all(s.expression for s in edit.splices))
+        holder = self.holder(first, last, whole=True)
+        one = holder and self.span(holder) == (first, last)  # a statement, for which one may be put
+        one = one and all(s.text.strip() and not re.search(r"[\n;]", s.text) for s in edit.splices)
+        if not one and not all(s.expression for s in edit.splices):
+            holder = self.holder(first, last, whole=False)
         if holder is None:
             cuts = self._cuts
             below = bisect_right(cuts, first) - 1
@@ -311,9 +342,10 @@ class Program:
         text = spliced(self.data[start:end], edit, parenthesised=parenthesised, base=start)
         if holder is None:
             return text
+        indent = self.indent(holder)
         if end < self.span(holder)[1]:
-            text = f"{text}{' ' * (holder.col_offset + 1)}pass"
-        return _placed(text.removeprefix("el") if text.startswith("elif") else text, holder.col_offset)
+            text = f"{text}{indent} pass"
+        return _placed(text.removeprefix("el") if text.startswith("elif") else text, indent)
 
     def _spliced(self, edit: CodeEdit, *, parenthesised: bool) -> str:
         return spliced(self.data, edit, parenthesised=parenthesised)
@@ -406,21 +438,14 @@ def spliced(data: bytes, edit: CodeEdit, *, parenthesised: bool, base: int = 0) 
     return data.decode()
 
 
-def _placed(text: str, column: int) -> str:
-    """A statement that began at this column, so that it can be parsed without what is around it."""
-    return f"if 1:\n{' ' * column}{text}" if column else text
+def _placed(text: str, indent: str) -> str:
+    """A statement that stood behind these blanks, so that it can be parsed without what is around it."""
+    return f"if 1:\n{indent}{text}" if indent else text
 
 
-def _dumped(source: str) -> str | None:
+def _dumped(source: str, parsed: Callable[[str], ast.AST] = parse) -> str | None:
     try:
-        return ast.dump(parse(source))
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
-def _dumped_expression(text: bytes) -> str | None:
-    try:
-        return ast.dump(parse_expression(text.decode()))
+        return ast.dump(parsed(source))
     except (SyntaxError, ValueError, RecursionError):
         return None
 

@@ -126,6 +126,27 @@ def test_what_is_read_once_or_changes_something_is_left_alone(looked) -> None:  
     assert looked(body, "found.pop()", ["found.pop(0)", "found[0]"], ["b", "a"], "b") == [1.0, 1.0]
 
 
+def test_what_asks_where_it_stands_blinds_nothing() -> None:
+    from local_bench import LocalBenches
+
+    from agentos.domain import Snapshot
+
+    source = (
+        "class Row(list):\n    def at(self, n):\n        return super().__getitem__(n)\n\n\n"
+        + HEAD
+        + "    row = Row(input.rows)\n    return Output(answer=row.at(0))\n"
+    )
+    given = [Case("1", Call("probe", {"rows": ["a"]}), {}, ())]
+    bench = LocalBenches().bench(Snapshot("", ""), "tool/probe/tool.py", given, 5.0)
+    seeing, edits = Foresight(Program(source), bench.try_source, (), (False,)), []
+    for old, new in (("super().__getitem__(n)", "super().__getitem__(-n)"), ("row.at(0)", "row[0]")):
+        start = source.index(old)
+        edits.append(CodeEdit((Splice(start, start + len(old), new),), "any"))
+    found = seeing.factors(edits)
+    bench.close()
+    assert found == [1.0, FACTORS["same"]]
+
+
 def test_a_guard_that_is_never_met_is_seen_beside_one_that_is(looked) -> None:  # type: ignore[no-untyped-def]
     source = HEAD + "    text = input.rows[0]\n    return Output(answer=text)\n"
     program = Program(source)

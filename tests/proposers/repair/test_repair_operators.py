@@ -4,8 +4,9 @@ import ast
 
 import pytest
 
+from agentos.proposers.repair.operators.idioms.texts import templates
 from agentos.proposers.repair.places import edits_of
-from agentos.proposers.repair.site import FileFacts
+from agentos.proposers.repair.site import FileFacts, sites
 from agentos.proposers.repair.source import Program
 from tests.proposers.repair.test_repair_idioms import letters, made_like
 
@@ -50,6 +51,43 @@ FAULTS = {
     "guard": ("b.append(a)\nreturn b", "b.append(a)", "if a:\n        b.append(a)"),
     "early return": ("return a[0]", "return a[0]", "if not a:\n        return None\n    return a[0]"),
     "default": ("return a + 1", "a + 1", "(a or 0) + 1"),
+    "membership, swapped with brackets": ("return b in (a or {})", "b in (a or {})", "(a or {}) in b"),
+    "membership without blanks": ("if a=='x':\n    return b", "a=='x'", "a in 'x'"),
+    "bounds with brackets": ("return (a or 0) < b < 9", "(a or 0) < b < 9", "(a or 0) <= b <= 9"),
+    "one of, with brackets": (
+        "return b == 'y', (a or b) == 'x'",
+        "(a or b) == 'x'",
+        "(a or b) in ('x', 'y')",
+    ),
+    "true by itself, with brackets": (
+        "return (a or b) == 1 or 2",
+        "(a or b) == 1 or 2",
+        "(a or b) in (1, 2)",
+    ),
+    "lookup by two": ("return a[b, 1]", "a[b, 1]", "a.get((b, 1))"),
+    "slice of brackets": ("return (a + b)[1:2]", "[1:2]", "[2:1]"),
+    "call of brackets": ("return (a or b)(1)", "(1)", "()"),
+    "operand behind a name": ("if c := a.get(b):\n    return c", "c := a.get(b)", "(c := a.get(b)) and b"),
+    "another value of brackets": (
+        "if b:\n    a = 1\nreturn b or 1",
+        "b or 1",
+        "(b or 1) + 1 if b else b or 1",
+    ),
+    "step over lines": ("a += (b +\n    1)\nreturn a", "+=", "-="),
+    "not in place, with brackets": (
+        "a += b if b else 1\nreturn a",
+        "+= b if b else 1",
+        "= a + (b if b else 1)",
+    ),
+    "power of a sign": ("return a ** -b", "a ** -b", "(-b) ** a"),
+    "method of brackets": ("return str((a + b).lower())", "(a + b).lower())", "a + b).lower()"),
+    "bound of a difference with brackets": (
+        "if a[(b or 0) - 1]:\n    return b",
+        "a[",
+        "(b or 0) >= 1 and a[",
+    ),
+    "sort key of a sum": ("return sorted(a, key=lambda c: c[0] + c[1])", "c[0] + c[1]", "-(c[0] + c[1])"),
+    "operand behind letters": ("return a + pow('é', 1)", "'é', 1)", "'é', 1) + pow('é', 2)"),
 }
 
 
@@ -138,6 +176,22 @@ def test_fields_of_the_input_are_names_in_scope() -> None:
     assert _missing(source, source.replace("rows[input.path]", "rows[input.column]")) == []
 
 
+def test_a_placeholder_is_changed_as_a_whole() -> None:
+    program = Program("def f(a, b):\n    return f'{a - b} %'\n")
+    made = {program.apply(edit) for site in sites(FileFacts(program)) for edit in templates(site)}
+    assert program.source.replace("a - b", "(a - b) * 100") in made
+    assert program.source.replace("a - b", "abs(a - b)") in made
+    assert program.source.replace("a - b", "a - b * 100") not in made
+
+
+def test_names_are_known_however_they_are_bound() -> None:
+    source = "def f(*rest, a, **more):\n    while part := a[0]:\n        return part\nLIMIT: int = 3\n"
+    program = Program(source)
+    site = next(each for each in sites(FileFacts(program)) if isinstance(each.node, ast.Return))
+    assert set(site.variables()) == {"rest", "a", "more", "part", "LIMIT"}
+    assert [site.scope.kinds[name] for name in ("rest", "more", "LIMIT")] == ["tuple", "dict", "int"]
+
+
 def _missing(source: str, *wanted: str) -> list[str]:
     """Those that no edit makes, however it is written."""
     shapes = {ast.dump(ast.parse(text)): text for text in wanted}
@@ -149,3 +203,26 @@ def _missing(source: str, *wanted: str) -> list[str]:
         if not shapes:
             break
     return [*shapes.values()]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return a @ b @ (a @ b), len(a @ b)",
+        f"return a % {'9' * 400} < 1e999",
+        "for c in enumerate(iterable=a):\n    c.pop()",
+        "for c in range():\n    c.pop()",
+        "place = index = position = at_place = 1\nfor c in a:\n    b.append(a.index(c))",
+    ],
+)
+def test_odd_code_ends_no_search(body: str) -> None:
+    source = "def f(a, b):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    assert len(list(edits_of(FileFacts(Program(source))))) > 50
+
+
+def test_numbers_of_docstrings_come_in_the_same_order_in_each_process() -> None:
+    numbers = ["7", "13", "24", "30", "52", "60", "90", "360"]
+    source = f'def f(a):\n    """{" ".join(reversed(numbers))}"""\n    return a * 5000\n'
+    edits = [edit for edit, _ in edits_of(FileFacts(Program(source))) if edit.operator == "constant"]
+    texts = [edit.splices[0].text for edit in edits]
+    assert [text for text in texts if text in numbers] == sorted(numbers)

@@ -1,5 +1,7 @@
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,11 @@ from agentos.errors import Invalid
 from agentos.evolver.propose.input_variation import generate
 from agentos.proposers.repair.places import suspicion
 from agentos.proposers.repair.prior import (
+    AT_HAND,
     EditStock,
     RankedEdit,
+    WeightedEdit,
+    in_turn,
     kind_of_edit,
     ranked,
     read_prior,
@@ -19,7 +24,7 @@ from agentos.proposers.repair.prior import (
 )
 from agentos.proposers.repair.ranking import drops_a_computation, hypotheses, oddities, turns_a_condition
 from agentos.proposers.repair.search import Plausible
-from agentos.proposers.repair.source import CodeEdit, Program, Splice
+from agentos.proposers.repair.source import CodeEdit, Family, Program, Splice
 
 SOURCE = "def f(a, b):\n    c = a < b + 1\n    return a\n"
 
@@ -65,10 +70,37 @@ def test_shares_can_be_divided_among_the_edits_of_several_files() -> None:
     assert found == [0.25, 0.75]
 
 
+@pytest.mark.slow
+def test_a_stretch_waits_while_enough_is_at_hand_however_many_edits_were_made_in_between() -> None:
+    begun, change = [], edit("<", "<=")
+
+    def stretches() -> Iterator[EditStock]:
+        for number in range(9):
+            begun.append(number)
+            guards = Family("guard", 1.0, 1.0, iter([replace(change, operator="guard")] * 2 * AT_HAND))
+            plain = [WeightedEdit(change, "comparison operator", 1e-9)] * (AT_HAND // 2)
+            yield EditStock(plain, [(guards, 1.0)], 0.1, 1.0)
+
+    order = in_turn(stretches(), {})
+    list(islice(order, 4 * AT_HAND + 1))
+    assert begun == [0, 1]
+
+
 def test_lines_that_only_failing_calls_run_are_the_most_suspicious() -> None:
     found = suspicion(Program(SOURCE), failing=[(2, 3)], passing=[(3,), (3,)])
     assert found[2] == 1.0
     assert found[3] < 0.6
+
+
+def test_cases_that_no_failing_call_runs_are_not_suspicious() -> None:
+    source = "def f(a):\n    match a:\n        case 1:\n            return 2\n        case _:\n            return 3\n"
+    found = suspicion(Program(source), failing=[(1, 2, 3, 5, 6)], passing=[])
+    assert sorted(found) == [1, 2, 3, 5, 6]
+
+
+def test_a_decorated_function_is_as_suspicious_as_its_call() -> None:
+    source = "@cache\n@cache\ndef f(\n    a,\n    b=1,\n):\n    return a\n"
+    assert suspicion(Program(source), failing=[(1, 7)], passing=[]) == dict.fromkeys(range(1, 8), 1.0)
 
 
 def test_the_shipped_table_is_readable() -> None:

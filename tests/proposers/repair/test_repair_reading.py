@@ -9,7 +9,7 @@ from agentos.domain import Json
 from agentos.proposers.repair.places import edits_of, stocks, suspicion
 from agentos.proposers.repair.prior import in_turn
 from agentos.proposers.repair.reading.clues import Clues
-from agentos.proposers.repair.reading.failures import read_failures
+from agentos.proposers.repair.reading.failures import clues_of_difference, clues_of_error, read_failures
 from agentos.proposers.repair.scope import given_names, idle_names
 from agentos.proposers.repair.site import FileFacts
 from agentos.proposers.repair.source import CodeEdit, Program, Splice
@@ -97,6 +97,22 @@ def test_what_names_an_input_file_is_no_ingredient(case) -> None:  # type: ignor
     assert made, "without the rule such edits are made"
     assert not any(clues.allows(edit) for edit in made)
     assert not clues.allows(at(program, "input.top", "input.path"))
+
+
+def test_a_short_name_of_an_input_file_is_no_ingredient_either() -> None:
+    program = Program("def f(p):\n    return split(p), p[1:]\n")
+    clues = Clues(program, identifying=frozenset({"p"}))
+    assert not clues.allows(at(program, "split", "p"))
+    assert clues.allows(at(program, "p[1:]", "p[2:]"))
+
+
+def test_numbers_too_long_for_a_float_say_nothing() -> None:
+    assert [*clues_of_difference(10**400, 10**399), *clues_of_difference(1, float("inf"))] == []
+
+
+@pytest.mark.parametrize("key", ["' name'", "'name '", "'\\ufeffname'"])
+def test_a_key_with_blanks_speaks_for_cleaning(key: str) -> None:
+    assert any({"strip", "sig"} <= clue.tokens for clue in clues_of_error("KeyError", key, 1))
 
 
 def test_the_clock_is_not_read() -> None:

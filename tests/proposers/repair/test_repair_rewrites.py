@@ -106,6 +106,16 @@ IN_FILES = {
         "        # why\n",
         "        if not b.strip():\n            continue\n        # why\n",
     ),
+    "a text over lines": (
+        "def f(a):\n    b = (\n        'one'\n        'two'\n    )\n    return b\n",
+        "b = (",
+        "b += (",
+    ),
+    "two statements for one": (
+        "def f(a, b):\n    try:\n        a[b].append(1)\n    finally:\n        return a\n",
+        "a[b].append(1)",
+        "a[b].append(1)\n        a[1].append(b)",
+    ),
 }  # fmt: skip
 
 
@@ -158,3 +168,13 @@ def test_names_that_stand_for_one_another_come_to_an_end(body: str) -> None:
     program = Program(f"b = [1]\n\n\ndef f(a):\n    {body}\n")
     made = [edit for site in sites(FileFacts(program)) for edit in rewritten(site)]
     assert program.source not in [program.apply(edit) for edit in made]
+
+
+def test_rounds_are_left_within_loops_only() -> None:
+    source = "def f(a, b):\n    a[b] = [1]\n    while b:\n        a[b] = [1]\n"
+    program = Program(source)
+    edits = [edit for site in sites(FileFacts(program)) for edit in rewritten(site)]
+    made = [text for edit in edits if "continue" in (text := program.apply(edit) or "")]
+    assert made
+    for text in made:
+        compile(text, "edit", "exec")

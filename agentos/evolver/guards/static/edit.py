@@ -96,7 +96,7 @@ class ParsedSource:
         """The value of an expression made of constants alone, else UNKNOWN."""
         try:
             return fold(node, self.constants)
-        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError):
             return UNKNOWN
 
     def truth(self, node: ast.AST) -> bool | None:

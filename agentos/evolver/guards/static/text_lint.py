@@ -50,7 +50,7 @@ def fault_of_text(
     if path.endswith(".toml"):
         try:
             tomllib.loads(new)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             return Refusal(RefusalKind.TEXT, f"not valid TOML: {error}")
     found = sorted(
         {

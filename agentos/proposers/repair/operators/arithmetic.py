@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from agentos.proposers.repair.scope import COLLECTIONS
@@ -12,6 +13,7 @@ from agentos.proposers.repair.source import CodeEdit, Splice
 SIGN: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
     ast.Pow: "**", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.MatMult: "@",
 }  # fmt: skip
 SLIPS: dict[str, dict[str, float]] = {
     "+": {"-": 3, "*": 1, "%": 0.3, "//": 0.2, "/": 0.2},
@@ -25,6 +27,8 @@ SLIPS: dict[str, dict[str, float]] = {
     "<<": {">>": 3}, ">>": {"<<": 3},
 }  # fmt: skip
 
+NO_NUMBERS = (ast.Starred, ast.Slice, ast.Lambda, ast.Compare, ast.BoolOp, ast.Tuple, ast.NamedExpr, ast.GeneratorExp,
+              ast.Yield, ast.YieldFrom)  # fmt: skip
 LOOSER = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)  # than + and -
 FACTORS = {
     "* 2": 0.3,
@@ -55,29 +59,55 @@ def arithmetic(site: EditSite) -> Iterator[CodeEdit]:
     """Another operator between two operands, in an expression or an augmented assignment."""
     node = site.node
     if isinstance(node, ast.BinOp):
-        sign = SIGN.get(type(node.op), "")
+        sign = SIGN[type(node.op)]
         start, end = site.program.span(node.left)[1], site.program.span(node.right)[0]
         gap = site.program.data[start:end].decode()
         for other, weight in SLIPS.get(sign, {}).items():
             splice = Splice(start, end, gap.replace(sign, other, 1), expression=False)
             yield CodeEdit((splice,), "arithmetic operator", weight)
         if sign not in ("+", "*") or "str" in (site.kind(node.left), site.kind(node.right)):
-            left, right = operand(site, node.left), operand(site, node.right)
+            first = _power if sign == "**" else operand
+            right, left = first(site, node.right), operand(site, node.left)
             yield site.edit(f"{right} {sign} {left}", "operands swapped")
     elif isinstance(node, ast.AugAssign):
-        sign = SIGN.get(type(node.op), "")
-        target, value = site.text(node.target), site.text(node.value)
+        sign = SIGN[type(node.op)]
         for other, weight in SLIPS.get(sign, {}).items():
-            yield site.edit(f"{target} {other}= {value}", "arithmetic operator", weight)
-        yield site.edit(f"{target} = {value}", "assignment", 0.7)
+            yield _assigned(site, node.target, node.value, f"{other}=", "arithmetic operator", weight)
+        yield _assigned(site, node.target, node.value, "=", "assignment", 0.7)
     elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-        yield site.edit(f"{site.text(node.targets[0])} += {site.text(node.value)}", "assignment", 0.5)
+        yield _assigned(site, node.targets[0], node.value, "+=", "assignment", 0.5)
+
+
+def _assigned(
+    site: EditSite, target: ast.expr, value: ast.expr, sign: str, operator: str, weight: float
+) -> CodeEdit:
+    """Another sign between a target and its value, which keeps its lines and brackets."""
+    start, end = site.program.span(target)[1], site.program.span(value)[0]
+    gap = re.sub(rb"[^\s()]*=", sign.encode(), site.program.data[start:end], count=1)
+    return CodeEdit((Splice(start, end, gap.decode(), expression=False),), operator, weight)
 
 
 def operand(site: EditSite, node: ast.expr) -> str:
-    """Its text, in brackets where it would be taken apart without."""
-    loose = ast.BinOp | ast.IfExp | ast.Compare | ast.BoolOp | ast.Lambda | ast.NamedExpr
+    """Its text, in brackets where another operator would take it apart without."""
+    return f"({site.text(node)})" if isinstance(node, ast.BinOp) else side(site, node)
+
+
+def side(site: EditSite, node: ast.expr) -> str:
+    """The same of what stands beside a comparison."""
+    negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    loose = negated or isinstance(node, ast.Compare | ast.BoolOp)
+    return f"({site.text(node)})" if loose else arm(site, node)
+
+
+def arm(site: EditSite, node: ast.expr) -> str:
+    """The same of what stands beside ``and``, ``or``, ``if`` and ``else``."""
+    loose = ast.IfExp | ast.Lambda | ast.NamedExpr | ast.Yield | ast.YieldFrom
     return f"({site.text(node)})" if isinstance(node, loose) else site.text(node)
+
+
+def _power(site: EditSite, node: ast.expr) -> str:
+    """The same of what is raised to a power: a sign before it would be one of the whole."""
+    return f"({site.text(node)})" if isinstance(node, ast.UnaryOp | ast.Await) else operand(site, node)
 
 
 def one_more(site: EditSite) -> Iterator[CodeEdit]:
@@ -94,11 +124,12 @@ def one_more(site: EditSite) -> Iterator[CodeEdit]:
     if isinstance(node, ast.Constant):
         return
     grouped = f"({text})" if isinstance(node, ast.BinOp | ast.IfExp) else text
+    raised = _power(site, node)
     for factor, weight in FACTORS.items():
-        yield site.edit(f"{grouped} {factor}", "factor", weight)
+        yield site.edit(f"{raised if factor[:2] == '**' else grouped} {factor}", "factor", weight)
     for value in dict.fromkeys(site.text(number) for number in site.near(site.facts.numbers, 40)):
         for sign in ("+", "-", "*", "//", "%", "**"):
-            yield site.edit(f"{grouped} {sign} {value}", "factor", 0.25)
+            yield site.edit(f"{raised if sign == '**' else grouped} {sign} {value}", "factor", 0.25)
     yield from _with_variables(site, grouped)
 
 
@@ -126,7 +157,7 @@ def signs(site: EditSite) -> Iterator[CodeEdit]:
 
 
 def _may_be_number(site: EditSite, node: ast.expr) -> bool:
-    if isinstance(node, ast.Starred | ast.Slice | ast.Lambda | ast.Compare | ast.BoolOp | ast.Tuple):
+    if isinstance(node, NO_NUMBERS):
         return False
     if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
         return False
@@ -167,15 +198,12 @@ def _methods(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
     if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call) and len(func.value.args) == 1:
         outer = func.value
         if not outer.keywords:
-            behind = _behind(site, func.value, node)
-            inner = f"{_tight(site, outer.args[0])}{behind}"
-            yield site.edit(f"{site.text(outer.func)}({inner})", "nesting", 1.0)
+            inner = f"{site.tight(outer.args[0])}.{func.attr}{_behind(site, func, node)}"
+            yield site.edit(f"{site.tight(outer.func)}({inner})", "nesting", 1.0)
     argument = node.args[0] if len(node.args) == 1 and not node.keywords else None
     if isinstance(argument, ast.Call) and isinstance(argument.func, ast.Attribute):
-        base = argument.func.value
-        yield site.edit(
-            f"{site.text(func)}({site.text(base)}){_behind(site, base, argument)}", "nesting", 1.0
-        )
+        method = f".{argument.func.attr}{_behind(site, argument.func, argument)}"
+        yield site.edit(f"{site.tight(func)}({site.text(argument.func.value)}){method}", "nesting", 1.0)
 
 
 def _behind(site: EditSite, first: ast.expr, whole: ast.expr) -> str:
@@ -192,7 +220,7 @@ def _factor_in(site: EditSite, node: ast.BinOp) -> Iterator[CodeEdit]:
         for argument in call.args:
             if isinstance(argument, ast.Starred | ast.GeneratorExp):
                 continue
-            changed = f"{_tight(site, argument)} {sign} {_tight(site, other)}"
+            changed = f"{site.tight(argument)} {sign} {site.tight(other)}"
             yield site.edit(_replaced(site, call, argument, changed), "nesting", 0.7)
 
 
@@ -204,10 +232,10 @@ def _factor_out(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
         ):
             sign = SIGN[type(argument.op)]
             rest = _replaced(site, node, argument, site.text(argument.left))
-            yield site.edit(f"{rest} {sign} {_tight(site, argument.right)}", "nesting", 0.7)
+            yield site.edit(f"{rest} {sign} {site.tight(argument.right)}", "nesting", 0.7)
             if isinstance(argument.op, ast.Mult):
                 rest = _replaced(site, node, argument, site.text(argument.right))
-                yield site.edit(f"{_tight(site, argument.left)} * {rest}", "nesting", 0.7)
+                yield site.edit(f"{site.tight(argument.left)} * {rest}", "nesting", 0.7)
 
 
 def _over_all(site: EditSite, node: ast.BinOp) -> Iterator[CodeEdit]:
@@ -233,11 +261,6 @@ def _replaced(site: EditSite, whole: ast.expr, part: ast.expr, text: str) -> str
     one, two = site.program.span(part)
     data = site.program.data
     return f"{data[start:one].decode()}{text}{data[two:end].decode()}"
-
-
-def _tight(site: EditSite, node: ast.expr) -> str:
-    simple = isinstance(node, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript)
-    return site.text(node) if simple else f"({site.text(node)})"
 
 
 def with_one_more(site: EditSite) -> Iterator[CodeEdit]:
@@ -275,7 +298,7 @@ def around(site: EditSite) -> Iterator[CodeEdit]:
     node, above = site.node, site.parent
     if not isinstance(node, ast.expr) or isinstance(node, ast.Constant):
         return
-    text = _tight(site, node)
+    text = site.tight(node)
     if isinstance(above, ast.Subscript) and above.slice is node and isinstance(node, ast.BinOp):
         base = site.text(above.value)
         yield site.edit(f"{text} % len({base})", "nesting", 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from agentos.proposers.repair.operators.arithmetic import side
 from agentos.proposers.repair.operators.conditions import joined
 from agentos.proposers.repair.scope import COLLECTIONS, SEQUENCES
 from agentos.proposers.repair.site import EditSite
@@ -93,9 +94,9 @@ def slices(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.Subscript) or isinstance(node.ctx, ast.Store):
         return
-    base = site.text(node.value)
+    base = site.tight(node.value)
     if not isinstance(node.slice, ast.Slice):
-        index = site.text(node.slice)
+        index = key_text(site, node.slice)
         if isinstance(node.ctx, ast.Load):
             yield site.edit(f"{base}.get({index})", "default", 0.5)
             for default in ("0", "''", "[]"):
@@ -122,13 +123,19 @@ def slices(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"{base}[{lower}:{upper}][::-1]", "slice", 0.3)
 
 
+def key_text(site: EditSite, node: ast.expr) -> str:
+    """What is looked up by, as one argument of a call."""
+    text = site.text(node)
+    return f"({text})" if isinstance(node, ast.Tuple) and not text.startswith("(") else text
+
+
 def arguments(site: EditSite) -> Iterator[CodeEdit]:
     """One argument more or less, or two values for ``min`` and ``max``."""
     node = site.node
     if not isinstance(node, ast.Call):
         return
     name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    func, written = site.text(node.func), [site.text(a) for a in [*node.args]]
+    func, written = site.tight(node.func), [site.text(a) for a in [*node.args]]
     keywords = [
         f"{k.arg}={site.text(k.value)}" if k.arg else f"**{site.text(k.value)}" for k in node.keywords
     ]
@@ -138,9 +145,9 @@ def arguments(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"{func}({', '.join(rest)})", "argument dropped", 1.0)
     if name in ("min", "max"):
         yield from _pairs(site, func, written)
-    if name == "range" and len(written) == 1:
+    if name == "range" and len(written) == 1 and not isinstance(node.args[0], ast.Starred):
         yield site.edit(f"{func}(1, {written[0]})", "argument", 1.0)
-        yield site.edit(f"{func}(1, {written[0]} + 1)", "argument", 1.0)
+        yield site.edit(f"{func}(1, {side(site, node.args[0])} + 1)", "argument", 1.0)
         yield site.edit(f"{func}({written[0]}, -1, -1)", "argument", 0.2)
     for other in (*site.variables(), "1", "''", "None"):
         yield site.edit(f"{func}({', '.join([*written, other, *keywords])})", "argument", 0.2)
@@ -185,7 +192,7 @@ def _parts(node: ast.expr, depth: int) -> Iterator[tuple[ast.expr, int]]:
     if depth > 3:
         return
     for part in ast.iter_child_nodes(node):
-        if isinstance(part, ast.keyword):
+        if isinstance(part, ast.keyword | ast.FormattedValue):
             part = part.value
         if not isinstance(part, ast.expr) or isinstance(part, ast.Slice | ast.Starred):
             continue

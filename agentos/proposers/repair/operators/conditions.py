@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from agentos.proposers.repair.operators.arithmetic import operand
+from agentos.proposers.repair.operators.arithmetic import arm, operand, side
 from agentos.proposers.repair.scope import COLLECTIONS, compatible
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
@@ -42,7 +42,8 @@ def comparisons(site: EditSite) -> Iterator[CodeEdit]:
     yield from _overlapping(site, node)
     if len(operands) == 2 and isinstance(node.ops[0], ast.In | ast.NotIn):
         sign = SIGN[type(node.ops[0])]
-        yield site.edit(f"{site.text(node.comparators[0])} {sign} {site.text(node.left)}", "operands swapped")
+        holder, item = side(site, node.comparators[0]), side(site, node.left)
+        yield site.edit(f"{holder} {sign} {item}", "operands swapped")
 
 
 def _overlapping(site: EditSite, node: ast.Compare) -> Iterator[CodeEdit]:
@@ -54,7 +55,7 @@ def _overlapping(site: EditSite, node: ast.Compare) -> Iterator[CodeEdit]:
         or not isinstance(inside, ast.Name)
     ):
         return
-    low, high = site.text(node.left), site.text(node.comparators[1])
+    low, high = side(site, node.left), side(site, node.comparators[1])
     if type(ops[0]) is type(ops[1]):
         sign = "<=" if isinstance(ops[0], ast.Lt) else "<"
         yield site.edit(f"{low} {sign} {inside.id} {sign} {high}", "comparison operator", 2.0)
@@ -77,6 +78,7 @@ def _compared(
     """Replace the operator that is written between two operands."""
     start, end = site.program.span(left)[1], site.program.span(right)[0]
     gap = site.program.data[start:end].decode()
+    new = f" {new} " if new[-1].isalpha() and gap.strip("()") == old else new  # as in ``a=="x"``
     return CodeEdit(
         (Splice(start, end, gap.replace(old, new, 1), expression=False),), "comparison operator", weight
     )
@@ -97,16 +99,17 @@ def booleans(site: EditSite) -> Iterator[CodeEdit]:
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield site.edit(site.text(node.operand), "negation", 2.0)
     if is_condition(site) and isinstance(node, ast.expr) and not isinstance(node, ast.Compare):
-        yield site.edit(f"not {_grouped(site, node)}", "negation", 2.0)
+        yield site.edit(f"not {site.tight(node)}", "negation", 2.0)
 
 
 def joined(site: EditSite, word: str, values: Sequence[ast.expr]) -> str:
     """The values with ``and`` or ``or`` between them, in brackets what would be read otherwise without."""
     if len(values) == 1:
         return site.text(values[0])
-    loose = (ast.IfExp, ast.Lambda, ast.NamedExpr, *([ast.BoolOp] if word == "and" else []))
-    texts = (f"({site.text(each)})" if isinstance(each, loose) else site.text(each) for each in values)
-    return f" {word} ".join(texts)
+    return f" {word} ".join(
+        f"({site.text(each)})" if word == "and" and isinstance(each, ast.BoolOp) else arm(site, each)
+        for each in values
+    )
 
 
 def _grouping(site: EditSite, node: ast.BoolOp) -> Iterator[CodeEdit]:
@@ -154,11 +157,6 @@ def is_condition(site: EditSite) -> bool:
     return isinstance(above, ast.BoolOp)
 
 
-def _grouped(site: EditSite, node: ast.expr) -> str:
-    simple = isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
-    return site.text(node) if simple else f"({site.text(node)})"
-
-
 def conditions_for(site: EditSite) -> dict[str, float]:
     """Conditions that make sense at the site: the file's own, and simple ones over its variables."""
     variables = site.variables()
@@ -174,7 +172,7 @@ def _conditions_for(site: EditSite, variables: list[str]) -> dict[str, float]:
     near = site.near(site.facts.conditions, 40)
     for other in near:
         if site.visible(other):
-            weights[_whole(site.text(other))] = 1.0
+            weights[_whole(arm(site, other))] = 1.0
             weights.setdefault(f"not ({site.text(other)})", 0.4)
     for other in near:
         for text in _renamed(site, other, variables):
@@ -264,7 +262,7 @@ def more_conditions(site: EditSite) -> Iterator[CodeEdit]:
             continue
         for word, against in (("and", ast.Or), ("or", ast.And)):
             mixed = isinstance(node, ast.BoolOp) and isinstance(node.op, against)
-            grouped = f"({own})" if (mixed and word == "and") or isinstance(node, ast.IfExp) else own
+            grouped = f"({own})" if mixed and word == "and" else arm(site, node)
             yield site.edit(f"{grouped} {word} {other}", "condition added", weight)
     yield from _asked_before(site, own)
 
@@ -272,7 +270,7 @@ def more_conditions(site: EditSite) -> Iterator[CodeEdit]:
 def _asked_before(site: EditSite, own: str) -> Iterator[CodeEdit]:
     """What the condition is about is asked for first: ``not stack or stack[-1] != sign``."""
     assert isinstance(site.node, ast.expr)
-    grouped = f"({own})" if isinstance(site.node, ast.BoolOp | ast.IfExp) else own
+    grouped = f"({own})" if isinstance(site.node, ast.BoolOp) else arm(site, site.node)
     used = dict.fromkeys(n.id for n in ast.walk(site.node) if isinstance(n, ast.Name))
     for name in (name for name in used if name in site.scope.kinds and name != own):
         yield site.edit(f"not {name} or {grouped}", "condition added", 1.0)
@@ -293,7 +291,7 @@ def _bounds(site: EditSite) -> Iterator[str]:
         if not isinstance(place, ast.Name | ast.BinOp) or site.kind(node.value) == "dict":
             continue
         if isinstance(place, ast.BinOp) and isinstance(place.op, ast.Sub):
-            yield f"{site.text(place.left)} >= {site.text(place.right)}"
+            yield f"{side(site, place.left)} >= {side(site, place.right)}"
         else:
             yield f"{site.text(place)} < len({held})"
 
@@ -321,10 +319,8 @@ def conditional(site: EditSite) -> Iterator[CodeEdit]:
         node, ast.Constant | ast.IfExp | ast.JoinedStr | ast.Tuple
     ):
         return
-    text, kind = site.text(node), site.kind(node)
-    others = (
-        [f"-{operand(site, node)}", f"{text} + 1", f"{text} - 1", "0"] if kind in ("", "int", "float") else []
-    )
+    text, kind, number = arm(site, node), site.kind(node), operand(site, node)
+    others = [f"-{number}", f"{number} + 1", f"{number} - 1", "0"] if kind in ("", "int", "float") else []
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     tests = {name: 0.7 for name in site.variables() if name in site.facts.unread}
     tests |= {name: 0.5 for name in site.variables() if site.scope.kinds.get(name) == "bool"}

@@ -9,9 +9,16 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from agentos.proposers.repair.operators.arithmetic import operand
+from agentos.proposers.repair.operators.arithmetic import operand, side
 from agentos.proposers.repair.operators.idioms.flow import LEAVING
-from agentos.proposers.repair.operators.statements import after, before, block_of, gone
+from agentos.proposers.repair.operators.statements import (
+    after,
+    before,
+    block_of,
+    fresh_name,
+    gone,
+    moved_behind,
+)
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 
@@ -57,12 +64,11 @@ def _changed_meanwhile(site: EditSite) -> Iterator[CodeEdit]:
     walked = holder = node.iter
     if isinstance(walked, ast.Call) and isinstance(walked.func, ast.Attribute) and not walked.args:
         holder = walked.func.value
-    elif isinstance(walked, ast.Call) and _called(walked) == "enumerate":
+    elif isinstance(walked, ast.Call) and _called(walked) == "enumerate" and walked.args:
         walked = holder = walked.args[0]
-    elif (
-        isinstance(walked, ast.Call) and _called(walked) == "range" and isinstance(walked.args[-1], ast.Call)
-    ):
-        holder = (walked.args[-1].args or [walked])[0]
+    elif isinstance(walked, ast.Call) and _called(walked) == "range" and walked.args:
+        counted = walked.args[-1]
+        holder = counted.args[0] if isinstance(counted, ast.Call) and counted.args else walked
     text = site.text(holder)
     if any(_takes_away(site, inner, text) for step in node.body for inner in ast.walk(step)):
         written = site.text(walked)
@@ -142,7 +148,7 @@ def _place_by_value(site: EditSite) -> Iterator[CodeEdit]:
     calls = [n for n in ast.walk(node) if isinstance(n, ast.Call) and site.text(n) == asked]
     if not calls:
         return
-    place = next(name for name in ("place", "index", "position", "at_place") if name not in site.facts.bound)
+    place = fresh_name(site, "place", "index", "position", "at_place")
     lower = (
         walked.slice.lower
         if isinstance(walked, ast.Subscript) and isinstance(walked.slice, ast.Slice)
@@ -160,11 +166,7 @@ def _same_row(site: EditSite) -> Iterator[CodeEdit]:
     """A row that is made before a loop and added in each round is added as a copy."""
     node = site.node
     assert isinstance(node, ast.Call)
-    if (
-        not isinstance(node.func, ast.Attribute)
-        or node.func.attr not in ("append", "add")
-        or len(node.args) != 1
-    ):
+    if _called(node) not in ("append", "add") or len(node.args) != 1:
         return
     row, loop = node.args[0], site.parent
     while loop is not None and not isinstance(loop, (*LOOPS, ast.FunctionDef)):
@@ -215,7 +217,7 @@ def _nothing_kept(site: EditSite) -> Iterator[CodeEdit]:
         return
     holder = site.text(call.func.value)
     if isinstance(node, ast.Return):
-        text = f"{site.text(call)}\n{' ' * node.col_offset}return {holder}"
+        text = f"{site.text(call)}\n{site.program.indent(node)}return {holder}"
         yield _mended(Splice(*site.program.span(node), text, expression=False))
     elif site.text(node.targets[0]) == holder:
         yield _mended(site.program.replace(node, site.text(call)))
@@ -267,7 +269,7 @@ def _ended_at_once(site: EditSite) -> Iterator[CodeEdit]:
     assert isinstance(node, ast.For | ast.While)
     last, block = node.body[-1], block_of(site)
     if isinstance(last, ast.Return) and len(node.body) > 1:
-        yield _mended(gone(site, last), after(site, node, site.text(last)))
+        yield _mended(*moved_behind(site, last, node))
     if not isinstance(last, ast.If) or len(last.orelse) != 1 or node not in block:
         return
     way = last.orelse[0]
@@ -351,7 +353,7 @@ def _true_by_itself(site: EditSite) -> Iterator[CodeEdit]:
     if all(isinstance(each, ast.Constant) for each in rest):
         among = ", ".join(site.text(each) for each in (first.comparators[0], *rest))
         word = "in" if wanted is ast.Eq else "not in"
-        yield _mended(site.program.replace(node, f"{site.text(first.left)} {word} ({among})"))
+        yield _mended(site.program.replace(node, f"{side(site, first.left)} {word} ({among})"))
 
 
 def _not_called(site: EditSite) -> Iterator[CodeEdit]:

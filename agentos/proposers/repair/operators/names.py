@@ -10,6 +10,7 @@ from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit
 
 COMMON_STRINGS = ("", " ", ",", "\n", "\t", ";", ".", "-", "_", ":", "/")
+LARGE = 10**100  # numbers beyond it have no neighbours
 ENCODINGS = ("utf-8", "utf-8-sig", "latin-1", "ascii")
 
 # What is confused with what: members of a family stand for one another.
@@ -157,9 +158,11 @@ def treated_alike(site: EditSite) -> Iterator[CodeEdit]:
         for inner in _treated(one):
             first, last = site.program.span(inner)
             before, behind = data[start:first].decode(), data[last:end].decode()
+            bracketed = before.endswith("(")
             for other in items[:4]:
                 if other is not one and not isinstance(other, ast.Constant | ast.Starred):
-                    yield site.edit(f"{before}{site.text(other)}{behind}", "treated alike", 1.0, node=other)
+                    text = site.text(other) if bracketed else site.tight(other)
+                    yield site.edit(f"{before}{text}{behind}", "treated alike", 1.0, node=other)
 
 
 def _treated(node: ast.expr) -> Iterator[ast.expr]:
@@ -235,10 +238,10 @@ def _alternatives(site: EditSite, node: ast.Constant) -> Iterator[tuple[str, flo
 def _numbers(site: EditSite, value: float) -> dict[str, float]:
     weights: dict[str, float] = {}
     for other in site.facts.constants:
-        if isinstance(other, int | float) and not isinstance(other, bool):
+        if isinstance(other, int | float) and not isinstance(other, bool) and abs(other) < LARGE:
             weights[repr(other)] = 0.6
             weights[repr(other + 1)] = weights.get(repr(other + 1), 0.1)
-    for word in site.facts.words:
+    for word in sorted(site.facts.words):
         if word.isdigit() and len(word) <= 6:
             weights[str(int(word))] = max(0.5, weights.get(word, 0))
     near = 1.0 if abs(value) <= 5 else 0.2
@@ -247,10 +250,11 @@ def _numbers(site: EditSite, value: float) -> dict[str, float]:
         (1, 1.5 * near),
         (2, 0.7 * near),
         (-1, 0.5 * near),
-        (value - 2, 0.2),
-        (value + 2, 0.2),
+        *(((value - 2, 0.2), (value + 2, 0.2)) if abs(value) < LARGE else ()),
     ):
         weights[repr(other)] = max(weight, weights.get(repr(other), 0))
+    if not abs(value) < LARGE:  # infinite, or longer than a float can say
+        return weights
     weights[repr(value + 1)] = weights[repr(value - 1)] = 3.0
     if value == 0:
         weights |= {"float('-inf')": 0.2, "float('inf')": 0.2}

@@ -22,7 +22,7 @@ from typing import Any
 
 from agentos import shipped
 from agentos.errors import Invalid
-from agentos.proposers.repair.operators.statements import differing_lines
+from agentos.proposers.repair.operators.statements import differing_lines, in_loop
 from agentos.proposers.repair.scope import NUMBERS, compatible
 from agentos.proposers.repair.site import EditSite, is_library, library_text
 from agentos.proposers.repair.source import ATOMS, CodeEdit, Splice
@@ -54,12 +54,12 @@ MODULES = ("os.path", "urllib.parse", "email.utils", "email.header", "xml.sax.sa
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What stands in a gap. Of many, ``keywords`` are the names of the arguments among them; ``column`` is a block's."""
+    """What stands in a gap. Of many, ``keywords`` are the names of the arguments among them; a ``block`` is of statements."""
 
     text: str
     tight: bool = True
     keywords: frozenset[str] = frozenset()
-    column: int | None = None
+    block: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Form:
     @cached_property
     def node(self) -> ast.expr | ast.stmt:
         """The expression, or the first statement."""
-        first = parse(self.text).body[0]
-        alone = isinstance(first, ast.Expr) and not isinstance(first.value, ast.Starred)
+        first, *more = parse(self.text).body
+        alone = isinstance(first, ast.Expr) and not isinstance(first.value, ast.Starred) and not more
         return first.value if alone and isinstance(first, ast.Expr) else first
 
     @cached_property
@@ -135,9 +135,15 @@ class Rewrite:
         old, new = self.old.node, self.new.node
         return ast.Expr(old) if isinstance(old, ast.expr) and isinstance(new, ast.stmt) else old
 
+    @cached_property
+    def jumps(self) -> bool:
+        """Whether it leaves the round of a loop around it."""
+        kinds = {type(node) for node in ast.walk(parse(self.new.text))}
+        return not kinds.isdisjoint((ast.Continue, ast.Break)) and kinds.isdisjoint((ast.For, ast.While))
+
     def edits(self, site: EditSite) -> Iterator[CodeEdit]:
         """The rewrite of the site's node, if it fits there."""
-        if self.needs and self.needs not in site.facts.modules:
+        if (self.needs and self.needs not in site.facts.modules) or (self.jumps and not in_loop(site)):
             return
         fit = _Fit(site, self.old.kinds)
         node = site.node
@@ -211,21 +217,21 @@ class _Fit:
 
     def _takes(self, name: str, node: ast.expr) -> bool:
         wanted = self.kinds.get(name, "")
-        if isinstance(node, ast.Starred | ast.Slice):
+        if isinstance(node, ast.Starred | ast.Slice) or not isinstance(node, SHAPES.get(wanted, ast.expr)):
             return False
-        if wanted in SHAPES:
-            if not isinstance(node, SHAPES[wanted]):
-                return False
-        elif wanted in LITERALS:
+        if wanted in LITERALS:
             meant = self.site.meant_by(node) or node
             if not isinstance(meant, ast.Constant) or not isinstance(meant.value, LITERALS[wanted]):
                 return False
-        elif wanted:
+        elif wanted and wanted not in SHAPES:
             kind = self.site.kind(node)
             if not compatible(kind, "int" if wanted in NUMBERS else wanted):
                 return False
             self.weight *= 1.0 if kind else UNKNOWN
-        return self._keeps(name, Filling(self.site.text(node), isinstance(node, ATOMS)))
+        text, tight = self.site.text(node), isinstance(node, ATOMS)
+        if "\n" in text and (not tight or isinstance(node, ast.Constant)):
+            text, tight = f"({text})", True
+        return self._keeps(name, Filling(text, tight))
 
     def _called(self, form: ast.Call, node: ast.Call) -> bool:
         """Positional arguments in their order, those by name in any; what is left goes to the many."""
@@ -255,9 +261,8 @@ class _Fit:
         if len(nodes) < len(form) - 1:
             return False
         rest = nodes[many : len(nodes) - behind]
-        ends = zip(
-            [*form[:many], *form[many + 1 :]], [*nodes[:many], *nodes[len(nodes) - behind :]], strict=True
-        )
+        around = [*form[:many], *form[many + 1 :]]
+        ends = zip(around, [*nodes[:many], *nodes[len(nodes) - behind :]], strict=True)
         return all(self.matches(*pair) for pair in ends) and self._keeps(
             _many(form[many]),
             self._block(rest) if rest and isinstance(rest[0], ast.stmt) else self._list(rest, more),
@@ -276,18 +281,16 @@ class _Fit:
         first, end = program.span(nodes[0])[0], program.span(nodes[-1])[1]
         start = program.data.rfind(b"\n", 0, first) + 1
         if program.data[first:].startswith(b"elif"):
-            return Filling(
-                (b" " * nodes[0].col_offset + program.data[first + 2 : end]).decode(),
-                column=nodes[0].col_offset,
-            )
+            start, deep = first + len("el"), program.indent(nodes[0])
+            return Filling(f"{deep}{program.data[start:end].decode()}", block=True)
         if program.data[start:first].strip():
-            return Filling(program.data[first:end].decode(), column=0)
+            return Filling(program.data[first:end].decode(), block=True)
         while start:
             above = program.data.rfind(b"\n", 0, start - 1) + 1
             if program.data[above:start].strip()[:1] not in (b"#", b""):
                 break
             start = above
-        return Filling(program.data[start:end].decode(), column=nodes[0].col_offset)
+        return Filling(program.data[start:end].decode(), block=True)
 
 
 def _turned(node: ast.AST) -> ast.expr | None:
@@ -327,9 +330,8 @@ def _many(node: object) -> str:
 
 def _gap(node: ast.expr) -> str:
     name = node.id if isinstance(node, ast.Name) else ""
-    return (
-        f"${name.removeprefix(ONE)}" if name.startswith(ONE) else f"${many}" if (many := _many(node)) else ""
-    )
+    found = name.removeprefix(ONE) if name.startswith(ONE) else _many(node)
+    return f"${found}" if found else ""
 
 
 def _loose(node: ast.AST) -> Iterator[ast.AST]:
@@ -383,7 +385,7 @@ def _filled(
             text += written
             continue
         filling = found[what[1:]]
-        if filling.column is not None:
+        if filling.block:
             text += _moved(filling, text)
         elif filling.text:
             text += filling.text if filling.tight or loose else f"({filling.text})"
@@ -394,7 +396,7 @@ def _filled(
     text += form.text[at:]
     text = re.sub(rf"{ONE}(\w+)", lambda gap: found[gap[1]].text, text)  # names of attributes
     if isinstance(site.node, ast.stmt):
-        text = text.replace("\n", "\n" + " " * site.node.col_offset)
+        text = text.replace("\n", "\n" + site.program.indent(site.node))
     return text
 
 

@@ -175,7 +175,7 @@ def _others(
     elif token.kind == "number":
         for value, weight in numbers(token.written):
             yield value, "number", weight
-        for other in {t.written for t in tokens if t.kind == "number"}:
+        for other in dict.fromkeys(t.written for t in tokens if t.kind == "number"):
             yield other, "number of the file", 0.3
     elif token.kind == "key":
         for name in given.read:
@@ -397,7 +397,7 @@ def _flags(found: re.Match[str], text: str) -> Iterator[_Change]:
         for how in ("", "n", "r", "nr"):
             for column in (key[1], f"{key[1]},{key[1]}"):
                 yield behind + key.start(), behind + key.end(), f"-k{column}{how}", "sort key", 0.7
-    for other in {m.group() for m in re.finditer(rf"(?<={name} )-[A-Za-z]+(?=\s)", text)}:
+    for other in dict.fromkeys(re.findall(rf"(?<={name} )-[A-Za-z]+(?=\s)", text)):
         if {*other[1:]} <= {*free}:
             yield behind, behind, f" {other}", "flag of the file", 1.0
 

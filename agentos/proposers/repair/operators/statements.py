@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
@@ -12,9 +11,10 @@ from agentos.proposers.repair.operators.conditions import conditions_for
 from agentos.proposers.repair.reading.clues import GroupedTexts, TextFactors, TextKind
 from agentos.proposers.repair.scope import COLLECTIONS, compatible, target_names
 from agentos.proposers.repair.site import EditSite
-from agentos.proposers.repair.source import CodeEdit, Family, Splice, is_docstring
+from agentos.proposers.repair.source import CodeEdit, Family, Splice, first_line, is_docstring
 
 SHORT = 60  # characters of a statement that is written once more elsewhere
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Break, ast.Continue, ast.Raise, ast.AnnAssign)
 
 
@@ -27,30 +27,58 @@ def block_of(site: EditSite) -> list[ast.stmt]:
     return []
 
 
-def _indent(node: ast.stmt) -> str:
-    return " " * node.col_offset
-
-
 def before(site: EditSite, node: ast.stmt, text: str) -> Splice:
-    start = site.program.span(node)[0]
-    indented = text.replace("\n", "\n" + _indent(node))
-    return Splice(start, start, f"{indented}\n{_indent(node)}", expression=False)
+    """On a line of its own, or on the node's where that is behind a colon or a semicolon."""
+    program = site.program
+    start = program.offset(first_line(node), node.col_offset)
+    if program.data[program.offset(first_line(node), 0) : start].strip():
+        return Splice(start, start, f"{text}; ", expression=False)
+    indented = text.replace("\n", "\n" + program.indent(node))
+    return Splice(start, start, f"{indented}\n{program.indent(node)}", expression=False)
 
 
 def after(site: EditSite, node: ast.stmt, text: str) -> Splice:
-    """Behind the node and a comment on its last line."""
-    end = site.program.span(node)[1]
-    line_end = site.program.data.find(b"\n", end)
-    if line_end >= 0 and site.program.data[end:line_end].strip().startswith(b"#"):
-        end = line_end
-    indented = text.replace("\n", "\n" + _indent(node))
-    return Splice(end, end, f"\n{_indent(node)}{indented}", expression=False)
+    """Behind the node and a comment on its last line; on this line where something else stands there."""
+    program, end = site.program, site.program.span(node)[1]
+    behind = program.rest_of_line(end)
+    is_comment = behind.lstrip().startswith(b"#")
+    if (behind and not is_comment) or program.data[
+        program.offset(node.lineno, 0) : program.span(node)[0]
+    ].strip():
+        return Splice(end, end, f"; {text}", expression=False)
+    indented = text.replace("\n", "\n" + program.indent(node))
+    end += len(behind) if is_comment else 0
+    return Splice(end, end, f"\n{program.indent(node)}{indented}", expression=False)
+
+
+def moved_text(site: EditSite, node: ast.stmt) -> str:
+    """The node as written, with a comment on its last line."""
+    behind = site.program.rest_of_line(site.program.span(node)[1]).decode()
+    return f"{site.text(node)}{behind if site.program.has_own_lines(node) else ''}"
+
+
+def moved_behind(site: EditSite, node: ast.stmt, other: ast.stmt) -> tuple[Splice, Splice]:
+    """The node taken away where it stands, and put behind another one, which it may be the last of."""
+    left, put = gone(site, node), after(site, other, moved_text(site, node))
+    if left.start < put.start < left.end:  # from the line above on, so that nothing is taken away twice
+        left = Splice(left.start - 1, put.start, "", expression=False)
+    return left, put
+
+
+def in_loop(site: EditSite) -> bool:
+    """Whether a round of a loop may be left here."""
+    node, above = site.node, site.parent
+    while above is not None and not isinstance(above, DEFINITIONS):
+        if isinstance(above, ast.For | ast.While | ast.AsyncFor) and node not in above.orelse:
+            return True
+        node, above = above, site.program.parent.get(above)
+    return False
 
 
 def differing_lines(site: EditSite, node: ast.stmt, text: str) -> Splice:
     """The lines that differ: a statement that is added is told from one that is written anew."""
     start, end = site.program.span(node)
-    indent = " " * node.col_offset
+    indent = site.program.indent(node)
     old, new = f"{indent}{site.text(node)}".split("\n"), f"{indent}{text}".split("\n")
     most = min(len(old), len(new))
     same = next((at for at in range(most) if old[at] != new[at]), most)
@@ -72,7 +100,7 @@ def deletions(site: EditSite) -> Iterator[CodeEdit]:
     """This statement, or this and the next, left out; a branch without its condition."""
     node = site.node
     block = block_of(site)
-    if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
+    if not isinstance(node, ast.stmt) or not block or isinstance(node, DEFINITIONS):
         return
     if len(block) == 1:
         yield CodeEdit((site.program.replace(node, "pass"),), "statement deleted", 0.5)
@@ -87,7 +115,7 @@ def deletions(site: EditSite) -> Iterator[CodeEdit]:
 
 def gone(site: EditSite, node: ast.stmt) -> Splice:
     start, end = site.program.lines_span(node)
-    whole = end > site.program.span(node)[1]
+    whole = site.program.has_own_lines(node)
     return Splice(start, end, "" if whole else "pass", expression=False)
 
 
@@ -96,14 +124,14 @@ def _body(site: EditSite, body: list[ast.stmt]) -> str:
     assert isinstance(site.node, ast.stmt)
     start, end = site.program.span(body[0])[0], site.program.span(body[-1])[1]
     text = site.program.data[start:end].decode()
-    deeper = body[0].col_offset - site.node.col_offset
-    return re.sub(rf"\n {{{deeper}}}", "\n", text)
+    deeper = site.program.indent(body[0]).removeprefix(indent := site.program.indent(site.node))
+    return text.replace(f"\n{indent}{deeper}", f"\n{indent}")
 
 
 def moves(site: EditSite) -> Iterator[CodeEdit]:
     """Neighbours exchanged; the last statement of a block one level out; the next one level in."""
     node, block = site.node, block_of(site)
-    if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
+    if not isinstance(node, ast.stmt) or not block or isinstance(node, DEFINITIONS):
         return
     index = block.index(node)
     if index + 1 < len(block) and isinstance(node, SIMPLE):
@@ -120,18 +148,17 @@ def moves(site: EditSite) -> Iterator[CodeEdit]:
         and len(block) > 1
         and index == len(block) - 1
     ):
-        yield CodeEdit((gone(site, node), after(site, above, site.text(node))), "statement moved out", 1.0)
+        yield CodeEdit(moved_behind(site, node, above), "statement moved out", 1.0)
     if isinstance(node, ast.For | ast.While | ast.If) and index + 1 < len(block):
         below = block[index + 1]
         if isinstance(below, SIMPLE):
-            splices = (gone(site, below), after(site, node.body[-1], site.text(below)))
-            yield CodeEdit(splices, "statement moved in", 0.7)
+            yield CodeEdit(moved_behind(site, below, node.body[-1]), "statement moved in", 0.7)
 
 
 def guards(site: EditSite, factors: TextFactors) -> Iterator[Family]:
     """A condition around this statement, and a way out before it: so many that they are made as needed."""
     node, block = site.node, block_of(site)
-    if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
+    if not isinstance(node, ast.stmt) or not block or isinstance(node, DEFINITIONS):
         return
     conditions = conditions_for(site)
     known = factors.grouped(conditions)
@@ -224,7 +251,7 @@ class _Conditions:
 def _guarded(site: EditSite, node: ast.stmt, conditions: _Conditions) -> Iterator[CodeEdit]:
     inner = site.text(node).replace("\n", "\n    ")
     for condition, weight in conditions.likeliest_first():
-        text = f"if {condition}:\n{_indent(node)}    {inner}"
+        text = f"if {condition}:\n{site.program.indent(node)}    {inner}"
         yield CodeEdit((Splice(*site.program.span(node), text, expression=False),), "guard", weight)
 
 
@@ -237,13 +264,7 @@ def _left_early(site: EditSite, node: ast.stmt, ways: Mapping[str, _Conditions])
 
 
 def _ways_out(site: EditSite) -> dict[str, float]:
-    ways: dict[str, float] = {}
-    above = site.parent
-    while above is not None and not isinstance(above, ast.FunctionDef):
-        if isinstance(above, ast.For | ast.While):
-            ways |= {"continue": 1.0, "break": 0.5}
-            break
-        above = site.program.parent.get(above)
+    ways = {"continue": 1.0, "break": 0.5} if in_loop(site) else {}
     if site.function is not None:
         first = site.function.body[0] is site.node or not ways
         for node in site.facts.nodes_in(site.function):
@@ -274,7 +295,7 @@ def _given_first(function: ast.FunctionDef) -> list[str]:
 def insertions(site: EditSite) -> Iterator[CodeEdit]:
     """A statement that is missing: one of the same file, with its names or others; a step; an end."""
     node, block = site.node, block_of(site)
-    if not isinstance(node, ast.stmt) or not block or isinstance(node, ast.FunctionDef | ast.ClassDef):
+    if not isinstance(node, ast.stmt) or not block or isinstance(node, DEFINITIONS):
         return
     last = block[-1] is node and not isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise)
     statements = _statements(site)
@@ -344,7 +365,7 @@ def _statements(site: EditSite) -> dict[str, float]:
         if kind in COLLECTIONS or kind == "":
             weights |= {f"{name} = []": 0.2, f"{name}.sort()": 0.3, f"{name} = sorted({name})": 0.2}
             weights |= {f"{name}.reverse()": 0.2, f"{name}.clear()": 0.2}
-    weights |= {"break": 0.5, "continue": 0.3}
+    weights |= {"break": 0.5, "continue": 0.3} if in_loop(site) else {}
     weights.pop(own, None)
     return weights
 
@@ -355,8 +376,8 @@ def returns(site: EditSite) -> Iterator[CodeEdit]:
     if isinstance(node, ast.Return) and node.value is not None:
         for name in site.variables():
             if name != site.text(node.value) and site.scope.kinds.get(name) != "record":
-                yield site.edit(f"return {name}", "result", 0.7)
-                yield site.edit(f"return -{name}", "result", 0.1)
+                yield site.edit(name, "result", 0.7, node=node.value)
+                yield site.edit(f"-{name}", "result", 0.1, node=node.value)
     if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Name):
         for name in site.variables():
             yield site.edit(name, "value", 0.3, node=node.value)
@@ -404,5 +425,5 @@ def in_template(site: EditSite, node: ast.AST) -> bool:
 def below(site: EditSite, node: ast.stmt, text: str) -> Splice:
     """Behind the node, at the depth of the site's statement: an ``elif`` and what else cannot stand alone."""
     assert isinstance(site.node, ast.stmt)
-    added = f"\n{text}".replace("\n", "\n" + _indent(site.node))
+    added = f"\n{text}".replace("\n", "\n" + site.program.indent(site.node))
     return Splice(*site.program.span(node), f"{site.text(node)}{added}", expression=False)

@@ -97,11 +97,9 @@ class Clues:
 
     def _identifies(self, old: str, new: str) -> bool:
         """Whether the name of an input file, or its length, becomes a value."""
-        if any(name in old for name in self.identifying):
+        if any(_names(old, name) for name in self.identifying):
             return any(f"len({name})" in new for name in self.identifying)
-        return any(
-            name in new and re.search(rf"(?<![\w.]){re.escape(name)}\b", new) for name in self.identifying
-        )
+        return any(_names(new, name) for name in self.identifying)
 
     def _hushes(self, edit: CodeEdit, statement: ast.Raise) -> bool:
         """Whether the edit takes the statement away, or keeps the program from coming to it whatever the input."""
@@ -173,6 +171,10 @@ class GroupedTexts:
     kinds: Mapping[str, TextKind]
     most: Mapping[TextKind, float]
     total: float
+
+
+def _names(text: str, name: str) -> bool:
+    return name in text and re.search(rf"(?<![\w.]){re.escape(name)}\b", text) is not None
 
 
 def _guards_it(text: str) -> bool:

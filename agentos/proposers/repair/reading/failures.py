@@ -65,6 +65,7 @@ def answer_at(output: Any, path: str) -> Any:
 # Only the *way* is used, to order edits. No expected value ever becomes part of an edit.
 
 
+LARGEST = 1e300  # of what is reckoned with as a float
 FACTORS = (2, 7, 10, 12, 16, 24, 28, 30, 60, 100, 365, 1000, 1024, 3600, 86_400)
 BOUNDARY = frozenset({"off by one", "comparison operator", "slice", "constant", "argument", "keyword"})
 SELECTION = frozenset({"comparison operator", "boolean operator", "operand dropped", "condition added", "filter",
@@ -78,7 +79,8 @@ def clues_of_difference(want: Any, got: Any) -> Iterator[Clue]:
     if isinstance(want, bool) or isinstance(got, bool):
         yield Clue(2.0, SELECTION)
     elif isinstance(want, int | float) and isinstance(got, int | float):
-        yield from _of_numbers(float(want), float(got))
+        if max(abs(want), abs(got)) < LARGEST:
+            yield from _of_numbers(float(want), float(got))
     elif isinstance(want, str) and isinstance(got, str):
         yield from _of_texts(want, got)
     elif isinstance(want, list) and isinstance(got, list):
@@ -232,7 +234,7 @@ def _of_key(message: str, here: frozenset[int]) -> Iterator[Clue]:
     yield Clue(
         3.0, GUARDS | {"constant", "method", "field"}, frozenset({"in", "strip", "lower", "upper"}), here
     )
-    key = message.strip("'\" ")
+    key = message.strip("'\"")
     if key != key.strip() or key.startswith("\\ufeff"):
         yield Clue(4.0, frozenset({"encoding"}), frozenset({"strip", "sig"}))
     if key.casefold() != key:

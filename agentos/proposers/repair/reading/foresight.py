@@ -43,12 +43,12 @@ FIRST_OF_LONG = 30
 WATCHED_S = 0.3  # of CPU time for what is worked out in one run
 PAIRS = 8  # differences between an answer and the expected one that are looked for
 
-# Calls that change what they are given: expressions with one of these are not worked out twice.
+# Calls that change what they are given, or ask where they stand: expressions with one of these are not worked out twice.
 CHANGING = frozenset({
     "append", "extend", "insert", "add", "update", "pop", "popitem", "popleft", "appendleft", "remove", "discard",
     "clear", "sort", "reverse", "setdefault", "write", "writelines", "read", "readline", "readlines", "next", "open",
     "print", "send", "close", "seek", "subtract", "heappush", "heappop", "heapify", "shuffle", "writerow",
-    "run", "write_text", "write_bytes", "mkdir", "unlink", "rename", "exec", "eval", "setattr", "exit", "rotate",
+    "super", "locals", "vars", "dir", "run", "write_text", "write_bytes", "mkdir", "unlink", "rename", "exec", "eval", "setattr", "exit", "rotate",
 })  # fmt: skip
 _GUARD = re.compile(r"\s*if (?P<test>.+):\n", re.DOTALL)
 # What is a thing of its own then is equal to what it was, and is another one.

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from agentos.proposers.repair.operators.arithmetic import operand, side
 from agentos.proposers.repair.operators.idioms.loops import is_loop
 from agentos.proposers.repair.operators.statements import (
     after,
@@ -127,7 +128,7 @@ def with_sign(site: EditSite) -> Iterator[CodeEdit]:
         return
     yield together(
         (
-            before(site, node, f'{sign} = "-" if {whole} < 0 else ""'),
+            before(site, node, f'{sign} = "-" if {side(site, node.value.args[0])} < 0 else ""'),
             site.program.replace(node.value.args[0], f"abs({whole})"),
             *(site.program.replace(n, f"({sign} + {site.text(n)})") for n in written),
         ),
@@ -147,10 +148,12 @@ def all_of_them(site: EditSite) -> Iterator[CodeEdit]:
     ]
     if len(some) < 2 or (len(some) == len(given) and function.body[-1] in some) or not calls:
         return
-    splices = [site.program.replace(n, f"yield {site.text(n.value)}") for n in some if n.value is not None]
+    begun = [site.program.span(n)[0] for n in some]
+    splices = [Splice(at, at + len("return"), "yield", expression=False) for at in begun]
     splices += [site.program.replace(n, "pass") for n in given if n not in some]
     for call in calls:
-        splices.append(site.program.replace(call, f"list({site.text(call)})"))
+        start, end = site.program.span(call)  # which may hold another one
+        splices += [Splice(start, start, "list(", expression=False), Splice(end, end, ")", expression=False)]
         kept = site.program.parent.get(call)
         target = kept.targets[0] if isinstance(kept, ast.Assign) else None
         if isinstance(target, ast.Name):
@@ -170,7 +173,7 @@ def each_match(site: EditSite) -> Iterator[CodeEdit]:
         return
     if not isinstance(target, ast.Name):
         return
-    found = f"{site.text(func.value)}.finditer({', '.join(map(site.text, node.value.args))})"
+    found = f"{site.tight(func.value)}.finditer({', '.join(map(site.text, node.value.args))})"
     for other in block[block.index(node) + 1 :]:
         if isinstance(other, ast.Return) and other.value is not None and reads([other], target.id):
             one = site.text(other.value)
@@ -182,7 +185,7 @@ def each_match(site: EditSite) -> Iterator[CodeEdit]:
             ):
                 continue
             start, end = site.program.span(other)[0], site.program.span(other.body[0])[0]
-            head = f"for {target.id} in {found}:\n{' ' * other.body[0].col_offset}"
+            head = f"for {target.id} in {found}:\n{site.program.indent(other.body[0])}"
             yield together((Splice(start, end, head, expression=False),), "each match")
 
 
@@ -264,7 +267,7 @@ def with_ties(site: EditSite) -> Iterator[CodeEdit]:
     sign = ">=" if "reverse" in named else "<="
     items, test = site.text(whole), f"(lambda {own}: {site.text(value)})"
     last = f"{test}({items}[:{site.text(most)}][-1])"
-    yield site.edit(f"[{own} for {own} in {items} if {site.text(value)} {sign} {last}]", "with ties")
+    yield site.edit(f"[{own} for {own} in {items} if {side(site, value)} {sign} {last}]", "with ties")
 
 
 def numbered(site: EditSite) -> Iterator[CodeEdit]:
@@ -319,7 +322,7 @@ def last_one_too(site: EditSite) -> Iterator[CodeEdit]:
         steps = [s for s in inner.body if isinstance(s, ast.Expr | ast.Assign | ast.AugAssign)]
         yield from _all_of_body(site, loop, inner)
         for step in steps:
-            for name in reads([step], next(iter(own & names_in(step)), "")):
+            for name in reads([step], min(own & names_in(step), default="")):
                 for other in idle:
                     start = site.program.span(name)[0] - site.program.span(step)[0]
                     data = site.text(step).encode()
@@ -335,7 +338,7 @@ def _all_of_body(site: EditSite, loop: ast.For, inner: ast.If) -> Iterator[CodeE
         if len(steps) < 2 or any(own & names_in(s) or isinstance(s, LEAVING) for s in steps):
             continue
         start, end = site.program.span(steps[0])[0], site.program.span(steps[-1])[1]
-        text = site.program.data[start:end].decode().replace("\n" + " " * steps[0].col_offset, "\n    ")
+        text = site.program.data[start:end].decode().replace("\n" + site.program.indent(steps[0]), "\n    ")
         known = set(site.variables()) - own
         for test in sorted({name for s in steps for name in names_in(s)} & known):
             yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
@@ -412,7 +415,7 @@ def rest_shared(site: EditSite) -> Iterator[CodeEdit]:
                 if factors is None
                 else [f for f in (factors.left, factors.right) if not names_in(f) & set(names)]
             )
-            for total in map(site.text, whole):
+            for total in (operand(site, each) for each in whole):
                 lost = f"({site.text(part.left)}) % ({site.text(part.right)})"
                 left, head = f"{total} - sum({shares}.values())", f"for {site.text(loop.target)} in"
                 order = f"sorted({items}, key=lambda {names[0]}_: 0)"

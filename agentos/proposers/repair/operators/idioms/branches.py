@@ -6,12 +6,15 @@ import ast
 import re
 from collections.abc import Iterator
 
+from agentos.proposers.repair.operators.arithmetic import side
+from agentos.proposers.repair.operators.calls import key_text
 from agentos.proposers.repair.operators.statements import (
     after,
     before,
     below,
     block_of,
     first_statement,
+    in_loop,
     in_template,
     names_in,
     together,
@@ -56,7 +59,9 @@ def _for_word(site: EditSite, chain: list[ast.If], test: ast.Compare, word: str)
     steps = dict.fromkeys(text for branch in chain for s in branch.body for text in _undone(site, s))
     steps |= dict.fromkeys(("continue", "pass") if isinstance(site.parent, Loop) else ("pass",))
     for step in steps:
-        text = f"if {subject} == {word!r}:\n    {step}\nelif".replace("\n", "\n" + " " * site.node.col_offset)  # type: ignore[attr-defined]
+        text = f"if {subject} == {word!r}:\n    {step}\nelif".replace(
+            "\n", "\n" + site.program.indent(chain[0])
+        )
         yield together((Splice(start, start + len("if"), text, expression=False),), "another branch", 0.5)
 
 
@@ -67,7 +72,7 @@ def _undone(site: EditSite, step: ast.stmt) -> Iterator[str]:
         yield f"{site.text(step.target)} {sign}= {site.text(step.value)}"
     elif isinstance(step, ast.Assign) and isinstance(step.targets[0], ast.Subscript):
         target = step.targets[0]
-        yield f"{site.text(target.value)}.pop({site.text(target.slice)}, None)"
+        yield f"{site.tight(target.value)}.pop({key_text(site, target.slice)}, None)"
     elif isinstance(step, ast.Expr) and isinstance(step.value, ast.Call):
         func = step.value.func
         if isinstance(func, ast.Attribute) and func.attr in UNDOING and step.value.args:
@@ -83,7 +88,7 @@ def marked(site: EditSite) -> Iterator[CodeEdit]:
     target, calls = node.targets[0], [n for n in ast.walk(node.value) if isinstance(n, ast.Call)]
     numbers = [c for c in calls if site.text(c.func) in LEVELS and len(c.args) == 1]
     for call in numbers[:2]:
-        what, indent = site.text(call.args[0]), " " * node.col_offset
+        what, indent = side(site, call.args[0]), site.program.indent(node)
         for word in site.facts.given.words:
             steps = [f"{name} += 1" for name in _never_counted(site)]
             for ways in (
@@ -91,21 +96,12 @@ def marked(site: EditSite) -> Iterator[CodeEdit]:
                 *([step, "continue"] for step in steps),
                 ["continue"],
             ):
-                if "continue" in ways and not _in_loop(site):
+                if "continue" in ways and not in_loop(site):
                     continue
                 then = "".join(f"\n{indent}    {way}" for way in ways)
                 otherwise = site.text(node).replace("\n", "\n    ")
                 text = f"if {what} == {word!r}:{then}\n{indent}else:\n{indent}    {otherwise}"
                 yield together((Splice(*site.program.span(node), text, expression=False),), "another branch")
-
-
-def _in_loop(site: EditSite) -> bool:
-    above = site.parent
-    while above is not None and not isinstance(above, ast.FunctionDef):
-        if isinstance(above, Loop):
-            return True
-        above = site.program.parent.get(above)
-    return False
 
 
 def _never_counted(site: EditSite) -> list[str]:
@@ -135,9 +131,10 @@ def lists_as_well(site: EditSite) -> Iterator[CodeEdit]:
         return
     key, inner = (site.text(each) for each in target.elts)
     counted = f"for {key}, {inner} in enumerate({value}):"
-    start, deep = site.program.span(loop.body[0])[0], " " * (loop.body[0].col_offset - node.col_offset)
+    start, indent = site.program.span(loop.body[0])[0], site.program.indent(node)
+    deep = site.program.indent(loop.body[0]).removeprefix(indent)
     body = site.program.data[start : site.program.span(loop)[1]].decode()
-    body = body.replace("\n" + " " * node.col_offset, "\n")
+    body = body.replace("\n" + indent, "\n")
     for head in (f"{counted}\n{deep}{key} = str({key})", counted, f"for {inner} in {value}:"):
         text = f"elif isinstance({value}, list):\n    {head}\n{deep}{body}"
         yield together((below(site, loop, text),), "another branch")
@@ -191,7 +188,7 @@ def keys_alike(site: EditSite) -> Iterator[CodeEdit]:
         if 2 <= len(plain) <= 6 and all(site.kind(key) in ("", "str") for key in plain):
             for way in ("lower()", "strip()", "casefold()", "upper()", "strip().lower()"):
                 yield together(
-                    [site.program.replace(k, f"{site.text(k)}.{way}") for k in plain], "keys alike", 0.5
+                    [site.program.replace(k, f"{site.tight(k)}.{way}") for k in plain], "keys alike", 0.5
                 )
 
 
@@ -230,14 +227,14 @@ def _tests_of_nought(site: EditSite, node: ast.AST) -> Iterator[tuple[ast.expr, 
 def as_asked(site: EditSite) -> Iterator[CodeEdit]:
     """A switch of the input that nothing reads turns a list, closes it, or takes case away where texts are compared."""
     node = site.node
-    switches = [n for n in site.facts.unread if site.scope.kinds.get(n) == "bool"]
+    switches = [n for n in sorted(site.facts.unread) if site.scope.kinds.get(n) == "bool"]
     if not switches or not isinstance(node, ast.stmt | ast.Compare):
         return
     for switch in (each for each in switches if each in site.variables()):
         if isinstance(node, ast.Compare) and not in_template(site, node):
             parts = [node.left, *node.comparators]
             if len(parts) == 2 and all(site.kind(part) in ("", "str") for part in parts):
-                one, two = map(site.text, parts)
+                one, two = map(site.tight, parts)
                 sign = site.program.data[
                     site.program.span(node.left)[1] : site.program.span(parts[1])[0]
                 ].decode()

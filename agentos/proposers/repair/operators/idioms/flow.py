@@ -7,7 +7,17 @@ import re
 from collections.abc import Iterator
 from itertools import combinations, takewhile
 
-from agentos.proposers.repair.operators.statements import SIMPLE, after, before, block_of, gone
+from agentos.proposers.repair.operators.arithmetic import operand
+from agentos.proposers.repair.operators.statements import (
+    SIMPLE,
+    after,
+    before,
+    block_of,
+    gone,
+    in_loop,
+    moved_behind,
+    moved_text,
+)
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 
@@ -22,7 +32,7 @@ def jumps(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit("break", "flow", 1.0)
     elif isinstance(node, ast.Break):
         yield site.edit("continue", "flow", 1.0)
-    elif isinstance(node, ast.Return) and _in_loop(site):
+    elif isinstance(node, ast.Return) and in_loop(site):
         yield site.edit("continue", "flow", 0.3)
         yield site.edit("break", "flow", 0.3)
     elif isinstance(node, ast.If) and site.text(node).startswith("if"):
@@ -38,28 +48,19 @@ def jumps(site: EditSite) -> Iterator[CodeEdit]:
             yield CodeEdit(splices, "statements exchanged", 0.5)
 
 
-def _in_loop(site: EditSite) -> bool:
-    above = site.parent
-    while above is not None and not isinstance(above, ast.FunctionDef):
-        if isinstance(above, ast.For | ast.While):
-            return True
-        above = site.program.parent.get(above)
-    return False
-
-
 def farther(site: EditSite) -> Iterator[CodeEdit]:
     """A simple statement moved to another place of its block, farther than to its neighbour."""
     node, block = site.node, block_of(site)
     if not isinstance(node, SIMPLE) or node not in block:
         return
-    index, text = block.index(node), site.text(node)
+    index, text = block.index(node), moved_text(site, node)
     for place, other in enumerate(block):
         if abs(place - index) < 2 and isinstance(other, SIMPLE):
             continue
         if place < index:
             yield CodeEdit((before(site, other, text), gone(site, node)), "statements exchanged", 0.4)
         elif not isinstance(other, LEAVING):
-            yield CodeEdit((gone(site, node), after(site, other, text)), "statements exchanged", 0.4)
+            yield CodeEdit(moved_behind(site, node, other), "statements exchanged", 0.4)
     above = site.parent
     if isinstance(above, ast.For | ast.While | ast.If) and len(block) > 1 and index == 0:
         yield CodeEdit((before(site, above, text), gone(site, node)), "statement moved out", 0.3)
@@ -121,7 +122,7 @@ def flushed(site: EditSite) -> Iterator[CodeEdit]:
                 yield CodeEdit((after(site, node, text),), "statement inserted", 0.5)
                 likely = 4.0 if isinstance(statement, ast.Expr) else 0.5  # kept: the last one is lost else
                 used = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
-                for name in used.intersection(site.variables()):
+                for name in sorted(used.intersection(site.variables())):
                     text_of_it = f"if {name}:\n    {text}"
                     yield CodeEdit((after(site, node, text_of_it),), "statement inserted", likely)
 
@@ -154,7 +155,7 @@ def otherwise(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.If) or node.orelse or node not in block_of(site) or len(node.body) > 2:
         return
-    indent = " " * node.col_offset
+    indent = site.program.indent(node)
     if not site.text(node).startswith("if"):
         return
     for step in node.body:
@@ -190,7 +191,7 @@ def begun_inside(site: EditSite) -> Iterator[CodeEdit]:
         return
     for loop in block[block.index(node) + 1 :]:
         if isinstance(loop, ast.For | ast.While) and loop.body[0].lineno > loop.lineno:
-            inside = before(site, loop.body[0], site.text(node))
+            inside = before(site, loop.body[0], moved_text(site, node))
             yield CodeEdit((gone(site, node), inside), "statement moved in", 0.7)
 
 
@@ -206,11 +207,15 @@ def caught(site: EditSite) -> Iterator[CodeEdit]:
         for each in handlers
         if isinstance(each.body[0], SIMPLE) and site.visible(each.body[0])
     )
-    if _in_loop(site):
+    if site.function is None:
+        ways = {way: None for way in ways if not way.startswith("return")}
+    if in_loop(site):
         ways.setdefault("continue")
+    else:
+        ways = {way: None for way in ways if way not in ("continue", "break")}
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
         ways |= dict.fromkeys(f"{node.targets[0].id} = {value}" for value in ("None", "0", "''"))
-    indent = " " * node.col_offset
+    indent = site.program.indent(node)
     inner = site.text(node).replace("\n", "\n    ")
     for kind in (*types, *(each for each in WIDER if each not in types)):
         for way in ways:
@@ -242,7 +247,7 @@ def _with(site: EditSite, node: ast.Call, argument: str, operator: str) -> CodeE
     written = [site.text(a) for a in node.args]
     given = [f"{k.arg}={site.text(k.value)}" if k.arg else f"**{site.text(k.value)}" for k in node.keywords]
     parts = [*written, *given, argument] if "=" in argument else [*written, argument, *given]
-    return site.edit(f"{site.text(node.func)}({', '.join(parts)})", operator, 0.7)
+    return site.edit(f"{site.tight(node.func)}({', '.join(parts)})", operator, 0.7)
 
 
 def _taken_by(site: EditSite, node: ast.Call) -> list[str]:
@@ -282,7 +287,7 @@ def not_in_place(site: EditSite) -> Iterator[CodeEdit]:
     """A new value in the place of one that is changed: whoever else has the old one keeps it as it was."""
     node = site.node
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-        target, added = site.text(node.target), site.text(node.value)
+        target, added = site.text(node.target), operand(site, node.value)
         shared = isinstance(node.target, ast.Attribute) or site.scope.first_line.get(target) == 0
         for text in (f"{target} + {added}", f"[*{target}, *{added}]"):
             yield site.edit(f"{target} = {text}", "not in place", 1.5 if shared else 0.3)

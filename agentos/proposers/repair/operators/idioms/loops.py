@@ -13,6 +13,7 @@ from agentos.proposers.repair.operators.statements import (
     fresh_name,
     gone,
     in_template,
+    moved_text,
     names_in,
     reads,
     together,
@@ -256,7 +257,8 @@ def two_passes(site: EditSite) -> Iterator[CodeEdit]:
     if not isinstance(loop, ast.For) or not is_loop(site) or len(loop.body) < 2:
         return
     head = f"for {site.text(loop.target)} in {site.text(loop.iter)}:"
-    indent = " " * (loop.body[0].col_offset - loop.col_offset)
+    own = site.program.indent(loop)
+    indent = site.program.indent(loop.body[0]).removeprefix(own)
     for statement in loop.body:
         gathered = set(_changed(statement))
         others = [other for other in loop.body if other is not statement]
@@ -265,7 +267,7 @@ def two_passes(site: EditSite) -> Iterator[CodeEdit]:
         if not any(gathered & names_in(other) for other in others):
             continue
         needed = [s for s in loop.body[: loop.body.index(statement)] if _prepares(s)]
-        lines = [site.text(s).replace(f"\n{' ' * loop.col_offset}", "\n") for s in (*needed, statement)]
+        lines = [moved_text(site, s).replace(f"\n{own}", "\n") for s in (*needed, statement)]
         first = "\n".join([head, *(f"{indent}{line}" for line in lines)])
         yield together((before(site, loop, first), gone(site, statement)), "two passes", 0.7)
 
@@ -305,7 +307,9 @@ def _as_before(site: EditSite, loop: Loop, statement: ast.Assign, name: str) -> 
             yield together((start, site.program.replace(part, name)), "carried on")
     start = before(site, loop, f"{name} = ''")
     for test in _blank_tests(site, statement):
-        kept = f"if not {test}:\n    {site.text(statement)}".replace("\n", "\n" + " " * statement.col_offset)
+        kept = f"if not {test}:\n    {site.text(statement)}".replace(
+            "\n", "\n" + site.program.indent(statement)
+        )
         yield together((start, site.program.replace(statement, kept)), "carried on", 0.5)
 
 

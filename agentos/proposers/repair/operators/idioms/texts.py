@@ -7,8 +7,9 @@ import re
 import warnings
 from collections.abc import Iterator
 
+from agentos.proposers.repair.operators.arithmetic import arm, operand, side
 from agentos.proposers.repair.site import EditSite
-from agentos.proposers.repair.source import CodeEdit
+from agentos.proposers.repair.source import CodeEdit, is_atom
 
 CLEANINGS = (".replace(',', '')", ".replace(',', '.')", ".replace(' ', '')", ".replace('-', '')", ".replace('.', '')",
              ".rstrip('%')", ".lstrip('$')", ".strip('\"')", ".rstrip('.')", ".lstrip('0')", ".rstrip('\\n')",
@@ -79,14 +80,9 @@ def compared_alike(site: EditSite) -> Iterator[CodeEdit]:
     named = [f"{function}({{}})" for function in site.scope.of_one]
     named += [f"{holder}.index({{}})" for holder in site.facts.idle]
     for form in (*ALIKE, *named):
-        new = tuple(form.format(_tight(site, side)) for side in (left, right))
+        new = tuple(form.format(site.tight(each)) for each in (left, right))
         splices = (site.program.replace(left, new[0]), site.program.replace(right, new[1]))
         yield CodeEdit(splices, "wrap", 0.5)
-
-
-def _tight(site: EditSite, node: ast.expr) -> str:
-    simple = isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
-    return site.text(node) if simple else f"({site.text(node)})"
 
 
 def distinct(site: EditSite) -> Iterator[CodeEdit]:
@@ -132,7 +128,7 @@ def one_of(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
         word = "in" if isinstance(node.ops[0], ast.Eq) else "not in"
-        left, right = site.text(node.left), site.text(node.comparators[0])
+        left, right = side(site, node.left), arm(site, node.comparators[0])
         for other in site.facts.constants:
             if isinstance(other, str) and len(other) < 20 and repr(other) != right:
                 yield site.edit(f"{left} {word} ({right}, {other!r})", "field", 0.2)
@@ -184,8 +180,8 @@ def _both_directions(site: EditSite, node: ast.Call, key: ast.Lambda) -> Iterato
         return
     texts = [site.text(part) for part in key.body.elts]
     rest = [site.text(a) for a in node.args]
-    for index, text in enumerate(texts):
-        body = _tuple([*texts[:index], f"-{text}", *texts[index + 1 :]])
+    for index, part in enumerate(key.body.elts):
+        body = _tuple([*texts[:index], f"-{operand(site, part)}", *texts[index + 1 :]])
         written = ", ".join([*rest, f"key=lambda {key.args.args[0].arg}: {body}"])
         yield site.edit(f"{site.text(node.func)}({written})", "sort key", 2.0)
 
@@ -214,9 +210,10 @@ def _other_bodies(site: EditSite, key: ast.Lambda) -> Iterator[str]:
     elements = _elements(site, name)
     present = body.elts if isinstance(body, ast.Tuple) else [body]
     texts = [site.text(part) for part in present]
-    for index, text in enumerate(texts):
-        turned = text[1:] if text.startswith("-") else f"-{text}"
-        for other in (turned, f"{text}.lower()", f"{text}.casefold()", f"int({text})", f"float({text})"):
+    for index, (text, part) in enumerate(zip(texts, present, strict=True)):
+        tight, negative = site.tight(part), isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub)
+        turned = text[1:] if negative else f"-{operand(site, part)}"
+        for other in (turned, f"{tight}.lower()", f"{tight}.casefold()", f"int({text})", f"float({text})"):
             yield _tuple([*texts[:index], other, *texts[index + 1 :]])
     if len(texts) > 1:
         yield _tuple(texts[::-1])
@@ -354,7 +351,7 @@ def _compiles(text: str) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)  # of a class that a later Python reads otherwise
             re.compile(text)
-    except (re.error, OverflowError, FutureWarning):
+    except (re.error, OverflowError, RecursionError, FutureWarning):
         return False
     return True
 
@@ -461,9 +458,10 @@ def _specs(spec: str) -> Iterator[tuple[str, float]]:
 
 def _inner(inner: str) -> Iterator[tuple[str, float]]:
     """What may stand in the braces instead."""
+    tight = inner if is_atom(inner) else f"({inner})"
     for form in ("{} + 1", "{} - 1", "{}.strip()", "{}.lower()", "{}.upper()", "abs({})", "len({})", "round({}, 2)",
                  "int({})", "{} * 100"):  # fmt: skip
-        yield form.format(inner), 0.4
+        yield form.format(tight if form.startswith("{}") else inner), 0.4
     for old, new in (("//", "/"), ("/", "//"), (" + ", " - "), (" - ", " + "), ("//", "%"), ("%", "//")):
         if old in inner and not (old == "/" and "//" in inner):
             yield inner.replace(old, new, 1), 1.0

@@ -129,14 +129,14 @@ def repeated(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.BinOp) or site.kind(node) in COLLECTIONS:
         return
-    sign, last = SIGN[type(node.op)], site.text(node.right)
+    sign, last = SIGN[type(node.op)], site.text(node.right).encode()
     constants = [n for n in ast.walk(node.right) if isinstance(n, ast.Constant)]
     numbers = [(n, n.value) for n in constants if isinstance(n.value, int)]
     begin = site.program.span(node.right)[0]
     for number, value in numbers[-2:]:
         start, end = (offset - begin for offset in site.program.span(number))
         for step in (1, -1):
-            changed = f"{last[:start]}{value + step}{last[end:]}"
+            changed = f"{last[:start].decode()}{value + step}{last[end:].decode()}"
             yield site.edit(f"{site.text(node)} {sign} {changed}", "operand repeated", 0.7)
 
 
@@ -186,7 +186,7 @@ def nothing_to_walk(site: EditSite) -> Iterator[CodeEdit]:
     """``or []`` for what is walked through, and ``or ""`` for what is a text."""
     node, above = site.node, site.parent
     if isinstance(above, ast.For | ast.comprehension) and above.iter is node and isinstance(node, ast.expr):
-        yield site.edit(f"({site.text(node)} or [])", "default", 1.0)
+        yield site.edit(f"({operand(site, node)} or [])", "default", 1.0)
     if (
         isinstance(above, ast.Attribute)
         and above.value is node
