@@ -150,7 +150,9 @@ def _be_the_child(work: Callable[[], bytes], allowance: ChildLimits, writers: li
         os.close(err)
         os.set_inheritable(result, False)  # what the child starts, or becomes, has no say in its result
         sys.stdin, sys.stdout, sys.stderr = _text(0, "r"), _text(1, "w"), _text(2, "w")
-        resource.setrlimit(resource.RLIMIT_CPU, (allowed(resource.RLIMIT_CPU, math.ceil(allowance.wall_s) + 2),) * 2)
+        resource.setrlimit(
+            resource.RLIMIT_CPU, (allowed(resource.RLIMIT_CPU, math.ceil(allowance.wall_s) + 2),) * 2
+        )
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         memory_limits(allowance.memory_mb)
         data = work()
