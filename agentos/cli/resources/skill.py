@@ -51,6 +51,8 @@ def add(
     from agentos.registry.skill_folders.skills_folder import examine_folder
     from agentos.registry.store import Registry
 
+    if every and only:
+        raise UserError("--all takes in all that lie there, --only a few of them: give one of the two.")
     home = Home.find()
     registry = Registry(home.registry)
     known = {str(resource) for resource in registry.names(registry.stable())}
