@@ -13,9 +13,8 @@ from datetime import datetime, timedelta
 
 import structlog
 from tenacity import (
-    RetryError,
     Retrying,
-    retry_if_exception_type,
+    retry_if_exception,
     stop_after_attempt,
     wait_fixed,
 )
@@ -138,7 +137,7 @@ class Notifier:
         except ChannelFailed as error:
             log.warning("not delivered", notification=note.id, why=str(error))
             over = note.tries >= TRIES
-            due = None if over else now + pause(note.tries)
+            due = None if over else now + max(pause(note.tries), timedelta(seconds=error.after_s))
             state = NotificationState.FAILED if over else NotificationState.PENDING
             self._ledger.put(replace(note, state=state, due=due, why=str(self._redact(str(error)))[:_TEXT]))
         else:
@@ -146,18 +145,14 @@ class Notifier:
 
 
 def deliver(send: Send, note: Notification, pause_s: float = 0.5) -> None:
-    """Send it, and once more a moment later. Raises Undelivered."""
+    """Send it, and once more a moment later unless it is asked to wait longer. Raises ChannelFailed."""
     tries = Retrying(
         stop=stop_after_attempt(2),
         wait=wait_fixed(pause_s),
-        retry=retry_if_exception_type(ChannelFailed),
+        retry=retry_if_exception(lambda error: isinstance(error, ChannelFailed) and error.after_s <= pause_s),
+        reraise=True,
     )
-    try:
-        tries(send, note)
-    except RetryError as error:
-        why = error.last_attempt.exception()
-        assert why is not None
-        raise why from None
+    tries(send, note)
 
 
 def pause(tries: int) -> timedelta:
