@@ -99,6 +99,24 @@ def test_one_that_says_nothing_for_long_hangs(home: Home, beats: HeartbeatFile) 
     assert daemon_status(home).state == "silent"
 
 
+def test_one_whose_home_is_read_only_is_silent_and_says_why_within_seconds(
+    home: Home, beats: HeartbeatFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats.turned()
+    beats.write("", "", ())
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    monkeypatch.setattr("agentos.daemon.upkeep.status._UNUSUAL_S", 0.0)
+    assert daemon_status(home).state == "works"
+    subprocess.run(["mount", "--bind", "-o", "ro", home.root, home.root], check=True)
+    try:
+        status = daemon_status(home)
+        assert (status.state, status.code) == ("silent", DEGRADED)
+        assert "Read-only" in status.why
+    finally:
+        subprocess.run(["umount", home.root], check=True)
+
+
 def test_what_waits_is_named_with_its_reason(
     home: Home, ledger: Ledger, beats: HeartbeatFile, make_task: Callable[..., Task], add: Callable[..., Task]
 ) -> None:
