@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.control.daemon_lock import DaemonLock
+from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info
 from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.doctor import examine
 from agentos.daemon.upkeep.heartbeat import HeartbeatFile, read_heartbeat
@@ -99,13 +99,12 @@ def test_one_that_says_nothing_for_long_hangs(home: Home, beats: HeartbeatFile) 
     assert daemon_status(home).state == "silent"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_one_whose_home_is_read_only_is_silent_and_says_why_within_seconds(
     home: Home, beats: HeartbeatFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beats.turned()
     beats.write("", "", ())
-    if os.geteuid() != 0:
-        pytest.skip("mounting needs root")
     monkeypatch.setattr("agentos.daemon.upkeep.status._UNUSUAL_S", 0.0)
     assert daemon_status(home).state == "works"
     subprocess.run(["mount", "--bind", "-o", "ro", home.root, home.root], check=True)
@@ -115,6 +114,20 @@ def test_one_whose_home_is_read_only_is_silent_and_says_why_within_seconds(
         assert "Read-only" in status.why
     finally:
         subprocess.run(["umount", home.root], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_daemon_whose_home_turned_read_only_gives_up_its_lock(home: Home) -> None:
+    """It raised at its end, and waited for its threads for ever."""
+    lock = DaemonLock(home)
+    subprocess.run(["mount", "--bind", "-o", "ro", home.root, home.root], check=True)
+    try:
+        lock.release()
+        assert daemon_info(home) is not None
+    finally:
+        subprocess.run(["umount", home.root], check=True)
+    DaemonLock(home).release()
+    assert daemon_info(home) is None
 
 
 def test_what_waits_is_named_with_its_reason(
