@@ -33,6 +33,9 @@ from agentos.domain import (
     Run,
     Share,
     Task,
+    TaskState,
+    Trigger,
+    Watch,
     kernel_fault,
     new_id,
 )
@@ -107,6 +110,23 @@ def test_one_message_for_each_change_of_state(
     ]
     assert "CONTENT" not in repr(sent)
     assert {note.state for note in ledger.find(Notification)} == {NotificationState.DELIVERED}
+
+
+def test_files_of_a_watched_folder_that_fail_together_are_one_message(
+    ledger: Ledger, notifier: Notifier, sent: list[Notification], ended: Callable[..., Run],
+    make_task: Callable[..., Task],
+) -> None:  # fmt: skip
+    inbox = replace(make_task("double", n=1), name="inbox", trigger=Trigger(watch=Watch("/in", "*")))
+    ledger.add_task(inbox, Share.OPEN, TaskState.SCHEDULED)
+    for hour, results in enumerate(
+        (("failed", "passed", "failed"), ("failed", "failed"), ("passed", "passed"))
+    ):
+        arrived = NOW + timedelta(hours=hour)
+        for result in results:
+            name = f"inbox: {len(sent)}.csv"
+            ended(name, Result(result), schedule_id=inbox.id, created_at=arrived)
+        notifier.turn(arrived + timedelta(minutes=1))
+    assert told(sent) == [(event, "task:inbox") for event in ("failed", "failed", "recovered")]
 
 
 def test_evolutions_are_told_where_they_need_or_concern_a_person(
