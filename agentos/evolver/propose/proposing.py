@@ -60,6 +60,7 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
     stored = {item.rank: item for item in parts.records.find(Candidate, evolution_id=evolution.id)}
     evidence = parts.records.get(Evidence, evolution.evidence_id)
     accepted: list[str] = []
+    taken: list[Mapping[str, str]] = []
     refused = 0
     rank = 0
     if again := _taken_up(parts, evolution, diagnosis, sets):
@@ -78,6 +79,8 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
         here: list[str] = []
         for proposer, found in _proposals(parts, brief, here, silent, meter):
             for proposal in (found, *found.beside)[: most - len(accepted)]:
+                if proposal.files in taken:  # two proposers may find the same edit: one trial tells all of it
+                    continue
                 rank += 1
                 reason = _refusal(parts, evolution, brief, proposal, rank, proposer)
                 candidate = stored.get(rank) or _store(
@@ -85,6 +88,7 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
                 )
                 refused += bool(candidate.screened)
                 if not candidate.screened:
+                    taken.append(candidate.edit.files)
                     accepted.append(candidate.id)
                     here.append(candidate.id)
             if len(here) >= brief.max_candidates or refused >= REFUSED_MAX:
