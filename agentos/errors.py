@@ -65,6 +65,10 @@ class Unavailable(AgentOSError):
     """
 
 
+class DamagedBlob(Unavailable):
+    """Content that is not what its name says: waiting does not mend it, a backup may."""
+
+
 class ModelAway(Unavailable):
     """No model answers: its server is away, or a budget that all share is used up."""
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -269,6 +270,13 @@ def test_settings_that_the_doctor_found_good_are_read_again_once_anything_change
     assert told() != [], "what is wrong is told each time"
     home.settings.write_text(good)
     assert told() == []
+
+
+def test_the_doctor_says_that_nothing_reaches_the_blobs(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTOS_RUN_UID", "61321")
+    home.settings.write_text('blobs = "s3://bucket/agentos"\n')
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)  # as if it were not installed
+    assert any("agentos-daemon[blobs]" in finding.what for finding in examine(home, fix=False))
 
 
 def test_the_doctor_says_that_there_is_no_sandbox(

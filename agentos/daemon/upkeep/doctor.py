@@ -227,6 +227,7 @@ def _settings(home: Home) -> Iterator[DoctorFinding]:
         lambda: load_coders(folder("evolver") / "coders.toml", home.root / "coders.toml"),
         lambda: read_keys(home.keys),
         lambda: secrets_of(home),
+        lambda: _find_blobs(home),
     ]
     if not _daemon_read(home) and not _known_sandbox(home):
         # pydantic, which takes longer to import than all that is looked at here
@@ -236,6 +237,12 @@ def _settings(home: Home) -> Iterator[DoctorFinding]:
             read()
         except AgentOSError as error:  # with a sentence for each fault of the document
             yield DoctorFinding(str(error))
+
+
+def _find_blobs(home: Home) -> None:
+    """Raises where they lie elsewhere, and what reaches them is not installed or not there."""
+    with suppress(NotFound):
+        BlobStore(home.blobs).get("0" * 64)
 
 
 def _read_settings(home: Home) -> None:
