@@ -10,6 +10,7 @@ import contextlib
 import os
 import pwd
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,8 @@ class DockerEngine:
         self.address = os.environ.get("DOCKER_HOST") or SOCKET
         self._timeout_s = timeout_s
         self._local = threading.local()
-        self._all: list[docker.APIClient] = []
+        # of threads that live: one whose thread ended is closed with it
+        self._all: weakref.WeakSet[docker.APIClient] = weakref.WeakSet()
         self._lock = threading.Lock()
 
     @property
@@ -55,7 +57,7 @@ class DockerEngine:
             client.trust_env = False
             self._local.client = (client, os.getpid())
             with self._lock:
-                self._all.append(client)
+                self._all.add(client)
         return client
 
     def version(self) -> dict[str, Any]:
@@ -66,7 +68,7 @@ class DockerEngine:
     def close(self) -> None:
         """Close every thread's connections; the threads must be done with them."""
         with self._lock:
-            clients, self._all = self._all, []
+            clients, self._all = list(self._all), weakref.WeakSet()
         self._local = threading.local()
         for client in clients:
             client.close()
