@@ -18,7 +18,7 @@ from typing import Any
 
 from agentos.benches import Bench, BenchResult
 from agentos.domain import ResourceId, SearchEffort, Snapshot
-from agentos.errors import Unavailable
+from agentos.errors import Unavailable, lacking
 from agentos.ports import Case, Proposal, Proposer
 from agentos.proposers.harness_repair import HarnessRepairProposer
 from agentos.proposers.repair import RepairProposer
@@ -121,6 +121,9 @@ def _tell_bug(
 ) -> None:
     """Raised again in the daemon, which says whose bug it is; that it has gone is none."""
     if issubclass(kind, (EOFError, ConnectionError)):
+        return
+    if why := lacking(error):
+        daemon.say("failed", why)
         return
     traceback.print_exception(kind, error, where)
     daemon.say("broke", f"{kind.__name__}: {error}")

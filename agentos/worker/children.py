@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import math
 import os
@@ -25,6 +26,9 @@ from typing import Literal, NoReturn, TextIO, cast
 
 _HEAD = struct.Struct(">Q")
 _SLACK = 64 << 10  # what a result may carry beside the output itself
+NO_PROCESS = (
+    75  # with which ends what was given no further process: it would be taken for a fault of the tool
+)
 _SPARE = 32 << 20  # above the memory limit, to say that it was reached
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -106,6 +110,11 @@ def sweep(*, alone: bool) -> None:
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
+
+
+def lacks_process(error: OSError) -> bool:
+    """Whether the machine, or the limit of the box, gives no further process."""
+    return error.errno in (errno.EAGAIN, errno.ENOMEM)
 
 
 def allowed(kind: int, wanted: int) -> int:

@@ -89,6 +89,18 @@ def test_an_edit_that_is_proposed_again_is_tried_once(world: World) -> None:
     assert [item.edit.files[PATH] for item in world.ledger.find(Candidate)] == [USELESS, RIGHT]
 
 
+def test_a_proposer_that_the_machine_gives_no_thread_is_asked_again(world: World) -> None:
+    class Starved(ScriptedProposer):
+        def propose(self, brief: Brief) -> Iterator[Proposal]:
+            raise RuntimeError("can't start new thread")
+            yield
+
+    world.proposer = Starved([])
+    world.seed()
+    with pytest.raises(Unavailable, match="ulimit -u"):
+        world.evolve(world.open())
+
+
 def test_mining_twice_counts_no_run_twice(world: World) -> None:
     world.seed()
     assert mine(world.parts) == 2

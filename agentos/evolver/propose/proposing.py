@@ -27,7 +27,7 @@ from agentos.domain import (
     is_memory,
     tier_of,
 )
-from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable
+from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable, lacking
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
 from agentos.evolver.guards.static.raised import defused
@@ -283,7 +283,9 @@ def _proposals(
             )
         except Unavailable:  # the machinery is away: the whole step is done again
             raise
-        except Exception as error:  # noqa: BLE001 - one proposer's bug is no reason to ask none of the others
+        except Exception as error:
+            if why := lacking(error):
+                raise Unavailable(f"{proposer.name} could not go on: {why}") from error
             yield proposer.name, _no_more(proposer.name, _broke(error))
 
 
