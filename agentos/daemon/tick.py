@@ -62,7 +62,6 @@ _EVERY_S = {
     "upkeep": 600.0,
 }
 
-_MINED_AGAIN_S = 15.0  # after a mining that failed
 _OVER = timedelta(hours=1)  # since its end, until nothing of an evolution is taken up again
 
 _AHEAD = 1_000  # tasks of the queue that are looked at in one go: there may be many more
@@ -200,7 +199,7 @@ class Tick:
             self._unmined = True  # main moved: a person may have ended a watch
         if self._is_due("evolutions", now):
             self._start_evolutions(now)
-        if self._is_due("mining", now) and self._unmined:
+        if self._is_due("mining", now) and (self._unmined or self.heartbeat.is_to_be_tried("mining")):
             self._mine_when_settled(now)
         self._look_after(now)
 
@@ -371,24 +370,12 @@ class Tick:
         )
         if settled(parts, busy=busy, first_seen=self._first_seen, quiet_s=now - self._last_end):
             if self._chore("mining", self._mine):
+                self._unmined = False
                 self._first_seen = None
         elif self._first_seen is None:
             self._first_seen = utc_now()
 
     def _mine(self) -> None:
-        self._unmined = False  # first, so that what ends meanwhile is not overlooked
-        failed = True
-        try:
-            self._look_at_ends()
-            failed = False
-        finally:
-            if (
-                failed
-            ):  # by a ledger that was away for a moment, say: nothing new need come before it is tried again
-                self._unmined = True
-                self._due["mining"] = time.monotonic() + _MINED_AGAIN_S
-
-    def _look_at_ends(self) -> None:
         """Sightings of all that finished; evidence and evolutions of what is ripe; the watch of promotions."""
         parts = self._service.parts
         settle_feedback(parts, self._ledger, graded_by(self._service.sandbox))

@@ -11,12 +11,10 @@ import smtplib
 import ssl
 import subprocess
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
@@ -72,23 +70,18 @@ def document(note: Notification) -> Mapping[str, str]:
 
 
 def _in_time(send: Send, note: Notification) -> None:
-    """A timeout of a socket is for one read: a server that answers letter by letter would hold up every other message.
+    """A timeout of a socket is for one read: a server that answers letter by letter would hold up every other message."""
 
-    Its thread goes on until the connection ends.
-    """
-    ended: Future[None] = Future()
-
-    def attempt() -> None:
+    def attempt() -> ChannelFailed | None:
         try:
-            ended.set_result(send(note))
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-            ended.set_exception(error)
+            send(note)
+        except ChannelFailed as error:
+            return error
+        return None
 
-    threading.Thread(target=attempt, name="channel", daemon=True).start()
-    try:
-        ended.result(_WHOLE_S)
-    except TimeoutError:
-        raise ChannelFailed(f"the server's answer did not end within {_WHOLE_S:g} s") from None
+    failed, why = registry.within(_WHOLE_S, attempt)
+    if failed or why:
+        raise failed or ChannelFailed(why)
 
 
 def _by_command(words: list[str], note: Notification) -> None:
