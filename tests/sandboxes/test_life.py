@@ -324,19 +324,24 @@ def test_root_without_a_run_uid_is_refused(tmp_path: Path, small: Limits) -> Non
             Bubblewrap(tmp_path, run_uid).open(small)
 
 
-def test_a_machine_without_user_namespaces_is_told_the_remedy(
-    monkeypatch: pytest.MonkeyPatch, make: Make, small: Limits
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("No permissions to create new namespace, likely", "user namespaces"),
+        ("Can't fork for pid 1: Resource temporarily unavailable", "TasksMax="),
+    ],
+)
+def test_a_machine_that_refuses_bubblewrap_is_told_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, make: Make, small: Limits, said: str, told: str
 ) -> None:
     """As bubblewrap itself puts it; there is no fallback to less isolation."""
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)  # the run uid has to get there
         broken = Path(place, "bwrap")
-        broken.write_text(
-            "#!/bin/sh\necho 'bwrap: No permissions to create new namespace, likely' >&2\nexit 1\n"
-        )
+        broken.write_text(f'#!/bin/sh\necho "bwrap: {said}" >&2\nexit 1\n')
         broken.chmod(0o755)
         monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
-        with make() as sandbox, pytest.raises(Unavailable, match="user namespaces"):
+        with make() as sandbox, pytest.raises(Unavailable, match=told):
             sandbox.open(small)
 
 

@@ -23,7 +23,7 @@ from types import TracebackType
 
 from agentos import shipped
 from agentos.domain import Limits
-from agentos.errors import Unavailable
+from agentos.errors import Unavailable, lacking
 from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.bubblewrap.launch import Runtime, Template
@@ -217,7 +217,8 @@ class Bubblewrap:
             with contextlib.suppress(WireClosed):  # it is dead already; its reader will see
                 channel.send({"go": True})
         except (OSError, WireLate, FrameError, WireClosed) as error:
-            raise Unavailable(f"the sandbox could not be made: {error or type(error).__name__}") from None
+            why = lacking(error) or error or type(error).__name__
+            raise Unavailable(f"the sandbox could not be made: {why}") from None
         return box
 
 
