@@ -7,6 +7,7 @@ something the machinery stands on is gone.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -65,6 +66,10 @@ class Unavailable(AgentOSError):
     """
 
 
+class DamagedBlob(Unavailable):
+    """Content that is not what its name says: waiting does not mend it, a backup may."""
+
+
 class ModelAway(Unavailable):
     """No model answers: its server is away, or a budget that all share is used up."""
 
@@ -102,6 +107,33 @@ class HostAway(Unavailable):
 
 class HostLost(HostAway):
     """The host of a box that was at work is gone, or was given up."""
+
+
+_LACKING = {
+    errno.ENOSPC: "the disk is full: free some space",
+    errno.EDQUOT: "the disk quota is used up: free some space",
+    errno.EMFILE: "the daemon may open no further file: raise its limit (ulimit -n, LimitNOFILE=)",
+    errno.EAGAIN: "the daemon may start no further process: raise its limit (ulimit -u, TasksMax=)",
+    errno.ENFILE: "the machine may open no further file: raise fs.file-max",
+    errno.ENOMEM: "the machine has no memory left",
+    errno.EROFS: "the disk is read-only",
+    errno.EIO: "the disk reports errors",
+    errno.EFBIG: "the daemon may write no larger file: raise its limit (ulimit -f, LimitFSIZE=)",
+}
+_NO_THREAD = (
+    "the daemon may make no further thread or has no memory for one: raise its limits "
+    "(ulimit -u, ulimit -v, TasksMax=, MemoryMax=)"
+)
+_NO_MEMORY = "the daemon gets no further memory: free some, or raise its limit (ulimit -v, MemoryMax=)"
+
+
+def lacking(error: BaseException) -> str:
+    """What the machine or a limit of the process does not give, "" where the error says nothing of it."""
+    if isinstance(error, MemoryError):
+        return _NO_MEMORY
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":  # has no kind of its own
+        return _NO_THREAD
+    return _LACKING.get(getattr(error, "errno", None) or 0, "")
 
 
 def shown(value: object, most: int = 60) -> str:

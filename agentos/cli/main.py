@@ -196,7 +196,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     home: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="PATH", help="The home to work on; else $AGENTOS_HOME, else ~/.agentos."),
     ] = None,
     version: Annotated[
@@ -205,7 +205,9 @@ def main(
 ) -> None:
     """Options of all commands."""
     if home is not None:
-        os.environ["AGENTOS_HOME"] = str(home)
+        if not home:
+            raise typer.BadParameter("it is empty: expected the path of a home", param_hint="--home")
+        os.environ["AGENTOS_HOME"] = home
 
 
 def run() -> None:

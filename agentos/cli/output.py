@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Beside those that JSON escapes itself: control characters, overrides of direction, halves of characters.
 _OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+LIMIT_MAX = 10**9  # rows of a list: more than there are, and a number that SQLite takes
 _NOTES = 5
 _NARROWEST = 8  # columns that still say something of a word
 _READABLE = 60  # and of a sentence

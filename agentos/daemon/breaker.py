@@ -9,7 +9,6 @@ lost so ``OWN_LOSSES`` times, with others that came to their end meanwhile, or `
 
 from __future__ import annotations
 
-import errno
 import sqlite3
 import threading
 import time
@@ -21,27 +20,11 @@ import sqlalchemy.exc
 import structlog
 
 from agentos.domain import EvolutionWait
-from agentos.errors import AgentOSError, BudgetUsedUp, ModelAway, ModelMissing, Unavailable
+from agentos.errors import AgentOSError, BudgetUsedUp, ModelAway, ModelMissing, Unavailable, lacking
 
 # What is raised where the machine itself fails under us; nothing of a task is among it.
 MACHINE = (OSError, MemoryError, sqlite3.Error, sqlalchemy.exc.SQLAlchemyError)
 
-_OF_ALL = {
-    errno.ENOSPC: "the disk is full: free some space",
-    errno.EDQUOT: "the disk quota is used up: free some space",
-    errno.EMFILE: "the daemon may open no further file: raise its limit (ulimit -n, LimitNOFILE=)",
-    errno.EAGAIN: "the daemon may start no further process: raise its limit (ulimit -u, TasksMax=)",
-    errno.ENFILE: "the machine may open no further file: raise fs.file-max",
-    errno.ENOMEM: "the machine has no memory left",
-    errno.EROFS: "the disk is read-only",
-    errno.EIO: "the disk reports errors",
-    errno.EFBIG: "the daemon may write no larger file: raise its limit (ulimit -f, LimitFSIZE=)",
-}
-_NO_THREAD = (
-    "the daemon may make no further thread or has no memory for one: raise its limits "
-    "(ulimit -u, ulimit -v, TasksMax=, MemoryMax=)"
-)
-_NO_MEMORY = "the daemon gets no further memory: free some, or raise its limit (ulimit -v, MemoryMax=)"
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PAUSES_S = (1.0, 5.0, 15.0, 30.0, 60.0)  # between probes; the last one on and on
 OWN_LOSSES, ALONE_LOSSES = 5, 30  # of one task, with a probe after each that found nothing wrong
@@ -161,7 +144,7 @@ class Breaker:
 def of_the_machine(error: BaseException) -> bool:
     """Whether it says so itself: no room, no descriptors, no memory. Looks below what it was raised from."""
     own = MemoryError | sqlite3.Error | sqlalchemy.exc.SQLAlchemyError
-    return any(isinstance(one, own) or _lacking(one) for one in _below(error))
+    return any(isinstance(one, own) or lacking(one) for one in _below(error))
 
 
 def damaged(error: BaseException) -> bool:
@@ -192,20 +175,11 @@ def given_up(evolution_id: str, error: AgentOSError, models_s: float) -> str:
 def cause(error: BaseException) -> str:
     """What is wrong, as a sentence that says what to do where that is known."""
     for one in _below(error):
-        if said := _lacking(one):
+        if said := lacking(one):
             return said
     if isinstance(error, Unavailable | OSError):
         return str(error)
     return f"{type(error).__name__}: {error}"
-
-
-def _lacking(error: BaseException) -> str:
-    """What the machine or a limit of the process does not give, "" where the error says nothing of it."""
-    if isinstance(error, MemoryError):
-        return _NO_MEMORY
-    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":  # has no kind of its own
-        return _NO_THREAD
-    return _OF_ALL.get(getattr(error, "errno", None) or 0, "")
 
 
 def _below(error: BaseException) -> Iterator[BaseException]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import structlog
 
+from agentos.daemon.breaker import MACHINE, cause
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.control.page import PageKeeper
 from agentos.daemon.engine import Engine
@@ -239,14 +240,18 @@ def _loop(tick: Tick, signals: Signals, lock: DaemonLock, page: PageKeeper | Non
 
 def _end(parts: Service, lock: DaemonLock, *, by_force: bool) -> NoReturn:
     parts.stopping.set()
-    if not by_force:  # else the gateway sees that we are gone, and brings its calls to their record alone
-        parts.served.close()
-    parts.workers.close()
-    parts.sandbox.close()
-    lock.release()
-    log.info("stopped", by_force=by_force)
-    logging.shutdown()
-    os._exit(0)
+    try:
+        if not by_force:  # else the gateway sees that we are gone, and brings its calls to their record alone
+            parts.served.close()
+        parts.workers.close()
+        parts.sandbox.close()
+        lock.release()
+        log.info("stopped", by_force=by_force)
+    except MACHINE as error:  # the disk is read-only by now, say: what is left there looks like a kill's
+        log.error("stopped, and left something behind", why=cause(error))
+    finally:  # whatever it is: the threads of runs, which are held from here on, would be waited for
+        logging.shutdown()
+        os._exit(0)
 
 
 # --- The daemon's log: JSON lines in ``logs/daemon.log``, rotated by size; plain lines on a console

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from agentos.home import Home
 from agentos.ledger.postgres.address import address_of, has_ledger, require_ledger
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from agentos.settings import claim_uid, first_settings, load_settings
+from agentos.settings import claim_uid, first_settings, load_settings, settings_text
 from agentos.shipped import seed_files
 from agentos.sources import is_glob, read_bounded, read_sources
 from agentos.taskfile import Draft
@@ -35,7 +36,7 @@ The daemon notices it within two seconds, checks it, and takes it into the regis
 def init_home(home: Home) -> bool:
     """Make the home, or complete one; whether anything was missing. Safe to repeat.
 
-    Raises UserError for a directory that holds something else.
+    Raises UserError for a directory that holds something else, and for settings that cannot be read.
     """
     root = home.root
     if root.exists() and not root.is_dir():
@@ -54,6 +55,8 @@ def init_home(home: Home) -> bool:
         if address := address_of(home.ledger):  # of a variable, which the next shell may not have
             text = f"database = {json.dumps(address)}\n{text}"
         write_whole(home.settings, text.encode())
+    elif os.geteuid() == 0:
+        fresh |= _give_uid(home)
     for folder in folders:
         folder.mkdir(mode=0o700, exist_ok=True)
     if not (home.skills / "README.txt").exists():
@@ -64,6 +67,15 @@ def init_home(home: Home) -> bool:
     if registry.last_good() is None:
         _vouch_for(home, registry)
     return fresh
+
+
+def _give_uid(home: Home) -> bool:
+    """As root, without which no box is made: where a person wrote the settings; whether they had none."""
+    text = settings_text(home.settings)
+    if "run_uid" in tomllib.loads(text):
+        return False
+    write_whole(home.settings, f"run_uid = {claim_uid(home.root)}\n{text}".encode())
+    return True
 
 
 def _vouch_for(home: Home, registry: Registry) -> None:

@@ -199,7 +199,7 @@ class Tick:
             self._unmined = True  # main moved: a person may have ended a watch
         if self._is_due("evolutions", now):
             self._start_evolutions(now)
-        if self._is_due("mining", now) and self._unmined:
+        if self._is_due("mining", now) and (self._unmined or self.heartbeat.is_to_be_tried("mining")):
             self._mine_when_settled(now)
         self._look_after(now)
 

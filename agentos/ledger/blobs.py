@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from agentos.domain import Json, is_reference
 from agentos.durable import flush_folder
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.errors import DamagedBlob, NotFound, Unavailable, UserError
 from agentos.ledger.blob_url import OWNER, BlobInfo, UrlBlobs
 from agentos.plugins import registry
 
@@ -162,14 +162,14 @@ class BlobStore:
             raise Unavailable(f"the blob could not be written below {self._root}: {error.strerror}") from None
 
     def get(self, sha256: str) -> bytes:
-        """The content; NotFound when there is none, Unavailable when it does not match its name."""
+        """The content; NotFound when there is none, DamagedBlob when it does not match its name."""
         if not _NAME.fullmatch(sha256):
             raise NotFound(f"{sha256!r} is not the name of a blob (64 hex digits)")
         data = self.read(sha256)
         if data is None:
             data = self._read_elsewhere(sha256)
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise Unavailable(f"the blob {sha256} is damaged: its content does not match its name")
+            raise DamagedBlob(f"the blob {sha256} is damaged: its content does not match its name")
         return data
 
     def read(self, sha256: str) -> bytes | None:

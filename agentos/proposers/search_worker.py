@@ -18,12 +18,12 @@ from typing import Any
 
 from agentos.benches import Bench, BenchResult
 from agentos.domain import ResourceId, SearchEffort, Snapshot
-from agentos.errors import Unavailable
+from agentos.errors import Unavailable, lacking
 from agentos.ports import Case, Proposal, Proposer
 from agentos.proposers.harness_repair import HarnessRepairProposer
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.search_process import CaseTrace
-from agentos.worker.children import memory_limits
+from agentos.worker.children import allowed, memory_limits
 
 _SPARE_S = 60.0  # of CPU time beyond the budget: for what it does before and after
 
@@ -97,7 +97,7 @@ def _serve(pipe: Connection) -> None:
     sys.excepthook = partial(_tell_bug, daemon)
     kind, workers, memory_mb, kept, brief = pipe.recv()
     memory_limits(memory_mb)
-    cpu_s = math.ceil(brief.budget_s * workers * 2 + _SPARE_S)
+    cpu_s = allowed(resource.RLIMIT_CPU, math.ceil(brief.budget_s * workers * 2 + _SPARE_S))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     gc.freeze()
@@ -121,6 +121,9 @@ def _tell_bug(
 ) -> None:
     """Raised again in the daemon, which says whose bug it is; that it has gone is none."""
     if issubclass(kind, (EOFError, ConnectionError)):
+        return
+    if why := lacking(error):
+        daemon.say("failed", why)
         return
     traceback.print_exception(kind, error, where)
     daemon.say("broke", f"{kind.__name__}: {error}")

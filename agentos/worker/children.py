@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import math
 import os
@@ -25,6 +26,9 @@ from typing import Literal, NoReturn, TextIO, cast
 
 _HEAD = struct.Struct(">Q")
 _SLACK = 64 << 10  # what a result may carry beside the output itself
+NO_PROCESS = (
+    75  # with which ends what was given no further process: it would be taken for a fault of the tool
+)
 _SPARE = 32 << 20  # above the memory limit, to say that it was reached
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -108,12 +112,22 @@ def sweep(*, alone: bool) -> None:
             return
 
 
+def lacks_process(error: OSError) -> bool:
+    """Whether the machine, or the limit of the box, gives no further process."""
+    return error.errno in (errno.EAGAIN, errno.ENOMEM)
+
+
+def allowed(kind: int, wanted: int) -> int:
+    """A limit that this process can set: not above the hard one, which it cannot raise."""
+    _, hard = resource.getrlimit(kind)
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+
+
 def memory_limits(memory_mb: int) -> None:
     """Let this process grow by 7/8 of that: it shall see MemoryError before the box is killed."""
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     most = now + (memory_mb << 20) * 7 // 8
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    ceiling = most + _SPARE if hard == resource.RLIM_INFINITY else min(most + _SPARE, hard)
+    ceiling = allowed(resource.RLIMIT_AS, most + _SPARE)
     resource.setrlimit(resource.RLIMIT_AS, (min(most, ceiling), ceiling))
 
 
@@ -145,8 +159,9 @@ def _be_the_child(work: Callable[[], bytes], allowance: ChildLimits, writers: li
         os.close(err)
         os.set_inheritable(result, False)  # what the child starts, or becomes, has no say in its result
         sys.stdin, sys.stdout, sys.stderr = _text(0, "r"), _text(1, "w"), _text(2, "w")
-        cpu_s = math.ceil(allowance.wall_s) + 2
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+        resource.setrlimit(
+            resource.RLIMIT_CPU, (allowed(resource.RLIMIT_CPU, math.ceil(allowance.wall_s) + 2),) * 2
+        )
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         memory_limits(allowance.memory_mb)
         data = work()

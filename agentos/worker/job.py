@@ -143,5 +143,7 @@ def serve(channel: Channel, *, workspace: str = "/ws", snapshot: str = "/snapsho
     except WireClosed:
         return  # the kernel has lost interest
     except Exception as error:  # noqa: BLE001 - worker entry: whatever it is, the kernel must hear of it
+        if isinstance(error, OSError) and children.lacks_process(error):
+            return  # as if it was killed: nothing of the job is to blame
         what = fault("worker", f"{type(error).__name__}: {error}")
         channel.send(FaultFrame(fault=what).model_dump())

@@ -93,7 +93,7 @@ def _box(fds: list[int], request: dict[str, Any], program: bytes) -> None:
         try:
             _become(request, doors, program)
             hello.send({"hello": os.getpid()})
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a limit above the hard one
             hello.send({"error": str(error)})
             return
         hello.close()

@@ -28,7 +28,8 @@ def test_a_failure_is_muted_by_the_start_of_its_id(home: Home, evolved_home: Pat
     name = known["fingerprint"]["id"]
     assert not known["muted"]
     assert json.loads(agentos("failure", "mute", name[:8], "-m", "theirs", "--json").stdout)["muted"]
-    assert json.loads(agentos("failure", "list", "--json").stdout)[0]["muted"]
+    (known, *_) = json.loads(agentos("failure", "list", "--json").stdout)
+    assert (known["muted"], known["standing"]) == (True, "muted")
     assert "muted already" in agentos("failure", "mute", name, code=1).stderr
     agentos("failure", "unmute", name)
     assert "failure list" in agentos("failure", "mute", "zzz", code=1).stderr

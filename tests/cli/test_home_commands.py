@@ -241,3 +241,12 @@ def test_lists_say_local_time(agentos: Agentos, monkeypatch: pytest.MonkeyPatch,
         ]
         found[zone] = datetime.fromisoformat(said)
     assert found["Asia/Tokyo"] - found["UTC"] == timedelta(hours=9)
+
+
+def test_status_tells_what_it_can_while_the_ledgers_server_is_away(home: Home, agentos: Agentos) -> None:
+    home.settings.write_text(f'database = "postgresql://me@/none?host={home.root}"\n')
+    for words in ((), ("--check",)):
+        told = agentos("status", "--json", *words, code=1)
+        assert json.loads(told.stdout)["state"] == "absent"
+        assert "see that the server runs" in told.stderr
+    assert "daemon" in agentos("status", code=1).stdout

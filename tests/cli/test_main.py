@@ -71,6 +71,13 @@ def test_a_list_imports_neither_judge_nor_writer_and_as_json_no_drawing(agentos:
     assert "rich" not in data
 
 
+def test_numbers_and_homes_that_are_none_are_wrong_usage(agentos: Agentos) -> None:
+    agentos("--home", "", "status", code=2)
+    for noun in ("task", "run", "evolution", "failure", "audit", "notify"):
+        agentos(noun, "list", "--limit", "99999999999999999999", code=2)
+    agentos("registry", "log", "agent/default", "--limit", "99999999999999999999", code=2)
+
+
 def test_help_leaves_out_the_old_names_of_commands(agentos: Agentos) -> None:
     for noun, now, before in (("run", "bad", "flag"), ("evolution", "retry", "reconsider")):
         first = {

@@ -82,6 +82,7 @@ def test_a_repository_with_several_skills_is_asked_for_one(
     url = f"file://{place}"
     assert "cards, dice" in agentos("skill", "add", url, code=1).stderr
     assert "no skill nonesuch" in agentos("skill", "add", url, "--only", "nonesuch", code=1).stderr
+    assert "one of the two" in agentos("skill", "add", url, "--only", "dice", "--all", code=1).stderr
     agentos("skill", "add", url, "--only", "dice")
     assert sorted(path.name for path in home.skills.iterdir() if path.is_dir()) == ["dice"]
     assert "symbolic link" in agentos("skill", "add", url, "--only", "cards", code=1).stderr

@@ -195,6 +195,7 @@ def test_another_attempt_is_told_with_what_became_of_the_one_before(
             f"run-{attempt}", task_id, "key", Share.OPEN, attempt, Snapshot("c" * 40, "t" * 40), "", "", NOW
         )
         ledger.begin_run(run)
+        assert "agentos daemon start" in agentos("run", "tail", code=1).stderr, "nobody is at work on it"
         _tell_steps(reader, run, told)
         _tell_steps(reader, run, told)
         ledger.append_step(Step(run.id, 0, "route", None, None, None, NOW, 1.0))

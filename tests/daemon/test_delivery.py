@@ -204,6 +204,13 @@ def test_a_folder_that_is_a_circle_of_links_holds_up_no_other(
     assert (waits.state, waits.attempts) == (DeliveryState.PENDING, 1)
 
 
+def test_a_path_that_no_index_takes_is_refused_at_once(finish: Finish, deliver: Deliver, out: Path) -> None:
+    run = finish(Destination(folder=str(out / "/".join(["d" * 200] * 13))))
+    (done,) = deliver(run)
+    assert (done.state, done.attempts) == (DeliveryState.FAILED, 1)
+    assert not out.exists() or not any(out.iterdir())
+
+
 def test_not_into_the_home_itself(finish: Finish, deliver: Deliver, home: Home) -> None:
     (done,) = deliver(finish(Destination(str(home.skills), "x.md")))
     assert (done.state, (home.skills / "x.md").exists()) == (DeliveryState.FAILED, False)

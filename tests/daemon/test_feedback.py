@@ -159,11 +159,14 @@ def test_a_bad_word_on_a_passed_run_is_evidence(
     assert verify_home(home).faults == ()
 
 
+@pytest.mark.parametrize("damaged", [False, True])
 def test_a_word_on_a_run_whose_files_are_gone_holds_up_no_other(
-    ledger: Ledger, home: Home, ran: Callable[..., Run], settled: Callable[[], list[Evolution]]
+    ledger: Ledger, home: Home, ran: Callable[..., Run], settled: Callable[[], list[Evolution]], damaged: bool
 ) -> None:
     """Retention lets files go: each look would end at that word, before those that came later."""
     gone = InputFile("report.txt", hashlib.sha256(b"long ago").hexdigest(), 8)
+    if damaged:
+        ledger.blobs.write(gone.sha256, b"something else")
     old, new = ran(prices=[3, 4], shipping=2, left=(gone,)), ran(prices=[5], shipping=2)
     ((first,), (second,)) = (
         speak(home, run.id, Rating.BAD, FeedbackDetails("shipping is paid", ("total=9",)))

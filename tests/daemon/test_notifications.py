@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 from agentos.cli.connections.notify import undelivered
-from agentos.daemon.people.channels import PATIENCE_S, ChannelFailed, Send, channels_of
+from agentos.daemon.people.channels import PATIENCE_S, ChannelFailed, Send, _asked_pause_s, channels_of
 from agentos.daemon.people.notifications import TRIES, Notifier, deliver, pause
 from agentos.domain import (
     Evolution,
@@ -32,6 +33,9 @@ from agentos.domain import (
     Run,
     Share,
     Task,
+    TaskState,
+    Trigger,
+    Watch,
     kernel_fault,
     new_id,
 )
@@ -106,6 +110,23 @@ def test_one_message_for_each_change_of_state(
     ]
     assert "CONTENT" not in repr(sent)
     assert {note.state for note in ledger.find(Notification)} == {NotificationState.DELIVERED}
+
+
+def test_files_of_a_watched_folder_that_fail_together_are_one_message(
+    ledger: Ledger, notifier: Notifier, sent: list[Notification], ended: Callable[..., Run],
+    make_task: Callable[..., Task],
+) -> None:  # fmt: skip
+    inbox = replace(make_task("double", n=1), name="inbox", trigger=Trigger(watch=Watch("/in", "*")))
+    ledger.add_task(inbox, Share.OPEN, TaskState.SCHEDULED)
+    for hour, results in enumerate(
+        (("failed", "passed", "failed"), ("failed", "failed"), ("passed", "passed"))
+    ):
+        arrived = NOW + timedelta(hours=hour)
+        for result in results:
+            name = f"inbox: {len(sent)}.csv"
+            ended(name, Result(result), schedule_id=inbox.id, created_at=arrived)
+        notifier.turn(arrived + timedelta(minutes=1))
+    assert told(sent) == [(event, "task:inbox") for event in ("failed", "failed", "recovered")]
 
 
 def test_evolutions_are_told_where_they_need_or_concern_a_person(
@@ -184,6 +205,22 @@ def test_what_fails_is_tried_again_and_given_up_in_the_end(
     assert undelivered(ledger, now + timedelta(days=9)) == []
 
 
+def test_a_server_that_asks_for_a_longer_pause_gets_it(
+    ledger: Ledger, ended: Callable[..., Run], sent: list[Notification]
+) -> None:
+    def busy(note: Notification) -> None:
+        sent.append(note)
+        raise ChannelFailed("it is busy", after_s=7200)
+
+    notifier = Notifier(ledger, {"webhook": busy}, EVENTS, lambda value: value, pause_s=0)
+    notifier.begin()
+    ended("digest", Result.FAILED)
+    now = datetime.now(UTC)
+    for minutes, tried in ((0, 1), (119, 1), (121, 2)):
+        notifier.turn(now + timedelta(minutes=minutes))
+        assert len(sent) == tried
+
+
 def test_what_a_crash_caught_while_it_was_sent_is_not_sent_twice(
     ledger: Ledger, sent: list[Notification], ended: Callable[..., Run]
 ) -> None:
@@ -230,6 +267,8 @@ class _Hook(BaseHTTPRequestHandler):
         self.send_response({"/away": 302, "/busy": 503, "/endless": 200}.get(self.path, 204))
         if self.path == "/away":
             self.send_header("Location", "/elsewhere")
+        if self.path == "/busy":
+            self.send_header("Retry-After", "7200")
         if self.path == "/endless":
             self.send_header("Content-Length", "100")
         self.end_headers()
@@ -296,6 +335,10 @@ def test_a_webhook_gets_one_document_and_is_followed_nowhere(home: Home, serve: 
         with pytest.raises(ChannelFailed):
             ways(home, webhook=url + bad)["webhook"](NOTE)
     assert [path for path, _, _ in server.got] == ["/hook", "/away", "/busy"]
+    with pytest.raises(ChannelFailed) as asked:
+        deliver(ways(home, webhook=f"{url}/busy")["webhook"], NOTE, pause_s=0)
+    assert asked.value.after_s == 7200
+    assert len(server.got) == 4, "asked to wait, it is not tried once more at once"
     server.shutdown()
     server.socket.close()
     with pytest.raises(ChannelFailed, match="cannot be reached"):
@@ -308,6 +351,35 @@ def test_a_webhook_whose_answer_never_ends_holds_nothing_up(home: Home, serve: A
     server.shutdown()
     server.server_close()  # waits for the handler
     assert server.hung_up
+
+
+class _Dripping(socketserver.StreamRequestHandler):
+    """Greets for ever, a letter at a time."""
+
+    def handle(self) -> None:
+        with suppress(OSError):
+            while not self.server.over.wait(0.01):  # type: ignore[attr-defined]
+                self.wfile.write(b"2")
+
+
+def test_a_mail_server_whose_answer_never_ends_holds_nothing_up(
+    home: Home, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentos.daemon.people.channels._WHOLE_S", 0.1)
+    server = serve(socketserver.ThreadingTCPServer, _Dripping)
+    server.over = threading.Event()
+    with pytest.raises(ChannelFailed, match="did not end"):
+        ways(home, mail_to="a@example.org", smtp=f"127.0.0.1:{server.server_address[1]}")["mail"](NOTE)
+    server.over.set()
+
+
+@pytest.mark.parametrize(
+    ("header", "least", "most"),
+    [("", 0, 0), ("soon", 0, 0), ("-5", 0, 0), ("90", 90, 90), ("9" * 400, 14_400, 14_400),
+     ("Fri, 01 Jan 2100 00:00:00 GMT", 14_400, 14_400), ("Fri, 01 Jan 1999 00:00:00 GMT", 0, 0)],
+)  # fmt: skip
+def test_what_a_retry_after_asks_for(header: str, least: float, most: float) -> None:
+    assert least <= _asked_pause_s(header) <= most
 
 
 def test_mail_goes_by_smtp_with_a_password_that_is_a_secret(home: Home, serve: Any) -> None:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.setup import add_tasks
+from agentos.daemon.setup import add_tasks, init_home
 from agentos.errors import Invalid
 from agentos.home import Home
 from agentos.ledger.listing import counts
 from agentos.ledger.reading import Reader
+from agentos.settings import load_settings
 from agentos.taskfile import drafts_of
 
 MANY = 300
@@ -75,3 +76,14 @@ def test_a_kill_in_the_middle_adds_all_or_none(home: Home, tmp_path: Path) -> No
         seen.add(now - before)
         before = now
     assert seen <= {0, MANY}, seen
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="about root only")
+def test_init_gives_settings_of_a_persons_own_the_uid_that_root_needs(home: Home) -> None:
+    home.settings.write_text("parallel = 3\n[budget]\nday_usd = 1.0\n")
+    assert init_home(home)
+    made = load_settings(home.settings)
+    assert made.run_uid
+    assert (made.parallel, made.budget.day_usd) == (3, 1.0)
+    assert not init_home(home)
+    assert load_settings(home.settings).run_uid == made.run_uid

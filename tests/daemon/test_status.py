@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.control.daemon_lock import DaemonLock
+from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info
 from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.doctor import examine
 from agentos.daemon.upkeep.heartbeat import HeartbeatFile, read_heartbeat
@@ -97,6 +98,37 @@ def test_one_that_says_nothing_for_long_hangs(home: Home, beats: HeartbeatFile) 
     old = (datetime.now(UTC) - timedelta(minutes=5)).isoformat(timespec="seconds")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"at": old}))
     assert daemon_status(home).state == "silent"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_one_whose_home_is_read_only_is_silent_and_says_why_within_seconds(
+    home: Home, beats: HeartbeatFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats.turned()
+    beats.write("", "", ())
+    monkeypatch.setattr("agentos.daemon.upkeep.status._UNUSUAL_S", 0.0)
+    assert daemon_status(home).state == "works"
+    subprocess.run(["mount", "--bind", "-o", "ro", home.root, home.root], check=True)
+    try:
+        status = daemon_status(home)
+        assert (status.state, status.code) == ("silent", DEGRADED)
+        assert "Read-only" in status.why
+    finally:
+        subprocess.run(["umount", home.root], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_daemon_whose_home_turned_read_only_gives_up_its_lock(home: Home) -> None:
+    """It raised at its end, and waited for its threads for ever."""
+    lock = DaemonLock(home)
+    subprocess.run(["mount", "--bind", "-o", "ro", home.root, home.root], check=True)
+    try:
+        lock.release()
+        assert daemon_info(home) is not None
+    finally:
+        subprocess.run(["umount", home.root], check=True)
+    DaemonLock(home).release()
+    assert daemon_info(home) is None
 
 
 def test_what_waits_is_named_with_its_reason(
@@ -238,6 +270,13 @@ def test_settings_that_the_doctor_found_good_are_read_again_once_anything_change
     assert told() != [], "what is wrong is told each time"
     home.settings.write_text(good)
     assert told() == []
+
+
+def test_the_doctor_says_that_nothing_reaches_the_blobs(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTOS_RUN_UID", "61321")
+    home.settings.write_text('blobs = "s3://bucket/agentos"\n')
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)  # as if it were not installed
+    assert any("agentos-daemon[blobs]" in finding.what for finding in examine(home, fix=False))
 
 
 def test_the_doctor_says_that_there_is_no_sandbox(

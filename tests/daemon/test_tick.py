@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Set
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -181,7 +183,24 @@ def test_failures_are_not_mined_while_what_a_dead_daemon_left_running_is_yet_to_
     assert tick._unmined
     parts.ledger.set_task_state(task.id, (TaskState.RUNNING,), TaskState.CANCELLED)
     tick._mine_when_settled(time.monotonic() + 1_000)
+    tick._chores["mining"].result()
     assert not tick._unmined
+
+
+@pytest.mark.slow
+def test_a_mining_that_failed_comes_again_without_anything_new(
+    parts: Service, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tick = tick_with(parts)
+    for there, away in (("run", "away"), ("away", "run")):
+        with closing(sqlite3.connect(home.ledger)) as raw:
+            raw.execute(f"ALTER TABLE {there} RENAME TO {away}")
+        monkeypatch.setattr("agentos.daemon.upkeep.heartbeat._AGAIN_S", 15.0)
+        tick._mine_when_settled(time.monotonic() + 1_000)
+        tick._chores["mining"].result()
+        assert not tick.heartbeat.is_to_be_tried("mining"), "soon, and not at each turn"
+        monkeypatch.setattr("agentos.daemon.upkeep.heartbeat._AGAIN_S", 0.0)
+        assert tick.heartbeat.is_to_be_tried("mining") == (away == "away")
 
 
 def test_a_queue_of_any_length_is_started_in_its_order(

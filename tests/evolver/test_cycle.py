@@ -82,6 +82,25 @@ def test_a_failure_is_mined_repaired_measured_and_promoted(world: World) -> None
     assert consent.principal == "policy:medium=auto"
 
 
+def test_an_edit_that_is_proposed_again_is_tried_once(world: World) -> None:
+    world.proposer = propose(USELESS, USELESS, RIGHT)
+    world.seed()
+    assert world.evolve(world.open()).state is EvolutionState.PROBATION
+    assert [item.edit.files[PATH] for item in world.ledger.find(Candidate)] == [USELESS, RIGHT]
+
+
+def test_a_proposer_that_the_machine_gives_no_thread_is_asked_again(world: World) -> None:
+    class Starved(ScriptedProposer):
+        def propose(self, brief: Brief) -> Iterator[Proposal]:
+            raise RuntimeError("can't start new thread")
+            yield
+
+    world.proposer = Starved([])
+    world.seed()
+    with pytest.raises(Unavailable, match="ulimit -u"):
+        world.evolve(world.open())
+
+
 def test_mining_twice_counts_no_run_twice(world: World) -> None:
     world.seed()
     assert mine(world.parts) == 2

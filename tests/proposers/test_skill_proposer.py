@@ -245,6 +245,16 @@ def _unused(world: World, registry: Aged, *actions: Json) -> list[str]:
     return found
 
 
+def test_nothing_is_retired_at_once_where_the_clock_seems_to_have_run_on(world: World) -> None:
+    registry, ledger = Aged(SKILLS), MemoryLedger()
+    parts = replace(world.parts, snapshots=registry, evolvable=registry, journal=ledger, cursor=ledger)
+    found = [
+        len(unused_skills(replace(parts, now=lambda day=day: NOW + timedelta(days=day))))  # type: ignore[misc]
+        for day in (1, 2, 367, 368, 400, 440, 441)
+    ]
+    assert found == [1, 1, 0, 1, 0, 1, 1], "a day later, once"
+
+
 def test_a_learnt_skill_that_is_only_listed_is_retired(world: World) -> None:
     why = f"skill/calc: no run used it in {Policy().mine.unused_days:g} days"
     assert _unused(world, Aged(SKILLS)) == [why]

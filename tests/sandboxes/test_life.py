@@ -291,6 +291,32 @@ def test_without_bubblewrap_it_says_what_to_type(
         sandbox.open(small)
 
 
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from agentos.domain import Limits
+from agentos.errors import Unavailable
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+with Bubblewrap(Path(sys.argv[1]), int(sys.argv[2]) or None) as sandbox:
+    for name, most in ("CPU", 2_000), ("FSIZE", 4 << 20), ("NOFILE", 300):
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+        try:
+            sandbox.open(Limits(wall_s=3_000, memory_mb=64, workspace_mb=8, processes=24))
+        except Unavailable as error:
+            assert f"Limit{name}=" in str(error), error
+        else:
+            sys.exit(f"a box was opened with {name} at {most}")
+"""
+
+
+@pytest.mark.slow
+def test_a_hard_limit_below_that_of_a_box_is_named_and_no_fault_of_a_tool(
+    tmp_path: Path, run_uid: int | None
+) -> None:
+    """In a process of its own, which cannot raise them again."""
+    subprocess.run([sys.executable, "-c", LIMITED, tmp_path, str(run_uid or 0)], check=True)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="about root only")
 def test_root_without_a_run_uid_is_refused(tmp_path: Path, small: Limits) -> None:
     for run_uid in (None, 0):
@@ -298,19 +324,24 @@ def test_root_without_a_run_uid_is_refused(tmp_path: Path, small: Limits) -> Non
             Bubblewrap(tmp_path, run_uid).open(small)
 
 
-def test_a_machine_without_user_namespaces_is_told_the_remedy(
-    monkeypatch: pytest.MonkeyPatch, make: Make, small: Limits
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("No permissions to create new namespace, likely", "user namespaces"),
+        ("Can't fork for pid 1: Resource temporarily unavailable", "TasksMax="),
+    ],
+)
+def test_a_machine_that_refuses_bubblewrap_is_told_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, make: Make, small: Limits, said: str, told: str
 ) -> None:
     """As bubblewrap itself puts it; there is no fallback to less isolation."""
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)  # the run uid has to get there
         broken = Path(place, "bwrap")
-        broken.write_text(
-            "#!/bin/sh\necho 'bwrap: No permissions to create new namespace, likely' >&2\nexit 1\n"
-        )
+        broken.write_text(f'#!/bin/sh\necho "bwrap: {said}" >&2\nexit 1\n')
         broken.chmod(0o755)
         monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
-        with make() as sandbox, pytest.raises(Unavailable, match="user namespaces"):
+        with make() as sandbox, pytest.raises(Unavailable, match=told):
             sandbox.open(small)
 
 

@@ -14,6 +14,7 @@ from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.messages import Answer, Ask, RunDone, RunJob, StepFrame
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.wire import WireClosed
 
 pytestmark = pytest.mark.sandbox
 
@@ -35,7 +36,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bubblewrap]:
 
 
 def run(
-    sandbox: Bubblewrap, source: str, harness: str = "", wall_s: float = 60.0
+    sandbox: Bubblewrap, source: str, harness: str = "", wall_s: float = 60.0, processes: int = 32
 ) -> tuple[list[StepFrame], RunDone]:
     files = {f"harness/default/{path.name}": path.read_text() for path in HARNESS.glob("*.*")}
     files[PATH] = source
@@ -48,7 +49,7 @@ def run(
     )  # fmt: skip
     deadline = time.monotonic() + 150
     steps = []
-    with sandbox.open(Limits(memory_mb=128, processes=32, workspace_mb=8)) as box:
+    with sandbox.open(Limits(memory_mb=128, processes=processes, workspace_mb=8)) as box:
         box.channel.send(job.model_dump(), tuple(text.encode() for text in files.values()))
         while (frame := box.channel.receive(deadline=deadline)).head["type"] != "done":
             if frame.head["type"] == "ask":  # whether the call may be made
@@ -194,3 +195,12 @@ def test_what_one_call_leaves_running_is_gone_in_the_next(sandbox: Bubblewrap) -
     )
     assert "left" in left[0]
     assert "stdout:\nlooked\n" in there[0]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_machine_without_a_process_left_is_no_fault_of_the_tool(
+    sandbox: Bubblewrap, tool: Callable[..., str], processes: int
+) -> None:
+    """The box is gone, which is tried again; it was a tool that failed, and two such began an evolution."""
+    with pytest.raises(WireClosed):
+        run(sandbox, tool("probe", "return Output(n=1)"), processes=processes)

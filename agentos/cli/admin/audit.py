@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_table, print_text
+from agentos.cli.output import LIMIT_MAX, print_json, print_table, print_text
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead
 from agentos.ledger.reading import Reader
@@ -87,7 +87,7 @@ def _print(found: AuditReport) -> None:
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, help="How many of the newest entries.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="How many of the newest entries.")] = 50,
     subject: Annotated[str | None, typer.Option(help="Only entries on this run, evolution, …")] = None,
     as_json: AsJson = False,
 ) -> None:

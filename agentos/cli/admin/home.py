@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,8 +10,9 @@ import typer
 
 from agentos.cli.connections.notify import tell_undelivered, undelivered
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_text
+from agentos.cli.output import clean, print_json, print_text
 from agentos.cli.tasks.deliveries import tell_delivery, undelivered_lately
+from agentos.errors import Unavailable
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -57,10 +59,14 @@ def status(
     from agentos.ledger.reading import Reader
 
     home = Home.find()
-    reader, database = Reader(home.ledger), address_of(home.ledger)
-    totals = counts(reader)
-    status = daemon_status(home)
+    status, database = daemon_status(home), address_of(home.ledger)
     code = status.code if check else 0
+    try:
+        reader = Reader(home.ledger)
+        totals = counts(reader)
+    except Unavailable as error:
+        _tell_without_ledger(home, status, error, as_json=as_json)
+        raise typer.Exit(code or 1) from None
     refused = reader.get_kv("skills.refused", {})
     questions = reader.open_questions()
     held, mirror = reader.get_kv("swap.held"), reader.get_kv("registry.mirror")
@@ -124,6 +130,16 @@ def status(
         print_text(f"asks        {_cut(question.text, 200)}  (`agentos run answer`)", "yellow")
     _tell_passed_over(skipped, idle, refused)
     raise typer.Exit(code)
+
+
+def _tell_without_ledger(home: Home, status: DaemonStatus, error: Unavailable, *, as_json: bool) -> None:
+    """What files alone say, where the ledger's server is away."""
+    if as_json:
+        print_json({"home": str(home.root), **status_facts(status)})
+    else:
+        print_text(f"home        {home.root}")
+        tell_status(home, status)
+    print(clean(str(error)), file=sys.stderr)
 
 
 def _tell_passed_over(

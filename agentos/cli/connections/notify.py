@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_table, print_text
+from agentos.cli.output import LIMIT_MAX, print_json, print_table, print_text
 from agentos.domain import Notification, NotificationState
 from agentos.errors import UserError
 from agentos.home import Home
@@ -55,7 +55,8 @@ def try_(as_json: AsJson = False) -> None:
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50, as_json: AsJson = False
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 50,
+    as_json: AsJson = False,
 ) -> None:
     """What was told, and what became of it, newest first."""
     states = frozenset(NotificationState) - {NotificationState.MUTED}

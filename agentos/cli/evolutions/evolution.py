@@ -13,7 +13,7 @@ import typer
 
 from agentos.cli.evolutions import state_text
 from agentos.cli.group import noun
-from agentos.cli.output import confirm, print_json, print_table, print_text
+from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text
 from agentos.daemon.views.json_views import edit_of, evolution_summary, evolution_whole
 from agentos.domain import Evolution, EvolutionState
 from agentos.errors import Conflict, NotFound, UserError
@@ -61,7 +61,7 @@ def list_(
     state: Annotated[
         str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}.")
     ] = "",
-    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """The newest evolutions, newest last: what failed, what was changed, how it ended."""

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_table, print_text, time_text
+from agentos.cli.output import LIMIT_MAX, print_json, print_table, print_text, time_text
 from agentos.domain import AT_WORK, MUTED_CURSOR, WITHOUT_SUCCESS, Evolution, EvolutionState
 from agentos.errors import NotFound, Unavailable, UserError
 from agentos.home import Home
@@ -42,7 +42,9 @@ class Standing(StrEnum):
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, help="So many, the one that was seen last first.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=LIMIT_MAX, help="So many, the one that was seen last first.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Failures by fingerprint: how often, first and last seen, and why one opens no evolution."""
@@ -50,10 +52,20 @@ def list_(
     reader = Reader(home.ledger)
     muted = odd_cursors(reader, MUTED_CURSOR)
     found = failure_groups(reader, limit)
-    if as_json:
-        print_json([_plain(group, muted=group.fingerprint.id in muted) for group in found])
-        return
     known = standings(home, reader, found)
+    if as_json:
+        print_json(
+            [
+                {
+                    **_plain(group, muted=group.fingerprint.id in muted),
+                    "standing": known[group.fingerprint.id].name.lower()
+                    if group.fingerprint.id in known
+                    else "",
+                }
+                for group in found
+            ]
+        )
+        return
     print_table(
         ("failure", "seen", "first", "last", "resource", "what", ""),
         [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import confirm, print_json, print_table, print_text, tell_outdated
+from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text, tell_outdated
 from agentos.cli.resources import registry_edit
 from agentos.domain import EvolutionEnding, EvolutionState, Kind, ResourceId, Snapshot
 from agentos.errors import Unavailable, UserError
@@ -102,7 +102,7 @@ def show(target: Target, as_json: AsJson = False) -> None:
 @app.command()
 def log(
     target: Annotated[str | None, typer.Argument(metavar="KIND/NAME")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many of the newest.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="How many of the newest.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show the versions of a resource, or the newest changes of all; the newest first."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import confirm, print_json, print_table, print_text
+from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId, Result, Run
 from agentos.errors import NotFound, Unavailable, UserError, meant
 from agentos.home import Home
@@ -150,7 +150,9 @@ def try_(
     runs: Annotated[
         list[str] | None, typer.Argument(metavar="[RUN]…", help="These runs; without any, the newest.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="The newest so many; 0: its examples alone.")] = _RUNS,
+    limit: Annotated[
+        int, typer.Option(min=0, max=LIMIT_MAX, help="The newest so many; 0: its examples alone.")
+    ] = _RUNS,
     as_json: AsJson = False,
 ) -> None:
     """Its examples, and what it would have done in runs on record. Exit code 1 when an example does not hold."""

@@ -57,17 +57,7 @@ def add(
     done: list[tuple[str, Path, list[str]]] = []
     with checkout(source) as place:
         there = {skill_name(_called(path, place, source)): path for path in found_in(place)}
-        wanted = {key: path for key, path in there.items() if every or not only or key in only}
-        if missing := sorted({*(only or [])} - there.keys()):
-            raise UserError(
-                f"There is no skill {missing[0]} in {source}; there are: {', '.join(sorted(there)) or 'none'}"
-            )
-        if not wanted:
-            raise UserError(f"There is no folder with a SKILL.md in {source}")
-        if len(wanted) > 1 and not every and not only:
-            raise UserError(
-                f"{source} holds several skills ({', '.join(sorted(wanted))}); say --only NAME, or --all"
-            )
+        wanted = _chosen(there, only or [], source, every=every)
         if name and len(wanted) > 1:
             raise UserError("--name is for one skill; say which with --only")
         for key, path in sorted(wanted.items()):
@@ -239,6 +229,23 @@ def _tests(skill: ResourceId, files: Mapping[str, bytes]) -> dict[str, dict[str,
         ):
             found[file] = {"tool": f"{skill.name}/{file}", "args": {}}
     return found
+
+
+def _chosen(there: dict[str, Path], only: list[str], source: str, *, every: bool) -> dict[str, Path]:
+    """Of the skills that lie there those that are asked for. Raises UserError."""
+    if every and only:
+        raise UserError("--all takes in all that lie there, --only a few of them: give one of the two.")
+    if missing := sorted({*only} - there.keys()):
+        raise UserError(
+            f"There is no skill {missing[0]} in {source}; there are: {', '.join(sorted(there)) or 'none'}"
+        )
+    if not there:
+        raise UserError(f"There is no folder with a SKILL.md in {source}")
+    if len(there) > 1 and not every and not only:
+        raise UserError(
+            f"{source} holds several skills ({', '.join(sorted(there))}); say --only NAME, or --all"
+        )
+    return {key: path for key, path in there.items() if not only or key in only}
 
 
 def _called(path: Path, place: Path, source: str) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_table, print_text, short_text, time_text
+from agentos.cli.output import LIMIT_MAX, print_json, print_table, print_text, short_text, time_text
 from agentos.cli.runs.feedback import add_to as add_feedback
 from agentos.cli.runs.feedback import tell_signals, tell_words
 from agentos.cli.tasks.deliveries import tell_delivery
@@ -42,7 +42,7 @@ def list_(
     result: Annotated[
         str, typer.Option(metavar="RESULT", help=f"Only runs with this result: {', '.join(Result)}.")
     ] = "",
-    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Runs, newest first."""
@@ -188,7 +188,10 @@ def tail(
     ] = False,
 ) -> None:
     """Follow a run step by step until it ends."""
-    reader = _reader()
+    from agentos.daemon.control.daemon_lock import daemon_runs
+
+    home = Home.find()
+    reader = Reader(home.ledger)
     newest = reader.runs(limit=1)
     if not newest:
         raise UserError("No runs yet; `agentos task run FILE` makes one.")
@@ -208,6 +211,10 @@ def tail(
         if run.outcome is not None:
             print_text(f"result     {run.outcome.result.value}  {run.outcome.reason}")
             return
+        if not daemon_runs(home):
+            raise UserError(
+                f"No daemon is at work on {run_id}. `agentos daemon start` goes on with its task."
+            )
         time.sleep(_POLL_S)
 
 

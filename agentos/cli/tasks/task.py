@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import clean, print_json, print_table, print_text, short_text, tell_notes, time_text
+from agentos.cli.output import (
+    LIMIT_MAX,
+    clean,
+    print_json,
+    print_table,
+    print_text,
+    short_text,
+    tell_notes,
+    time_text,
+)
 from agentos.cli.tasks.deliveries import tell_delivery
 from agentos.cli.tasks.model_waits import ModelWaits
 from agentos.cli.tasks.questions import ask_here, tell
@@ -86,7 +95,7 @@ def list_(
     state: Annotated[
         str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(TaskState)}.")
     ] = "",
-    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 100,
     every: Annotated[bool, typer.Option("--all", help="Each run of a schedule in a row of its own.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -122,8 +122,9 @@ class DaemonLock:
                 self._write(self._info)
 
     def release(self) -> None:
-        """Give the lock up."""
-        (self._home.run / "daemon.json").unlink(missing_ok=True)
+        """Give the lock up. On a disk that is read-only by now it looks like a kill."""
+        with suppress(OSError):
+            (self._home.run / "daemon.json").unlink()
         os.close(self._directory)
 
     def _write(self, info: DaemonInfo) -> None:

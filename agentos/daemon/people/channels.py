@@ -11,11 +11,13 @@ import smtplib
 import ssl
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.message import EmailMessage
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
@@ -27,12 +29,18 @@ from agentos.plugins import registry
 from agentos.settings import Notify
 
 PATIENCE_S = 20.0
+_WHOLE_S = 3 * PATIENCE_S  # of a whole conversation
+_LONGEST_PAUSE_S = 4 * 3600.0  # that a webhook may ask for: as long as our own pauses become
 _SAID = 4_000  # bytes of what a command printed that are looked at
 Send = Callable[[Notification], None]
 
 
 class ChannelFailed(Unavailable):
-    """Nobody was told, as far as is known; another try may do it."""
+    """Nobody was told, as far as is known; another try may do it, ``after_s`` seconds later at the earliest."""
+
+    def __init__(self, why: str, after_s: float = 0.0) -> None:
+        super().__init__(why)
+        self.after_s = after_s
 
 
 def channels_of(home: Home, wanted: Notify) -> Mapping[str, Send]:
@@ -41,9 +49,9 @@ def channels_of(home: Home, wanted: Notify) -> Mapping[str, Send]:
     if wanted.command:
         found["command"] = partial(_by_command, wanted.command)
     if wanted.mail_to:
-        found["mail"] = partial(_by_mail, home, wanted)
+        found["mail"] = partial(_in_time, partial(_by_mail, home, wanted))
     if wanted.webhook:
-        found["webhook"] = partial(_by_webhook, wanted.webhook)
+        found["webhook"] = partial(_in_time, partial(_by_webhook, wanted.webhook))
     if wanted.desktop:
         found["desktop"] = _on_the_desktop
     return found | {name: partial(_by_plugin, name) for name in wanted.plugins}
@@ -59,6 +67,21 @@ def document(note: Notification) -> Mapping[str, str]:
         "text": note.text,
         "at": note.at.isoformat(),
     }
+
+
+def _in_time(send: Send, note: Notification) -> None:
+    """A timeout of a socket is for one read: a server that answers letter by letter would hold up every other message."""
+
+    def attempt() -> ChannelFailed | None:
+        try:
+            send(note)
+        except ChannelFailed as error:
+            return error
+        return None
+
+    failed, why = registry.within(_WHOLE_S, attempt)
+    if failed or why:
+        raise failed or ChannelFailed(why)
 
 
 def _by_command(words: list[str], note: Notification) -> None:
@@ -124,9 +147,23 @@ def _by_webhook(url: str, note: Notification) -> None:
         urllib.request.build_opener(_NoRedirects()).open(request, timeout=PATIENCE_S).close()
     except urllib.error.HTTPError as error:
         with error:
-            raise ChannelFailed(f"the webhook answers {error.code}") from None
+            after_s = _asked_pause_s(error.headers.get("Retry-After", ""))
+            raise ChannelFailed(f"the webhook answers {error.code}", after_s) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise ChannelFailed(f"the webhook cannot be reached: {getattr(error, 'reason', error)}") from None
+
+
+def _asked_pause_s(header: str) -> float:
+    """What a Retry-After asks for, in seconds or as a date; 0 where it cannot be read, and at most four hours."""
+    try:
+        asked = (
+            float(header)
+            if header.strip().isdigit()
+            else parsedate_to_datetime(header).timestamp() - time.time()
+        )
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(asked, 0.0), _LONGEST_PAUSE_S)
 
 
 def _by_mail(home: Home, wanted: Notify, note: Notification) -> None:

@@ -12,7 +12,7 @@ import structlog
 
 from agentos.daemon.offline import offline_context
 from agentos.domain import IMPORT, Check, CheckResult, Feedback, Json, Rating, Run, Task, new_id
-from agentos.errors import NotFound, UserError
+from agentos.errors import DamagedBlob, NotFound, UserError
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find import feedback as words
 from agentos.evolver.find.mining import flag, flag_regraded, inspect
@@ -107,7 +107,7 @@ def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: Feedback
 def settle(parts: Dependencies, ledger: Ledger, grader: Grader) -> int:
     """Hold every word that was kept since the last call against its run; how many were looked at.
 
-    One that was taken back before that is not held, nor one on a run whose files are gone. Raises Unavailable when the machinery failed: then the word is
+    One that was taken back before that is not held, nor one on a run whose files are gone or damaged. Raises Unavailable when the machinery failed: then the word is
     looked at again. Safe to repeat.
     """
     done = ledger.read(CURSOR)
@@ -130,7 +130,10 @@ def _hold(parts: Dependencies, ledger: Ledger, grader: Grader, word: Feedback) -
         try:
             files = {file.path: ledger.blobs.get(file.sha256) for file in run.outputs}
             answer = ledger.blobs.expand(run.answer)
-        except NotFound as error:  # as retention lets them go; nothing brings them back
+        except (
+            NotFound,
+            DamagedBlob,
+        ) as error:  # as retention lets them go, or damaged: the words after it are held
             log.warning("feedback cannot be held", feedback=word.id, run=run.id, why=str(error))
             return
         found = grader(task, answer, files)

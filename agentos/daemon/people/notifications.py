@@ -13,9 +13,8 @@ from datetime import datetime, timedelta
 
 import structlog
 from tenacity import (
-    RetryError,
     Retrying,
-    retry_if_exception_type,
+    retry_if_exception,
     stop_after_attempt,
     wait_fixed,
 )
@@ -56,6 +55,7 @@ class Change:
     event: str
     title: str
     text: str
+    arrived: datetime | None = None  # of the files of a watched folder: when this one was taken in
 
 
 class Notifier:
@@ -138,7 +138,7 @@ class Notifier:
         except ChannelFailed as error:
             log.warning("not delivered", notification=note.id, why=str(error))
             over = note.tries >= TRIES
-            due = None if over else now + pause(note.tries)
+            due = None if over else now + max(pause(note.tries), timedelta(seconds=error.after_s))
             state = NotificationState.FAILED if over else NotificationState.PENDING
             self._ledger.put(replace(note, state=state, due=due, why=str(self._redact(str(error)))[:_TEXT]))
         else:
@@ -146,18 +146,14 @@ class Notifier:
 
 
 def deliver(send: Send, note: Notification, pause_s: float = 0.5) -> None:
-    """Send it, and once more a moment later. Raises Undelivered."""
+    """Send it, and once more a moment later unless it is asked to wait longer. Raises ChannelFailed."""
     tries = Retrying(
         stop=stop_after_attempt(2),
         wait=wait_fixed(pause_s),
-        retry=retry_if_exception_type(ChannelFailed),
+        retry=retry_if_exception(lambda error: isinstance(error, ChannelFailed) and error.after_s <= pause_s),
+        reraise=True,
     )
-    try:
-        tries(send, note)
-    except RetryError as error:
-        why = error.last_attempt.exception()
-        assert why is not None
-        raise why from None
+    tries(send, note)
 
 
 def pause(tries: int) -> timedelta:
@@ -188,9 +184,11 @@ def change_of(reader: Reader, entry: Entry) -> Change | None:
     if found is None:
         return None
     last = next(iter(reader.newest(Notification, 1, subject=found.subject)), None)
+    if last is not None and found.arrived is not None and last.at >= found.arrived:
+        return None  # it was there when a person was told of the others
     if found.event == "recovered":
         return found if last is not None and last.event in ("failed", "budget", "needs_you") else None
-    return None if last is not None and last.event == found.event else found
+    return None if last is not None and last.event == found.event and found.arrived is None else found
 
 
 def _changes(reader: Reader, entry: Entry) -> Iterator[Change]:
@@ -198,7 +196,7 @@ def _changes(reader: Reader, entry: Entry) -> Iterator[Change]:
         run = reader.run(entry.subject)
         task = reader.task(run.task_id)
         if not task.parent:  # else a part of what is told of
-            yield from _of_run(reader, task, run)
+            yield from (_of_its_folder(reader, task, change) for change in _of_run(reader, task, run))
     elif entry.event == "task.given_up":
         task = reader.task(entry.subject)
         text = f"The machinery could not bring it to an end: agentos task show {task.id}"
@@ -210,6 +208,17 @@ def _changes(reader: Reader, entry: Entry) -> Iterator[Change]:
         yield Change(
             f"evolution:{evolution.id}", event, title, f"See it with: agentos evolution show {evolution.id}"
         )
+
+
+def _of_its_folder(reader: Reader, task: Task, change: Change) -> Change:
+    """Of a file that arrived in a watched folder what is told is of the folder: many come, and fail, together."""
+    if not task.schedule_id or change.subject != f"task:{task.name}":
+        return change
+    schedule = reader.task(task.schedule_id)
+    if schedule.trigger is None or schedule.trigger.watch is None:
+        return change
+    title = f"{schedule.name} passes again" if change.event == "recovered" else change.title
+    return replace(change, subject=f"task:{schedule.name}", title=title, arrived=task.created_at)
 
 
 def _of_run(reader: Reader, task: Task, run: Run) -> Iterator[Change]:

@@ -42,6 +42,7 @@ from agentos.schedule_document import filled, is_below
 from agentos.sources import regex
 
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 30))  # before the next attempt
+_PATH_MAX = 2_500  # bytes: an index of PostgreSQL takes 2,704
 _NUMBERS_MAX = 10_000
 _SAID = 400  # characters of what a command printed
 _NEVER = (Result.INFRA, Result.WAITING, Result.CANCELLED, Result.NOT_REPLAYABLE)
@@ -177,6 +178,10 @@ class Deliverer:
         if not is_below(name):
             raise Undeliverable(f"{name!r} is no name below the folder {delivery.destination.folder}")
         folder = Path(delivery.destination.folder)
+        if len(os.fsencode(folder / name)) > _PATH_MAX:
+            raise Undeliverable(
+                f"its path would have more than {_PATH_MAX:,} bytes; name a shorter folder or file"
+            )
         real = Path(os.path.realpath(folder))  # Path.resolve raises no OSError at a circle of links
         if self._home.root.resolve() in (real, *real.parents):
             raise Undeliverable(f"{folder} lies in the home of agentos itself; name another folder")

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from agentos import __version__
 from agentos.daemon.control.daemon_lock import daemon_info
-from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status
+from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status, unwritable
 from agentos.domain import TaskState, dataclass, digest
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
@@ -82,8 +82,8 @@ def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]
             _swap,
         ),
     )
-    if fault := _unwritable(home):  # once, not for each file and commit that cannot be locked
-        found.append(DoctorFinding(fault))
+    if fault := unwritable(home):  # once, not for each file and commit that cannot be locked
+        found.append(DoctorFinding(f"{fault}; what needs that was not looked at"))
         looks = (_process, _key, _settings, ledger, _swap)
     for look in looks:
         try:
@@ -116,17 +116,6 @@ def _process(home: Home) -> Iterator[DoctorFinding]:
         count = len(Reader(home.ledger).tasks(TaskState.RUNNING))
         if count:
             yield DoctorFinding(f"{count} task(s) were under way; `agentos daemon start` takes them up again")
-
-
-def _unwritable(home: Home) -> str:
-    """Why nothing can be written in the home, "" when it can."""
-    try:
-        with tempfile.TemporaryFile(dir=home.root) as file:
-            file.write(b"x")
-            file.flush()
-    except OSError as error:
-        return f"nothing can be written in {home.root} ({error.strerror}); what needs that was not looked at"
-    return ""
 
 
 def _read_only(home: Home) -> Iterator[DoctorFinding]:
@@ -238,6 +227,7 @@ def _settings(home: Home) -> Iterator[DoctorFinding]:
         lambda: load_coders(folder("evolver") / "coders.toml", home.root / "coders.toml"),
         lambda: read_keys(home.keys),
         lambda: secrets_of(home),
+        lambda: _find_blobs(home),
     ]
     if not _daemon_read(home) and not _known_sandbox(home):
         # pydantic, which takes longer to import than all that is looked at here
@@ -247,6 +237,12 @@ def _settings(home: Home) -> Iterator[DoctorFinding]:
             read()
         except AgentOSError as error:  # with a sentence for each fault of the document
             yield DoctorFinding(str(error))
+
+
+def _find_blobs(home: Home) -> None:
+    """Raises where they lie elsewhere, and what reaches them is not installed or not there."""
+    with suppress(NotFound):
+        BlobStore(home.blobs).get("0" * 64)
 
 
 def _read_settings(home: Home) -> None:

@@ -25,6 +25,7 @@ _SIZE = 8192  # bytes, whatever it says
 _LONGEST = 600  # characters of a reason
 _CHORE_LONGEST = 300
 _LATELY_S = 900.0  # within which a chore that fails was tried: the rarest comes every ten minutes
+_AGAIN_S = 15.0  # from the failure of a chore to its next try
 _EVERY_S = 1.0
 SILENT_S = 60.0  # without a word, until a daemon is said to hang
 
@@ -85,6 +86,11 @@ class HeartbeatFile:
         since, times = (known.since, known.times) if known else (_now(), 0)
         self._chores[name] = _FailingChore(kind, since, why[:_CHORE_LONGEST], times + 1, time.monotonic())
         return known is None or known.kind != kind
+
+    def is_to_be_tried(self, name: str) -> bool:
+        """Whether a chore failed a while ago, by a ledger that was away, say: nothing new need come before the next try."""
+        known = self._chores.get(name)
+        return known is not None and time.monotonic() - known.last > _AGAIN_S
 
     def _failing(self) -> str:
         """Those that failed again when they came again; one that comes no more is no fault for ever."""

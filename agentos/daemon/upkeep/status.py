@@ -6,6 +6,7 @@ Read from files and the ledger alone, so that it answers when the daemon does no
 from __future__ import annotations
 
 import os
+import tempfile
 from datetime import UTC, datetime
 
 from agentos.daemon.control.daemon_lock import DaemonInfo, daemon_info
@@ -18,6 +19,7 @@ from agentos.ledger.reading import Reader
 
 HELD = "swap.held"  # memo in the ledger: the ``HeldBack`` as JSON, None while main is served
 WORKS, ABSENT, DEGRADED = 0, 1, 4  # exit codes of `daemon status`
+_UNUSUAL_S = 5.0  # without a word, after which it is looked whether one can be written
 ROOM_BYTES, ROOM_FILES = 8 << 20, 64  # on the disk of the home, below which no run is begun
 
 
@@ -121,9 +123,8 @@ def _state(
         return "silent", f"it says nothing of itself; see {home.logs / 'daemon.log'}"
     if beat.damaged:
         return "damaged", f"it takes no tasks since {beat.paused_since}: {beat.paused}"
-    if beat.silent_s > SILENT_S:
-        log = home.logs / "daemon.log"
-        return "silent", f"it hangs since {beat.at}; see {log}, then `agentos daemon stop --now`"
+    if silence := _silence(home, beat):
+        return "silent", silence
     if beat.paused:
         return "paused", f"it starts no task since {beat.paused_since}, and tries again: {beat.paused}"
     if failing := _failing(beat):
@@ -134,6 +135,26 @@ def _state(
             f"the disk of {home.root} is nearly full ({free >> 20} MB, {files} files left): make room",
         )
     return "works", ""
+
+
+def _silence(home: Home, beat: Heartbeat) -> str:
+    if beat.silent_s > _UNUSUAL_S and (fault := unwritable(home)):
+        return f"{fault}: make it writable again"
+    if beat.silent_s > SILENT_S:
+        log = home.logs / "daemon.log"
+        return f"it hangs since {beat.at}; see {log}, then `agentos daemon stop --now`"
+    return ""
+
+
+def unwritable(home: Home) -> str:
+    """Why nothing can be written in the home, "" when it can."""
+    try:
+        with tempfile.TemporaryFile(dir=home.root) as file:
+            file.write(b"x")
+            file.flush()
+    except OSError as error:
+        return f"nothing can be written in {home.root} ({error.strerror})"
+    return ""
 
 
 def _failing(beat: Heartbeat) -> str:

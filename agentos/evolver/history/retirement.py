@@ -14,7 +14,11 @@ from datetime import timedelta
 from agentos.domain import Kind, ResourceId, Step
 from agentos.evolver.history import RetirementContext
 
-CURSOR = "retiring"
+CURSOR, _PUT_OFF = (
+    "retiring",
+    "retiring.put_off",
+)  # the days of the last look, and of the last that was put off
+_AWAY_DAYS = 2
 _OURS = frozenset({"evolution", "revert"})
 
 
@@ -29,9 +33,15 @@ class Unused:
 def unused_skills(parts: RetirementContext) -> list[Unused]:
     """At most once a day: those that are old enough, and that no run of the last days read or used."""
     today = parts.now().toordinal()
-    if parts.cursor.read(CURSOR) >= today:
+    last, put_off = parts.cursor.read(CURSOR), parts.cursor.read(_PUT_OFF)
+    if last >= today:
         return []
     parts.cursor.advance(CURSOR, today, [])
+    if (
+        0 < last < today - _AWAY_DAYS and last != put_off
+    ):  # nobody was here, or the clock is ahead: a day later
+        parts.cursor.advance(_PUT_OFF, today, [])
+        return []
     names = parts.snapshots.names(parts.snapshots.stable())
     skills = [name for name in names if name.kind is Kind.SKILL]
     why = f"no run used it in {parts.policy.mine.unused_days:g} days"

@@ -29,7 +29,7 @@ from agentos.domain import (
     is_memory,
     tier_of,
 )
-from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable
+from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable, lacking
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
 from agentos.evolver.guards.static.raised import defused
@@ -69,6 +69,7 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
     """
     stored = {item.rank: item for item in parts.records.find(Candidate, evolution_id=evolution.id)}
     accepted: list[str] = []
+    taken: list[Mapping[str, str]] = []
     refused = 0
     rank = 0
     if again := _taken_up(parts, evolution, diagnosis, sets):
@@ -87,12 +88,15 @@ def propose(parts: ProposalContext, evolution: Evolution, diagnosis: Diagnosis, 
         here: list[str] = []
         for proposer, found in _proposals(parts, brief, here, silent, meter):
             for proposal in (found, *found.beside)[: most - len(accepted)]:
+                if proposal.files in taken:  # two proposers may find the same edit: one trial tells all of it
+                    continue
                 rank += 1
                 made = _Proposed(rank, proposer, proposal)
                 reason = _refusal(parts, evolution, brief, made)
                 candidate = stored.get(rank) or _store(parts, evolution, site.layer, made, reason)
                 refused += bool(candidate.screened)
                 if not candidate.screened:
+                    taken.append(candidate.edit.files)
                     accepted.append(candidate.id)
                     here.append(candidate.id)
             if len(here) >= brief.max_candidates or refused >= REFUSED_MAX:
@@ -285,7 +289,9 @@ def _proposals(
             )
         except Unavailable:  # the machinery is away: the whole step is done again
             raise
-        except Exception as error:  # noqa: BLE001 - one proposer's bug is no reason to ask none of the others
+        except Exception as error:
+            if why := lacking(error):
+                raise Unavailable(f"{proposer.name} could not go on: {why}") from error
             yield proposer.name, _no_more(proposer.name, _broke(error))
 
 

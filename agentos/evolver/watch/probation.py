@@ -36,6 +36,8 @@ from agentos.evolver.watch import ProbationContext
 from agentos.evolver.watch.live_regression import LiveArms, LiveEvidence, named, standing
 from agentos.ports import Plan
 
+_LATE = timedelta(days=2)  # beyond the end of a watch
+
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
@@ -169,10 +171,7 @@ def settle(parts: ProbationContext) -> list[Evolution]:
         sides = LiveArms(parts, evolution)
         found = standing(parts, evolution, sides)
         live = sides.counted()
-        waited = evolution.ended_at is not None and parts.now() - evolution.ended_at >= timedelta(
-            days=parts.policy.probation.days
-        )
-        if not (waited or _seen_enough(parts, live, found)):
+        if not (_has_waited(parts, evolution) or _seen_enough(parts, live, found)):
             continue
         if _fell(parts, found) or _suspected(parts, sides):
             continue
@@ -181,6 +180,19 @@ def settle(parts: ProbationContext) -> list[Evolution]:
             _attest(parts, evolution, sides, ())
         settled.append(parts.move(evolution, EvolutionState.PROMOTED, why, ending=ending))
     return settled
+
+
+def _has_waited(parts: ProbationContext, evolution: Evolution) -> bool:
+    """Whether its days are over. Where they are for long, nobody was here or the clock is ahead: a day more is waited."""
+    over = timedelta(-1)
+    if evolution.ended_at is not None:
+        over = parts.now() - evolution.ended_at - timedelta(days=parts.policy.probation.days)
+    if over < _LATE:
+        return over >= timedelta(0)
+    name, today = f"late:{evolution.id}", parts.now().toordinal()
+    if not (seen := parts.cursor.read(name)):
+        parts.cursor.advance(name, today, [])
+    return 0 < seen < today
 
 
 def _end_of_watch(

@@ -299,4 +299,6 @@ def _remedy(detail: str) -> str:
             ": this container hides parts of /proc, so no sandbox can have one of its own. Allow it from outside "
             "(docker run --security-opt systempaths=unconfined), or run on the host."
         )
+    if "temporarily unavailable" in detail:
+        return ": it may start no further process: raise the daemon's limit (ulimit -u, TasksMax=)"
     return f": {detail.splitlines()[-1] if detail else 'it said nothing'}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import math
 import os
 import resource
 import socket
@@ -16,12 +17,13 @@ import struct
 import threading
 import time
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
 from agentos import shipped
 from agentos.domain import Limits
-from agentos.errors import Unavailable
+from agentos.errors import Unavailable, lacking
 from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.bubblewrap.launch import Runtime, Template
@@ -151,9 +153,7 @@ class Bubblewrap:
             if self._closed:
                 raise Unavailable(self._refusal)
             if self._extras is None:
-                extras = box_limits()
-                _require_descriptors(extras.open_files)
-                self._extras = extras
+                self._extras = box_limits()
                 self.groups = self.find_groups()
             if self._template is None or not self._template.alive():
                 if self._template is not None:
@@ -188,6 +188,8 @@ class Bubblewrap:
         """Ask for a box in a control group of its own; start its clock when its walls stand; let it go."""
         began = time.monotonic()
         entry, run = what
+        request = {"entry": entry, "sysctls": extras.sysctls, **file_systems_and_limits(limits, extras)}
+        _require_limits(limits, request["rlimits"])
         try:
             with contextlib.ExitStack() as undo, contextlib.ExitStack() as handed:
                 channel, theirs = pipes()
@@ -205,11 +207,6 @@ class Bubblewrap:
                     doors = group.doors()
                 for door in doors:
                     handed.callback(os.close, door)
-                request = {
-                    "entry": entry,
-                    "sysctls": extras.sysctls,
-                    **file_systems_and_limits(limits, extras),
-                }
                 template.spawn(request, [*theirs, greeter.fileno(), *doors])
                 greeter.close()
                 pid, pidfd = _hello(greeting)
@@ -220,7 +217,8 @@ class Bubblewrap:
             with contextlib.suppress(WireClosed):  # it is dead already; its reader will see
                 channel.send({"go": True})
         except (OSError, WireLate, FrameError, WireClosed) as error:
-            raise Unavailable(f"the sandbox could not be made: {error or type(error).__name__}") from None
+            why = lacking(error) or error or type(error).__name__
+            raise Unavailable(f"the sandbox could not be made: {why}") from None
         return box
 
 
@@ -237,13 +235,15 @@ def _memory(limits: Limits, extras: BoxLimits) -> int:
     return limits.memory_mb + files << 20
 
 
-def _require_descriptors(open_files: int) -> None:
-    """Raises Unavailable where a box could not get its limit: its first process would end with nothing said."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < open_files:
-        raise Unavailable(
-            f"a box may open {open_files} files, and the hard limit here is {hard}: raise it (ulimit -Hn, LimitNOFILE=)"
-        )
+def _require_limits(limits: Limits, rlimits: Mapping[str, int]) -> None:
+    """Raises Unavailable where a box could not get one of its limits: its tools would seem to fail by themselves."""
+    for name, wanted in {**rlimits, "CPU": math.ceil(limits.wall_s)}.items():
+        _, hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
+        if hard != resource.RLIM_INFINITY and hard < wanted:
+            raise Unavailable(
+                f"a box needs a limit of {wanted} for {name}, and the hard limit here is {hard}: "
+                f"raise it (ulimit -H, Limit{name}= of the service)"
+            )
 
 
 def _hello(sock: socket.socket) -> tuple[int, int]:

@@ -28,7 +28,7 @@ from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.content import call_list
-from agentos.sandboxes.docker.engine import DockerEngine, answering
+from agentos.sandboxes.docker.engine import DockerEngine, answering, docker
 from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, ContainerProfile, ProfileKind
 from agentos.sandboxes.owner import Owner, OwnerNote
 from agentos.wire import Channel, FrameError, WireClosed, WireLate
@@ -165,6 +165,7 @@ class End:
         self.engine = engine
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="container-end")
         self._here: dict[str, OwnerNote] = {}
+        self._stayed: set[str] = set()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -198,17 +199,28 @@ class End:
         """Take away all that are there, in use or not, and wait until they are gone."""
         with self._lock:
             self._closed = True
+            for left in self._here:
+                self._threads.submit(self._remove, left)
         self._threads.shutdown()
-        for left in list(self._here):
-            self._remove(left)
 
     def _remove(self, id: str) -> None:
-        with contextlib.suppress(Unavailable), answering():  # what stays is tried again at the end
-            self.engine.api.remove_container(id, force=True, v=True)
-            with self._lock:
-                note = self._here.pop(id, None)
-            if note is not None:
-                note.remove()
+        try:
+            with answering():
+                self.engine.api.remove_container(id, force=True, v=True)
+        except Unavailable as error:
+            if not isinstance(error.__context__, docker.errors.NotFound):
+                with (
+                    self._lock
+                ):  # what stays is tried again once the engine removes another one, and at the end
+                    self._stayed.add(id)
+                return
+        with self._lock:
+            note = self._here.pop(id, None)
+            again, self._stayed = self._stayed - {id}, set()
+        if note is not None:
+            note.remove()
+        for one in again:
+            self.remove(one)
 
 
 class ContainerGroup:

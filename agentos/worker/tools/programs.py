@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agentos import checks
 from agentos.messages import WHEELS, ToolCard
 from agentos.programs import INTERPRETERS, SCRIPT_EFFECTS, is_manifest, is_script
+from agentos.worker.children import allowed
 from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of, shorten
 from agentos.worker.tools.bundle_importer import BundleFiles
 from agentos.worker.tools.toolfile import EFFECTS, ToolDeclaration, name_of
@@ -245,9 +246,7 @@ def _wait(start: _Start, streams: tuple[IO[bytes], IO[bytes], IO[bytes]], limit_
 
     def limit() -> None:
         if start.manifest is not None and start.manifest.memory_mb is not None:
-            most = start.manifest.memory_mb << 20
-            _, hard = resource.getrlimit(resource.RLIMIT_AS)
-            ceiling = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            ceiling = allowed(resource.RLIMIT_AS, start.manifest.memory_mb << 20)
             resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling))
 
     given, out, err = streams

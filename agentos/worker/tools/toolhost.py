@@ -66,6 +66,7 @@ class ToolHost:
     def __init__(self, held: BundleFiles, workspace: Path, allowance: ChildLimits, *, alone: bool) -> None:
         self._allowance = allowance
         self._alone = alone
+        self._status = 0
         ours, theirs = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
@@ -109,12 +110,14 @@ class ToolHost:
         if self._pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
             self._pid = 0
 
     def _lost(self) -> None:
         self.close()
         if self._alone:
+            if self._status == children.NO_PROCESS:
+                os._exit(children.NO_PROCESS)  # the box is gone, which says nothing of what it was given
             children.sweep(alone=True)
 
 
@@ -292,7 +295,12 @@ def _serve(
                 work = call_work(held, asked["path"], asked["args"], most, given.wall_s, trace=asked["trace"])
             else:
                 work = card_work(held, asked["path"])
-            ended = children.run(work, given, alone=alone)
+            try:
+                ended = children.run(work, given, alone=alone)
+            except OSError as error:
+                if children.lacks_process(error):
+                    os._exit(children.NO_PROCESS)
+                raise
             head = {
                 "how": ended.how,
                 "code": ended.code,

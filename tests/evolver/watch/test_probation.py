@@ -81,6 +81,17 @@ def test_time_settles_too(world: World, promoted: Evolution) -> None:
     assert [item.id for item in settle(world.parts)] == [promoted.id]
 
 
+def test_a_clock_that_is_far_ahead_ends_no_watch_for_a_day(world: World, promoted: Evolution) -> None:
+    world.later = timedelta(days=365)
+    assert settle(world.parts) == []
+    world.later = timedelta(0)  # somebody put it right
+    assert settle(world.parts) == []
+    world.later = timedelta(days=30)  # no daemon ran for so long
+    assert settle(world.parts) == []
+    world.later = timedelta(days=366)
+    assert [item.id for item in settle(world.parts)] == [promoted.id]
+
+
 def test_a_live_failure_that_fails_on_the_version_before_too_accuses_nobody(
     world: World, promoted: Evolution
 ) -> None:
