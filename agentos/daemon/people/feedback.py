@@ -107,8 +107,8 @@ def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: Feedback
 def settle(parts: Dependencies, ledger: Ledger, grader: Grader) -> int:
     """Hold every word that was kept since the last call against its run; how many were looked at.
 
-    One that was taken back before that is not held, nor one on a run whose files are gone or damaged. Raises Unavailable when the machinery failed: then the word is
-    looked at again. Safe to repeat.
+    One that was taken back before that is not held, nor one on a run whose files are gone or damaged. Raises Unavailable
+    when the machinery failed: then the word is looked at again. Safe to repeat.
     """
     done = ledger.read(CURSOR)
     fresh = ledger.find(Feedback)[done:]
@@ -130,10 +130,8 @@ def _hold(parts: Dependencies, ledger: Ledger, grader: Grader, word: Feedback) -
         try:
             files = {file.path: ledger.blobs.get(file.sha256) for file in run.outputs}
             answer = ledger.blobs.expand(run.answer)
-        except (
-            NotFound,
-            DamagedBlob,
-        ) as error:  # as retention lets them go, or damaged: the words after it are held
+        # As retention lets them go, or damaged: the words after it are held.
+        except (NotFound, DamagedBlob) as error:
             log.warning("feedback cannot be held", feedback=word.id, run=run.id, why=str(error))
             return
         found = grader(task, answer, files)

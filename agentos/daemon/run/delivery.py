@@ -138,9 +138,8 @@ class Deliverer:
                 waiting = replace(waiting, command_began=False)
             self._ledger.put(waiting)
             return waiting
-        return self._end(
-            delivery, DeliveryState.DONE, delivery.reason, now
-        )  # done, also if that cannot be written
+        # Outside of the try: it is done, also where that cannot be written.
+        return self._end(delivery, DeliveryState.DONE, delivery.reason, now)
 
     def _newest(self, delivery: Delivery) -> Delivery:
         return self._ledger.get(Delivery, delivery.id)

@@ -72,9 +72,8 @@ def refusal(found: Sequence[RuleHit], screen: Screen, tier: Tier) -> Refusal | N
 def asked(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> Refusal | None:
     """Why the policy wants a person to look at the edit; None where it does not."""
     found = [finding for finding in findings(old, new, screen) if finding.rule in screen.ask]
-    found += installed_findings(
-        old, new
-    )  # one that refuses may have been installed since the edit was screened
+    # One that refuses may have been installed since the edit was screened.
+    found += installed_findings(old, new)
     if not found:
         return None
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
