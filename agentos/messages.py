@@ -306,9 +306,8 @@ class TriedFrame(_Message):
     scores: list[float]
     outputs: list[Any]
     lines: list[list[int]] = Field(default_factory=list)
-    raised: list[int] = Field(
-        default_factory=list
-    )  # if traced: by case, the line at which its error left the file, or 0
+    # if traced: by case, the line at which its error left the file, or 0
+    raised: list[int] = Field(default_factory=list)
     cpu_s: float = 0.0
 
 

@@ -198,9 +198,8 @@ class Home:
         boxes = self.boxes.spent_s
         with timed(spent, "evolve"):
             if evolve(self.parts, opened.id, Undurable()) is EvolutionState.AWAITING_CONSENT:
-                approve(
-                    self.parts, self.ledger.get(Evolution, opened.id), "person:bench"
-                )  # so few guards show little
+                # so few guards show little
+                approve(self.parts, self.ledger.get(Evolution, opened.id), "person:bench")
                 finish_promotion(self.parts, opened.id, Undurable())
         spent["evolve"] -= self.boxes.spent_s - boxes
         assert self.ledger.get(Evolution, opened.id).state is EvolutionState.PROBATION, self.ledger.get(

@@ -18,9 +18,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-sys.path.insert(
-    0, str(Path(__file__).resolve().parents[1])
-)  # evolutions at hand are made as the tests make them
+# evolutions at hand are made as the tests make them
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from agentos.daemon.control.daemon_lock import start_daemon, stop_daemon
 from agentos.daemon.setup import init_home

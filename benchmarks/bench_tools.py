@@ -341,10 +341,8 @@ def summary(which: str, results: list[Result]) -> None:
 
 
 def main() -> None:
-    for ended in (
-        signal.SIGTERM,
-        signal.SIGHUP,
-    ):  # by an exception, so that the daemon of the tool ends as well
+    # by an exception, so that the daemon of the tool ends as well
+    for ended in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ended, lambda number, _: sys.exit(128 + number))
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -50,10 +50,8 @@ def skill(front: str, **files: bytes) -> dict[str, bytes]:
 def test_everything_that_ships_is_right() -> None:
     files = shipped.seed_files()
     resources = {found for path in files if (found := resource_of(path))}
-    assert {resource.kind for resource in resources} == set(Kind) - {
-        Kind.MODEL,
-        Kind.RULE,
-    }  # only people have them
+    # only people have them
+    assert {resource.kind for resource in resources} == set(Kind) - {Kind.MODEL, Kind.RULE}
     for resource in resources:
         found = examine(
             resource, {path: data for path, data in files.items() if path.startswith(f"{resource}/")}

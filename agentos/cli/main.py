@@ -157,9 +157,8 @@ class _Lazy(TyperGroup):
         if any(arg.split("=")[0] == "--home" for arg in itertools.takewhile(lambda arg: arg != "--", args)):
             ctx.fail(f"--home stands before the command: agentos --home PATH {args[0]} …")
         if args and (found := load(args[0]) if args[0] in COMMANDS else _installed(args[0])):
-            if (
-                not gc.isenabled()
-            ):  # by ``run``: nothing looked for garbage meanwhile, and what was imported is none
+            # by ``run``: nothing looked for garbage meanwhile, and what was imported is none
+            if not gc.isenabled():
                 gc.freeze()
                 gc.enable()
             return args[0], found, args[1:]
@@ -220,9 +219,8 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show is replaced
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
-    if (
-        os.environ.get("COLUMNS", "").strip("0") == ""
-    ):  # a shell without a terminal says 0: nothing would be shown
+    # a shell without a terminal says 0: nothing would be shown
+    if os.environ.get("COLUMNS", "").strip("0") == "":
         os.environ.pop("COLUMNS", None)
     without_adapters()
     try:

@@ -159,9 +159,8 @@ def _cut(cell: Text, width: int) -> Text:
 
 def print_text(text: str, style: str = "") -> None:
     """One styled paragraph; the style is dropped where there is no terminal."""
-    if not style or not (
-        sys.stdout.isatty() or "FORCE_COLOR" in os.environ
-    ):  # as rich writes it, without its import
+    # as rich writes it, without its import
+    if not style or not (sys.stdout.isatty() or "FORCE_COLOR" in os.environ):
         print(clean(text).rstrip(), flush=True)
         return
     from rich.console import Console

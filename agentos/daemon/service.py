@@ -100,9 +100,8 @@ class Service:
     swap: Swap
     heads: Heads
     workers: WorkerHost
-    waiting: set[str] = field(
-        default_factory=set
-    )  # evolutions and tasks that stand still until the machinery is back
+    # evolutions and tasks that stand still until the machinery is back
+    waiting: set[str] = field(default_factory=set)
     model_setup: Callable[[], object] = object  # the same one until agentos.toml or a file of keys changes
     fresh_due: set[str] = field(default_factory=set)  # evolutions that wait, and for which new work came
 

@@ -160,9 +160,8 @@ class Evolution:
     # the candidate of an evolution gone stale whose edit is measured again, not searched for
     takes_up: str = ""
     undone_at: datetime | None = None  # when a person took back or changed what was promoted
-    began: Mapping[str, datetime] = field(
-        default_factory=dict
-    )  # its stages under way, and when it came to each
+    # its stages under way, and when it came to each
+    began: Mapping[str, datetime] = field(default_factory=dict)
 
     @property
     def is_closed(self) -> bool:

@@ -333,9 +333,8 @@ class BriefLimits:
 
 WIDE = BriefLimits(tasks=6, text=600, steps=3, answer_tokens=8_192)
 NARROW = BriefLimits(tasks=3, text=180, steps=1, answer_tokens=2_048)  # where the model finds WIDE too long
-TINY = BriefLimits(
-    tasks=3, text=180, steps=1, answer_tokens=512
-)  # a small model writes on until it is stopped
+# a small model writes on until it is stopped
+TINY = BriefLimits(tasks=3, text=180, steps=1, answer_tokens=512)
 _STEP_NODES = frozenset({"call", "act", "tool", "delegate", "fetch"})  # steps that did something
 
 

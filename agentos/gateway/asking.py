@@ -39,9 +39,8 @@ _AWAY = _RETRIED - {"malformed"}
 # After these nobody knows whether the provider counted the call.
 _UNCERTAIN = frozenset({"timeout", "malformed"})
 _ALIVE_S = 5.0  # for an idle word of a server that works on an answer
-_PREFIX = re.compile(
-    r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?"
-)  # names of litellm's classes
+# names of litellm's classes
+_PREFIX = re.compile(r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?")
 
 litellm.suppress_debug_info = True
 litellm.drop_params = True  # one request fits all models: what a provider does not know is left out

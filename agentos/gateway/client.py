@@ -225,9 +225,8 @@ class GatewayModels:
             try:
                 self._process.wait_until_ready(deadline)
             except ModelFailed as error:
-                if (
-                    error.kind != "timeout"
-                ):  # one that only takes longer than this caller has is the next one's
+                # one that only takes longer than this caller has is the next one's
+                if error.kind != "timeout":
                     self._process.end(patience_s=0.0)
                     self._process = None
                 raise

@@ -24,24 +24,10 @@ OWNER = "ledger"  # the object that names the ledger whose content it is
 _PATIENCE_S = 20.0  # that a call is tried again for; the last try may take its own time beyond that
 _SOCKET_S = 10  # that a server may say nothing
 _CALL_S = 120  # that one try may take, of a server that goes on to say a little
-_AT_ONCE = {
-    "s3",
-    "s3a",
-    "gs",
-    "gcs",
-    "abfs",
-    "az",
-    "adl",
-    "oss",
-    "memory",
-}  # whose writes are whole or nothing
-_FINAL = (
-    FileNotFoundError,
-    PermissionError,
-    ImportError,
-    ValueError,
-    TypeError,
-)  # trying again changes nothing
+# whose writes are whole or nothing
+_AT_ONCE = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oss", "memory"}
+# trying again changes nothing
+_FINAL = (FileNotFoundError, PermissionError, ImportError, ValueError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)

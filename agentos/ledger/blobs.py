@@ -236,9 +236,8 @@ class BlobStore:
             return (cut := {"cut": "nested too deeply to be stored"}), _ENCODER.encode(cut)
         if len(text) <= INLINE_MAX and not is_reference(value):
             return value, text
-        spaced = json.dumps(
-            value
-        )  # what is read back by people, and has been named so since the first release
+        # what is read back by people, and has been named so since the first release
+        spaced = json.dumps(value)
         shown = value if isinstance(value, str) else spaced
         data = spaced.encode()
         name = {"blob": self.put(data), "size": len(data), "head": shown[:_SHOWN], "tail": shown[-_SHOWN:]}

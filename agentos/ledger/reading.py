@@ -425,9 +425,8 @@ class Reader:
         if kind == "task" and (rows := self._rows("SELECT task_id FROM run WHERE id = ?", name)):
             return f"that is a run of {rows[0][0]}; "
         bearing = (other for other in NAMED if self._rows(f"SELECT 1 FROM {other} WHERE id = ?", name))
-        return next(
-            (f"that is the id of a {other}; " for other in bearing), ""
-        )  # not ``kind``: that was looked for
+        # not ``kind``: that was looked for
+        return next((f"that is the id of a {other}; " for other in bearing), "")
 
     def get_kv(self, key: str, default: Json = None) -> Json:
         """The JSON value under ``key``."""

@@ -180,9 +180,8 @@ class Redactor:
         if not self._suspect(text, self._marks):
             return text
         for mark, pattern, instead in self._known:
-            if (
-                mark in text
-            ):  # one pattern of all would be tried at each letter, this one is found by its beginning
+            # one pattern of all would be tried at each letter, this one is found by its beginning
+            if mark in text:
                 text = re.sub(pattern, lambda _, instead=instead: instead, text)  # type: ignore[misc]
         return _SHAPES.sub(_named, text) if self._suspect(text, _MARKS) else text
 

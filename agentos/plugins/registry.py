@@ -323,13 +323,8 @@ def everything() -> Sequence[tuple[Plugin, str]]:
 
 _DECIDES = ("agentos.evolver", "agentos.checks", "agentos.rules", "agentos.registry", "agentos.plugins")
 _PARTS = ("__code__", "__defaults__", "__kwdefaults__")
-_LAZY = (
-    "__pydantic",
-    "__abstract",
-    "_abc",
-    "__weakref__",
-    "__dict__",
-)  # of a class: may come with its first use
+# of a class: may come with its first use
+_LAZY = ("__pydantic", "__abstract", "_abc", "__weakref__", "__dict__")
 _GONE = object()
 
 

@@ -41,9 +41,8 @@ SCORE_BELOW = 0.3
 WISHES_MAX = 3  # of one evolution
 _REPAIRS = 1
 _ANSWER_TOKENS = 1_024
-_OWN = frozenset(
-    {"cut", "empty", "malformed", "refused"}
-)  # failures of the answer, not of the way to the model
+# failures of the answer, not of the way to the model
+_OWN = frozenset({"cut", "empty", "malformed", "refused"})
 _WHY = "it can be remembered, which is the cheapest edit"
 
 

@@ -107,9 +107,8 @@ class Mirror:
             why = self._git(
                 *who, *by, "tag", "--force", "--sign", "--message", f"The registry at {main}", name, main
             )
-            if not self._has_signature(
-                name
-            ):  # git 2.39 makes a bare tag of a key that it cannot use, and ends with 0
+            # git 2.39 makes a bare tag of a key that it cannot use, and ends with 0
+            if not self._has_signature(name):
                 self._repository.drop(f"refs/tags/{name}")
                 why = (
                     why
@@ -154,9 +153,8 @@ class Mirror:
             # only now: what a mirror that is itself behind says of candidates is older than what is here
             self._fetch(*(f"+{item}:{item}" for item in _AS_IT_IS if item.endswith("*")))
         else:
-            self._fetch(
-                f"+{CANDIDATES}*:{_THEIR_CANDIDATES}*"
-            )  # so that commits that the ledger names are there
+            # so that commits that the ledger names are there
+            self._fetch(f"+{CANDIDATES}*:{_THEIR_CANDIDATES}*")
         with self._repository.lock():
             ours, theirs = self._repository.resolve(MAIN), self._target(known)
             if theirs is None or not self._is_behind(theirs):

@@ -16,9 +16,8 @@ from agentos.programs import is_manifest
 
 _DEFINED = ("name", "description", "inputSchema", "outputSchema", "annotations")
 LOCK = "wheels.lock"
-_SECRET = re.compile(
-    r"\{\{secret:([A-Za-z][A-Za-z0-9_]{0,63})\}\}"
-)  # as ``daemon/requests/secret_requests`` fills it
+# as ``daemon/requests/secret_requests`` fills it
+_SECRET = re.compile(r"\{\{secret:([A-Za-z][A-Za-z0-9_]{0,63})\}\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,9 +178,8 @@ class Choice:
             return why
         sandbox: StartableSandbox | None = None
         try:
-            sandbox = made(
-                name, self._home, self._run_uid
-            )  # its library may be an extra that is not installed
+            # its library may be an extra that is not installed
+            sandbox = made(name, self._home, self._run_uid)
             sandbox.start()
         except Unavailable as error:
             if sandbox is not None:

@@ -40,13 +40,8 @@ class Broken(Exception):
     """The sandbox did not do what it must; the message says what it did."""
 
 
-_BROKEN = (
-    Broken,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-)  # the latter by answers of another shape
+# the latter by answers of another shape
+_BROKEN = (Broken, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,9 +271,8 @@ async def changes(
 LOOPBACK = "127.0.0.1"
 _DOCS = "docs/use/web.md says how to serve it to others"
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}")
-_CLIENTS = frozenset(
-    {"host", "origin", "cookie", "authorization", "referer", "user-agent"}
-)  # a browser sends these
+# a browser sends these
+_CLIENTS = frozenset({"host", "origin", "cookie", "authorization", "referer", "user-agent"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,8 @@ def daemon(agentos: Agentos, folder: Path) -> Iterator[None]:
     (agentos.home / "policy.toml").write_text(POLICY)
     harness = folder / "harness"
     shutil.copytree(ROOT / "registry" / "harness" / "default", harness, ignore=shutil.ignore_patterns("__*"))
-    shutil.copytree(
-        HERE / "harness", harness, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__*")
-    )  # files of the same name replace the copied ones
+    # files of the same name replace the copied ones
+    shutil.copytree(HERE / "harness", harness, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__*"))
     agentos("registry", "edit", RESOURCE, "--file", str(harness), "--yes")
     agentos("registry", "edit", "agent/desk", "--file", str(HERE / "agent"), "--yes")
     agentos("daemon", "start")

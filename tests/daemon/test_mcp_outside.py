@@ -248,9 +248,8 @@ def test_a_key_is_put_in_outside_and_lies_nowhere(
     place = place_of(secure)
     known(home, place)
     add(hosts=[place], environment={"API_KEY": "{{secret:API}}"})
-    attempt = run(
-        "caller/get", url=f"https://{place}/a?then=https://example.org/b"
-    )  # an address in the query
+    # an address in the query
+    attempt = run("caller/get", url=f"https://{place}/a?then=https://example.org/b")
     assert attempt.outcome.result is Result.PASSED, attempt.outcome.reason
     assert attempt.answer["text"].startswith("key=")
     assert KEY not in json.dumps(attempt.answer)  # what comes back is stripped of it

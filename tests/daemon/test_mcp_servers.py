@@ -57,13 +57,8 @@ def test_a_server_says_what_it_has_and_is_called(sandbox: Bubblewrap) -> None:
     with closing(open_box(sandbox)) as box:
         assert (box.served.name, box.served.version) == ("counter", "1")
         assert box.served.instructions == "Count with care."
-        assert [tool["name"] for tool in box.served.tools] == [
-            "count-up",
-            "look",
-            "wrong",
-            "*",
-            "vague",
-        ]  # of two pages
+        # of two pages
+        assert [tool["name"] for tool in box.served.tools] == ["count-up", "look", "wrong", "*", "vague"]
         for number in (1, 2):
             result = box.call("count-up", {"text": "é"}, soon())
             assert result["structuredContent"] == {"count": number, "text": "é"}

@@ -288,9 +288,8 @@ def test_it_looks_no_more_often_than_its_budget_allows(world: World) -> None:
     supervised, models = overseen(world, '{"lost": false, "reason": ""}', "stop", calls=2)
     assert world.run(world.harness(THINKS), supervised).answer == "done"
     assert len(models.requests) == 2
-    assert "thought" not in str(
-        models.requests[0]["messages"][0]
-    )  # what the run says is data, not its orders
+    # what the run says is data, not its orders
+    assert "thought" not in str(models.requests[0]["messages"][0])
 
 
 @pytest.mark.parametrize("says", ["gibberish", '{"lost": "yes"}', "[]", ""])

@@ -149,9 +149,8 @@ def test_a_mended_task_without_checks_is_not_fixed_beside_one_that_is(world: Wor
     world.seed()
     ended(world)
     candidate, trials, verdict = judged(world)
-    looked = [
-        replace(trial, look=0) for trial in trials
-    ]  # fewer that are fixed would take more trials to tell
+    # fewer that are fixed would take more trials to tell
+    looked = [replace(trial, look=0) for trial in trials]
     bare = [
         replace(trial, outcome=replace(trial.outcome, checks=()))
         if trial.task_id == verdict.fixed[0]

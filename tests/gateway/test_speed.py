@@ -48,18 +48,10 @@ def late(read: int, seconds: float) -> CallTiming:
         ((*QUICK, late(3800, 180.0)), (3800, 2048), PATIENCE_S, PATIENCE_S),  # it has answered since
         ((CallTiming(0, 0, 9.0),) * 3, (100, 100), PATIENCE_S, PATIENCE_S),
         ((CallTiming(500, 0, 50.0),) * 3, (5000, 100), 764.0, 766.0),  # nothing was ever written
-        (
-            tuple(CallTiming(100, n, float(n)) for n in (300, 400, 500)),
-            (9000, 200),
-            300.0,
-            301.0,
-        ),  # reading is free
-        (
-            tuple(CallTiming(n, 100, n / 10) for n in (300, 4000, 5000)),
-            (2000, 2000),
-            300.0,
-            303.0,
-        ),  # writing is
+        # reading is free
+        (tuple(CallTiming(100, n, float(n)) for n in (300, 400, 500)), (9000, 200), 300.0, 301.0),
+        # writing is
+        (tuple(CallTiming(n, 100, n / 10) for n in (300, 4000, 5000)), (2000, 2000), 300.0, 303.0),
     ],
 )
 def test_patience_follows_what_the_model_took(

@@ -98,9 +98,8 @@ def test_the_newest_entries_alone(
     tamper(path, statement)
     found = Reader(path).verify(newest_only=True)
     assert fault in "; ".join(found) if fault else found == []
-    path.with_name("audit.head").write_text(
-        f"{1:020d}:{'0' * 64}\n"
-    )  # of a head that is far behind all is read
+    # of a head that is far behind all is read
+    path.with_name("audit.head").write_text(f"{1:020d}:{'0' * 64}\n")
     assert len(Reader(path).verify(newest_only=True)) >= len(Reader(path).verify()) > 0
 
 

@@ -42,9 +42,8 @@ LABEL = "agentos.tests.cluster"
 class Faults:
     """What goes wrong, until it is taken away."""
 
-    answers: list[tuple[int, dict[str, str]]] = field(
-        default_factory=list
-    )  # to the next requests, status and headers
+    # to the next requests, status and headers
+    answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     every: int = 0  # status of every answer
     silent_s: float = 0.0  # before any answer
     torn: bool = False  # answers end in the middle

@@ -148,9 +148,8 @@ def test_the_filter_allows_what_the_list_names_and_nothing_else(machine: str) ->
             assert verdict == 0x50000 | errno.EPERM, number
     lingering = {0: calls.numbers[machine]["setsockopt"], 4: arch, 16: 3, 24: 1, 32: 13}
     assert judged(program, lingering) == 0x50000 | errno.EPERM
-    assert (
-        judged(program, {**lingering, 24: 6}) == 0x7FFF0000
-    )  # TCP_FASTOPEN's neighbours have the same number
+    # TCP_FASTOPEN's neighbours have the same number
+    assert judged(program, {**lingering, 24: 6}) == 0x7FFF0000
     assert judged(program, {**lingering, 4: 0x40000003}) == 0x80000000  # 32-bit calls: killed
 
 

@@ -412,9 +412,8 @@ def test_a_box_whose_run_cannot_be_noted_down_is_ended(
             first = box.group.id  # type: ignore[attr-defined]
         running(engine, tmp_path, but=first)
         deadline = time.monotonic() + 60
-        while any(
-            place.is_dir() for place in places.iterdir()
-        ):  # the one that is to wait was not greeted yet
+        # the one that is to wait was not greeted yet
+        while any(place.is_dir() for place in places.iterdir()):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         places.rename(elsewhere)

@@ -173,9 +173,8 @@ def test_no_descriptor_of_a_box_reaches_the_kernel_process(box: WorkerBox, run: 
     began = time.monotonic()
     box.close()
     assert time.monotonic() - began < 8
-    assert (
-        len(os.listdir("/proc/self/fd")) < before + 25
-    )  # a pool that fills meanwhile opens a few of its own
+    # a pool that fills meanwhile opens a few of its own
+    assert len(os.listdir("/proc/self/fd")) < before + 25
 
 
 def test_what_a_box_leaves_comes_out_as_plain_files_only(box: WorkerBox, run: Run) -> None:

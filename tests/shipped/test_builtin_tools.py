@@ -95,9 +95,8 @@ def test_edit_file(call: Call, workspace: Path) -> None:
     assert edited == {"replaced": 1, "first_line": 4}
     assert file.read_bytes() == before.replace(b"b():\r\n    return 1", b"b():\r\n    return 2")
     file.write_bytes(before)
-    assert (
-        call("edit_file", path="a.py", old="1\n\n", new="1\n\n\n")["first_line"] == 2
-    )  # as read_file shows it
+    # as read_file shows it
+    assert call("edit_file", path="a.py", old="1\n\n", new="1\n\n\n")["first_line"] == 2
     assert file.read_bytes() == before.replace(b"1\r\n\r\n", b"1\r\n\r\n\r\n")
     assert call("edit_file", path="a.py", old="return", new="yield", all=True)["replaced"] == 2
     with pytest.raises(Failed, match="old"):

@@ -46,14 +46,12 @@ class Scene:
     """A home, and what was done to it and by it as those saw it who stand outside."""
 
     home: Home
-    expected: dict[str, object] = field(
-        default_factory=dict
-    )  # task id -> right answer, of those that must pass
+    # task id -> right answer, of those that must pass
+    expected: dict[str, object] = field(default_factory=dict)
     batches: list[list[str]] = field(default_factory=list)  # ids of tasks that were added together
     asked: list[Waiting] = field(default_factory=list)  # promotions that a person approved
-    works: dict[str, tuple[str, int]] = field(
-        default_factory=dict
-    )  # task id -> number and turns, where a model is asked
+    # task id -> number and turns, where a model is asked
+    works: dict[str, tuple[str, int]] = field(default_factory=dict)
     delivers: dict[str, Path] = field(default_factory=dict)  # task id -> its folder
     posts: Counter[str] = field(default_factory=Counter)  # what a site saw, by path
     paid: Callable[[], int] = lambda: 0  # calls that the model's provider charged
@@ -292,13 +290,11 @@ def _fsck(home: Home) -> list[str]:
 def nothing_is_left(scene: Scene) -> Iterator[str]:
     """No box, control group, half-written or temporary file, and no process of this home."""
     found = (finding.what for finding in examine(scene.home, fix=False, full=True))
-    yield from (
-        what for what in found if "half-written blob" not in what
-    )  # a daemon clears them after an hour
+    # a daemon clears them after an hour
+    yield from (what for what in found if "half-written blob" not in what)
     if scene.scratch is not None:
-        left = (
-            path.name for path in scene.scratch.glob("*") if not _OURS.match(path.name)
-        )  # doctor clears those
+        # doctor clears those
+        left = (path.name for path in scene.scratch.glob("*") if not _OURS.match(path.name))
         yield from (f"a temporary file is left: {name}" for name in left)
     for pid in (name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()):
         try:

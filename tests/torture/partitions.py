@@ -180,9 +180,8 @@ class Postgres(PostgresServer):
         words += ["-c", f"listen_addresses={self.net.address('pg')}", "-c", "max_connections=200"]
 
         def answers() -> bool:
-            if (
-                self.child is None or self.child.poll() is not None
-            ):  # what the killed one left is still ending
+            # what the killed one left is still ending
+            if self.child is None or self.child.poll() is not None:
                 with (self.folder / "log").open("ab") as log:
                     self.child = subprocess.Popen(
                         [*self.net.into("pg"), *words], stdout=log, stderr=log, cwd=self.folder

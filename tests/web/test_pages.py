@@ -336,9 +336,8 @@ def test_a_run_shows_the_tree_of_what_it_handed_over(browser: httpx.Client, serv
     with offline_context(served.home) as parts:
         ledger, stable, above = parts.records, parts.snapshots.stable(), ""
         assert isinstance(ledger, Ledger)
-        for number, result in enumerate(
-            (Result.PASSED, Result.FAILED, None)
-        ):  # each handed the next one over
+        # each handed the next one over
+        for number, result in enumerate((Result.PASSED, Result.FAILED, None)):
             task = a_task(
                 f"task-tree-{number}",
                 f"Part {number} <b>",

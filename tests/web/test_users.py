@@ -160,11 +160,8 @@ def test_each_act_of_the_api_is_on_record(served: Served) -> None:
         "runs": "run-1", "questions": "question-1", "schedules": "task-nightly", "evolutions": evolution,
         "tasks": "task-hostile",
     }  # fmt: skip
-    last = [
-        "evolutions.approve",
-        "evolutions.revert",
-        "schedules.remove",
-    ]  # approve and revert need other states
+    # approve and revert need other states
+    last = ["evolutions.approve", "evolutions.revert", "schedules.remove"]
     with httpx.Client(base_url=served.address, headers={"Authorization": f"Bearer {text}"}) as client:
         for it in sorted(changing, key=lambda it: it.id in last):
             noun = it.id.partition(".")[0]
@@ -187,11 +184,8 @@ def test_each_act_of_the_api_is_on_record(served: Served) -> None:
     talks = {
         route.path for route in chat_routes(site, lambda: False, guarded) if "POST" in (route.methods or ())
     }
-    assert talks == {
-        "/v1/chat/completions",
-        "/v1/responses",
-        "/v1/feedback",
-    }  # noted in ``conversations.begin`` and ``chat._rate``: test_chat
+    # noted in ``conversations.begin`` and ``chat._rate``: test_chat
+    assert talks == {"/v1/chat/completions", "/v1/responses", "/v1/feedback"}
 
 
 @pytest.mark.parametrize("scope", list(TokenScope))

@@ -22,9 +22,8 @@ EXCHANGE = st.tuples(
 
 
 def catalog_of(parts: Any, tools: int) -> Any:
-    catalog = parts.tool_catalog.ToolCatalog.__new__(
-        parts.tool_catalog.ToolCatalog
-    )  # without a run to ask for its tools
+    # without a run to ask for its tools
+    catalog = parts.tool_catalog.ToolCatalog.__new__(parts.tool_catalog.ToolCatalog)
     schema = {
         "type": "object",
         "properties": {"n": {"type": "integer", "title": "N", "description": "d" * 300}},

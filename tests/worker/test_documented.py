@@ -64,9 +64,8 @@ def test_what_registries_import_stays_where_it_is() -> None:
     """Tools and harnesses of homes name these places: whoever moves files may not move them along."""
     promised = {"egress": {"OutsideError", "Response", "fetch"}, "sdk": {"Failed", "Sdk", "fault"}}
     for name, public in promised.items():
-        place = ".".join(
-            ("agentos", "worker", name)
-        )  # in parts, so that no replacing of words renames it too
+        # in parts, so that no replacing of words renames it too
+        place = ".".join(("agentos", "worker", name))
         found = importlib.import_module(place)
         assert {item for item in public if getattr(found, item).__module__.startswith("agentos.")} == public
         assert found.__file__ == str(Path(sdk.__file__).with_name(f"{name}.py"))

@@ -197,9 +197,8 @@ def test_a_grandchild_cannot_hold_the_result_back(worker: Any, tool: Tool) -> No
 def test_the_kernels_socket_is_not_open_in_a_tool(worker: Any, tool: Tool) -> None:
     body = "print(sorted(os.listdir('/proc/self/fd')))\nreturn Output(n=1)"
     ran = worker.run({PATH: tool("probe", body)}, CALL)
-    assert (
-        ran.act.observation["stdout"]["head"] == "['0', '1', '2', '3', '4']\n"
-    )  # 3 the result, 4 the listing
+    # 3 the result, 4 the listing
+    assert ran.act.observation["stdout"]["head"] == "['0', '1', '2', '3', '4']\n"
 
 
 def test_only_plain_files_come_out(worker: Any, tool: Tool) -> None:

@@ -129,9 +129,8 @@ class DaemonLock:
 
     def _write(self, info: DaemonInfo) -> None:
         self._home.run.mkdir(mode=0o700, exist_ok=True)
-        aside = (
-            self._home.run / "daemon.json.new"
-        )  # one name: what a kill left is written over by the next daemon
+        # one name: what a kill left is written over by the next daemon
+        aside = self._home.run / "daemon.json.new"
         aside.write_text(json.dumps(asdict(info)))
         aside.rename(self._home.run / "daemon.json")
 

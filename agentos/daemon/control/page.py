@@ -18,10 +18,8 @@ import structlog
 from agentos.home import Home
 from agentos.sandboxes.owner import Owner
 
-_FIRST_S, _LONGEST_S = (
-    1.0,
-    60.0,
-)  # after which it is started again; twice as long each time that it fell at once
+# after which it is started again; twice as long each time that it fell at once
+_FIRST_S, _LONGEST_S = (1.0, 60.0)
 _STOOD_S = 30.0  # for which one has to be up, for the next fall to be a first one
 _END_S = 6.0
 

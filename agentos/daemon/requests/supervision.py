@@ -44,9 +44,8 @@ class SupervisorPlan:
     norms: Norms
     acts: Mapping[SupervisorCheck, str]
     held_back: str = ""  # why nothing is done but told on the record: the task is one of those only looked at
-    off: Mapping[SupervisorCheck, str] = field(
-        default_factory=dict
-    )  # checks that may not stop or ask, and why
+    # checks that may not stop or ask, and why
+    off: Mapping[SupervisorCheck, str] = field(default_factory=dict)
     overseer: OverseerPlan | None = None
 
 

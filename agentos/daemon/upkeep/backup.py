@@ -45,14 +45,8 @@ from agentos.sandboxes.owner import Owner
 FORMAT = 1
 MANIFEST = "manifest.json"
 _BUNDLE = "registry.bundle"
-_LEFT_OUT = {
-    "run",
-    "logs",
-    "registry.git",
-    "blobs",
-    "index.db",
-    "audit.head",
-}  # made anew, or stored otherwise
+# made anew, or stored otherwise
+_LEFT_OUT = {"run", "logs", "registry.git", "blobs", "index.db", "audit.head"}
 _LEAVINGS = re.compile(r"-(wal|shm|journal)$|\.(lock|new)$|\.before-")
 _CHUNK = 1 << 20
 _SPOOLED = 8 << 20  # bytes of a file that somebody may write to, held in memory
@@ -182,10 +176,8 @@ class _Archive:
 
     def file(self, name: str, path: Path) -> None:
         """One that nobody changes once it is there."""
-        with (
-            suppress(FileNotFoundError),
-            open(_opened(path), "rb") as file,
-        ):  # pruned since the folder was listed
+        # pruned since the folder was listed
+        with suppress(FileNotFoundError), open(_opened(path), "rb") as file:
             found = os.fstat(file.fileno())
             self._add(name, file, found.st_size, found.st_mode & 0o700)
 

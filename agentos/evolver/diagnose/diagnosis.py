@@ -156,9 +156,8 @@ def _promotions(parts: DiagnosisContext, resource: str, klass: FailureClass) -> 
         for state in (EvolutionState.PROBATION, EvolutionState.PROMOTED)
         for found in parts.records.newest_fields(Evolution, names, most, resource=resource, state=state)
     ]
-    shown_by = {
-        fingerprint: evidence for fingerprint, evidence in standing
-    }  # of equal failures one is enough
+    # of equal failures one is enough
+    shown_by = {fingerprint: evidence for fingerprint, evidence in standing}
     classes = {name: parts.records.get(Evidence, shown_by[name]).fingerprint.klass for name in shown_by}
     return sum(classes[fingerprint] == klass.name for fingerprint, _ in standing)
 

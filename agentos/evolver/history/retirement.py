@@ -14,10 +14,7 @@ from datetime import timedelta
 from agentos.domain import Kind, ResourceId, Step
 from agentos.evolver.history import RetirementContext
 
-CURSOR, _PUT_OFF = (
-    "retiring",
-    "retiring.put_off",
-)  # the days of the last look, and of the last that was put off
+CURSOR, _PUT_OFF = "retiring", "retiring.put_off"  # the days of the last look, and of the last put off
 _AWAY_DAYS = 2
 _OURS = frozenset({"evolution", "revert"})
 
@@ -37,9 +34,8 @@ def unused_skills(parts: RetirementContext) -> list[Unused]:
     if last >= today:
         return []
     parts.cursor.advance(CURSOR, today, [])
-    if (
-        0 < last < today - _AWAY_DAYS and last != put_off
-    ):  # nobody was here, or the clock is ahead: a day later
+    # Nobody was here, or the clock is ahead: a day later.
+    if 0 < last < today - _AWAY_DAYS and last != put_off:
         parts.cursor.advance(_PUT_OFF, today, [])
         return []
     names = parts.snapshots.names(parts.snapshots.stable())

@@ -168,10 +168,10 @@ class EditExamination:
         left = known.weight + sum(known.weights.get(name, 0.0) for name in standing)
         share = known.weight / left if left else 0.0
         idle_parts, accepted = self._without(before, lines), self._accepts(before)
-        noise = self._noise(before, done)
         seen = EditFindings(
-            None, unguarded, unmended, breaks, *idle_parts, share, accepted=accepted, noise=noise
-        )
+            None, unguarded, unmended, breaks, *idle_parts, share,
+            accepted=accepted, noise=self._noise(before, done),
+        )  # fmt: skip
         if not standing:
             return seen
         about = lines.union(*(edited_lines(self.old, source) for source in standing.values()))

@@ -63,9 +63,8 @@ def _unread_in(function: Function, *, with_parameters: bool) -> Iterator[str]:
     for node in ast.walk(function.args) if with_parameters else ():
         if isinstance(node, ast.arg) and _matters(node.arg, read):
             yield f"the parameter {node.arg}"
-    counts = {
-        id(node.target) for node in ast.walk(function) if isinstance(node, _LOOPS)
-    }  # `for i in range(3)`
+    # `for i in range(3)`
+    counts = {id(node.target) for node in ast.walk(function) if isinstance(node, _LOOPS)}
     for node in ast.walk(function):
         if (
             isinstance(node, ast.Name)

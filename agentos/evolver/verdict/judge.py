@@ -142,9 +142,8 @@ def ruling(
         evidence=any(flip.set is TrialSet.EVIDENCE and flip.before is TaskTrials.FAILS for flip in table),
         tasks=sum(flip.after is TaskTrials.PASSES for flip in table if _is_beside(flip, policy)),
     )
-    rules = (
-        policy.judge if policy.edition < ASKED else replace(policy.judge, min_tasks=0)
-    )  # a doubt since then
+    # a doubt since then
+    rules = policy.judge if policy.edition < ASKED else replace(policy.judge, min_tasks=0)
     return rule_on(trials, rules, beside, untried or unpaired(trials, rules))
 
 

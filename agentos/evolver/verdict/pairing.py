@@ -207,9 +207,8 @@ def measured_sets(
     """The fresh pairs of each set; ``untried`` names tasks that are to have some."""
     pairs = _pairs(trials)
     measured = {which: _measured(trials, pairs, which, untried.get(which, ())) for which in COMPARED_SETS}
-    if TrialSet.EVIDENCE in unsteady(
-        trials
-    ):  # a part of the error went to flips, before they turned out not to tell
+    # a part of the error went to flips, before they turned out not to tell
+    if TrialSet.EVIDENCE in unsteady(trials):
         evidence = replace(measured[TrialSet.EVIDENCE], share=1 - rules.steady_share)
         measured[TrialSet.EVIDENCE] = evidence
     return measured

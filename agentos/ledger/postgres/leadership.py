@@ -127,9 +127,8 @@ class Leadership:
             self._watch = None
         self._closing.clear()
         if self._session is not None:
-            with suppress(
-                psycopg.Error
-            ):  # else the server only does it when it sees that the session is gone
+            # else the server only does it when it sees that the session is gone
+            with suppress(psycopg.Error):
                 self._session.execute("SELECT pg_advisory_unlock_all()")
         self._drop()
 

@@ -127,11 +127,8 @@ _NEWER_WORDS = (
 )
 _DIGEST = re.compile(rb'"([0-9a-f]{16,64})(?=")')
 _MARK = b"\x80"  # in no text in ASCII, and never behind itself
-_NEAR, _FAR, _FARTHEST = (
-    0x28,
-    0x7F,
-    64 + 0x7F,
-)  # one byte more tells 1 to 63; two 64 and more; so many and no more
+# one byte more tells 1 to 63; two 64 and more; so many and no more
+_NEAR, _FAR, _FARTHEST = (0x28, 0x7F, 64 + 0x7F)
 # The window holds the dictionary and what follows it. Made once, and with small tables: a copy costs 4 us, with
 # those of zlib's default 44 us, and what comes out is as short.
 _EMPTY = zlib.compressobj(9, zlib.DEFLATED, -14, 6, zlib.Z_DEFAULT_STRATEGY, _NEWER_WORDS)

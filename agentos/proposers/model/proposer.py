@@ -40,9 +40,8 @@ PURPOSE = "propose"
 REPAIRS = 1
 # Proposals in a row that were no edit, each asked for twice: in one layer, and in all of an evolution.
 UNUSABLE_IN_LAYER, UNUSABLE_MAX = 2, 5
-AS_TEXT = frozenset(
-    {Layer.MEMORY, Layer.PROMPT, Layer.SKILL}
-)  # a text fits into a JSON object; code is better off in a block
+# a text fits into a JSON object; code is better off in a block
+AS_TEXT = frozenset({Layer.MEMORY, Layer.PROMPT, Layer.SKILL})
 _CHOICE_TOKENS = 256
 _LESS = frozenset({"context", "slow"})  # a shorter request, and a shorter answer, may mend these
 # Failures that are the answer's own: the model is told, as of one that cannot be read.
@@ -173,9 +172,8 @@ class _Sitting:
                 if error.kind == "request" and asked.one_object:
                     asked.one_object = False  # a server that knows no schemas
                     continue
-                if error.kind == "slow" and (
-                    chosen := self._chosen_late(own)
-                ):  # it may be quick enough for that
+                # it may be quick enough for that
+                if error.kind == "slow" and (chosen := self._chosen_late(own)):
                     return chosen
                 faults.append(_own_fault(error))
             if len(faults) > REPAIRS:

@@ -345,9 +345,8 @@ def first_edits(
     None of them is proposed by itself.
     """
     found: list[Proposal] = []
-    known: set[bytes | str] = (
-        set()
-    )  # what does the same is one first edit, and so are a guard's many defaults
+    # what does the same is one first edit, and so are a guard's many defaults
+    known: set[bytes | str] = set()
     plan, nearness = search.plan, search.nearness
     likely = sorted({each.source: each for each in movers}.values(), key=lambda each: -each.worth)
     for mover in likely if nearness else ():

@@ -277,9 +277,8 @@ class Search:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _best: float = field(default=0.0, init=False)
     _hung: Counter[tuple[str, int]] = field(default_factory=Counter, init=False)
-    _unsure: list[_Waiting] = field(
-        default_factory=list, init=False
-    )  # what an earlier search was not sure of
+    # what an earlier search was not sure of
+    _unsure: list[_Waiting] = field(default_factory=list, init=False)
 
     def run(self, order: Iterable[RankedEdit], benches: Sequence[Bench]) -> list[Plausible]:
         """Everything plausible, in the order found. Raises Unavailable when a bench is gone."""

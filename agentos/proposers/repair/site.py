@@ -143,9 +143,8 @@ class FileFacts:
                 above = self.program.parent.get(node)
                 plain = isinstance(above, ast.Assign) and above.targets == [node] and node.id not in given
                 value = above.value if plain and isinstance(above, ast.Assign) else None
-                given[node.id] = (
-                    None if isinstance(value, ast.Name) else value
-                )  # which may lead back to this one
+                # which may lead back to this one
+                given[node.id] = None if isinstance(value, ast.Name) else value
         return given
 
     def bound_beside(self, name: str, function: ast.FunctionDef | None) -> Sequence[str]:

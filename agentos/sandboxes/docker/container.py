@@ -209,9 +209,8 @@ class End:
                 self.engine.api.remove_container(id, force=True, v=True)
         except Unavailable as error:
             if not isinstance(error.__context__, docker.errors.NotFound):
-                with (
-                    self._lock
-                ):  # what stays is tried again once the engine removes another one, and at the end
+                # what stays is tried again once the engine removes another one, and at the end
+                with self._lock:
                     self._stayed.add(id)
                 return
         with self._lock:

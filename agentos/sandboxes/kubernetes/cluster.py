@@ -429,9 +429,8 @@ def _trust(cluster: Mapping[str, Any], user: Mapping[str, Any], folder: Path) ->
     trust = ssl.create_default_context(cadata=authority.decode() if authority else None)
     certificate, key = (_content(user, f"client-{kind}", folder) for kind in ("certificate", "key"))
     if certificate and key:
-        with tempfile.NamedTemporaryFile(
-            prefix="agentos-", suffix=".pem"
-        ) as file:  # mode 0600; ssl reads files only
+        # mode 0600; ssl reads files only
+        with tempfile.NamedTemporaryFile(prefix="agentos-", suffix=".pem") as file:
             file.write(certificate + b"\n" + key)
             file.flush()
             trust.load_cert_chain(file.name)

@@ -34,13 +34,8 @@ _ZIPPED = ".eval"
 _NAMES = (".json", ".traj", _ZIPPED, *_LINES)
 _FIRST = 5  # records that are looked at to tell what a file is
 _CODEX = {"session_meta", "response_item", "event_msg", "turn_context"}
-_ITEMS = {
-    "message",
-    "reasoning",
-    "function_call",
-    "local_shell_call",
-    "custom_tool_call",
-}  # Codex before 2025-09
+# Codex before 2025-09
+_ITEMS = {"message", "reasoning", "function_call", "local_shell_call", "custom_tool_call"}
 _DEEP = f"nested more than {DEPTH_MAX} levels deep"
 _ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, as `surrogateescape` shows them
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -28,9 +28,8 @@ from agentos.trajectories.conversations import (
 _COMMAND = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n?```", re.DOTALL)
 _RETURNED = re.compile(r"<returncode>\s*(-?\d+)\s*</returncode>")
 _OUTPUT = re.compile(r"<output>\s*(.*?)\s*</output>", re.DOTALL)
-_OWN = re.compile(
-    r"[a-z]+(?:_[a-z]+)+|edit|open|create|goto|submit"
-)  # SWE-agent's commands beside the shell's
+# SWE-agent's commands beside the shell's
+_OWN = re.compile(r"[a-z]+(?:_[a-z]+)+|edit|open|create|goto|submit")
 _TASK = re.compile(
     r"<(pr_description|task|issue)>\s*(?:Consider the following \w+ description:)?\s*(.*?)\s*</\1>", re.DOTALL
 )

@@ -101,9 +101,8 @@ class Matrix:
     after: int
     fixed: int
     broken: int
-    passed: (
-        tuple[str, str] | None
-    )  # of tasks that vary, whose flips say nothing: the trials that passed on either side
+    # of tasks that vary, whose flips say nothing: the trials that passed on either side
+    passed: tuple[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +149,8 @@ class EvolutionPage:
     rest: Sequence[tuple[Candidate, str]]
     cost: Mapping[str, float | None]
     until: datetime | None  # when the probation ends at the latest
-    watch: (
-        LiveWatch | None
-    )  # while it is on probation, once a live run was worse than one before the promotion
+    # while it is on probation, once a live run was worse than one before the promotion
+    watch: LiveWatch | None
 
 
 def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> EvolutionPage:
@@ -375,10 +373,8 @@ def live_results(scene: Scene) -> Sequence[Run]:
 
 
 CONTEXT = 3  # lines shown around a change
-_LINES_MAX, _LINE_MAX = (
-    3_000,
-    1_000,
-)  # beyond which lines, and words of a line, are not matched: it would take long
+# beyond which lines, and words of a line, are not matched: it would take long
+_LINES_MAX, _LINE_MAX = (3_000, 1_000)
 _ALIKE = 0.4  # of a line, below which its words are not compared: everything would be marked
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 

@@ -28,10 +28,8 @@ from agentos.worker.jobs.mcp_outside import KernelLine, Proxy, UrlServer
 
 PROTOCOL = "2025-06-18"
 FILES, BRINGS = "files", "server"  # in the workspace: its current directory, and what it brings
-PROMPT, READ = (
-    "prompt ",
-    "read resource",
-)  # tools of ours for what a server has beside tools: no tool of its has such a name
+# tools of ours for what a server has beside tools: no tool of its has such a name
+PROMPT, READ = ("prompt ", "read resource")
 _NAMED_MAX = 50  # resources in a description
 _PAGES_MAX = 50
 _NO_METHOD = -32601

@@ -80,9 +80,8 @@ def _text(path):
         return type(error).__name__
     read = b""
     try:
-        while len(read) < _MOST and (
-            more := os.read(descriptor, _MOST - len(read))
-        ):  # a page of /proc at a time
+        # a page of /proc at a time
+        while len(read) < _MOST and (more := os.read(descriptor, _MOST - len(read))):
             read += more
     except OSError as error:
         return read.decode("utf-8", "replace") or type(error).__name__

@@ -80,9 +80,8 @@ def test_a_run_in_circles_would_have_used_up_any_budget(world: World) -> None:
         ran(world, thinking(world, name), CIRCLE, fault) for name, fault in (("a", STEPS), ("b", TOKENS))
     )
     again = ["a", "b", "c", "a"]
-    lost = ran(
-        world, thinking(world, "c"), again
-    )  # the same call, but with another result: that is looking again
+    # the same call, but with another result: that is looking again
+    lost = ran(world, thinking(world, "c"), again)
     found = mined(world)
     assert {sighting.run_id for sighting in found} == {first.id, second.id}
     assert lost.id not in {sighting.run_id for sighting in found}

@@ -362,9 +362,8 @@ def test_a_promotion_is_attested_by_its_replay(case: Case) -> None:
     "stricter",
     [
         lambda policy: replace(policy, surface=replace(policy.surface, allow=("memory/*/memory.md",))),
-        lambda policy: replace(
-            policy, judge=replace(policy.judge, min_fixed_share=0.9)
-        ),  # no trial of it is there
+        # no trial of it is there
+        lambda policy: replace(policy, judge=replace(policy.judge, min_fixed_share=0.9)),
     ],
     ids=["surface", "judge"],
 )

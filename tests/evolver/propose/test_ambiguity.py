@@ -207,11 +207,8 @@ OTHER, THIRD = "missing * 5", "missing + 1 if missing else 9"
     [
         (0.8, [("cand-2", 0.2, OTHER)], True),  # just the share
         (0.8, [("cand-2", 0.19, OTHER)], False),
-        (
-            0.8,
-            [("cand-2", 0.1, OTHER), ("cand-3", 0.1, f"{OTHER} + 0")],
-            True,
-        ),  # one behaviour, written twice
+        # one behaviour, written twice
+        (0.8, [("cand-2", 0.1, OTHER), ("cand-3", 0.1, f"{OTHER} + 0")], True),
         (0.8, [("cand-2", 0.1, OTHER), ("cand-3", 0.1, THIRD)], False),
         (0.8, [("cand-2", 0.0, OTHER)], True),  # its proposer says nothing of its weight
         (0.0, [("cand-2", 0.01, OTHER)], True),  # nor of the edit's own

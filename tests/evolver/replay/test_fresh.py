@@ -46,9 +46,8 @@ if TYPE_CHECKING:
 PATH = "skill/calc/tools/grade.py"
 FAULTY = "def answer(points, needed=50):\n    if points > needed:\n        return 'pass'\n    return 'fail'\n"
 RIGHT = FAULTY.replace("> needed", ">= needed")
-OVERFITTED = FAULTY.replace(
-    "> needed", ">= needed or points == 48"
-)  # passes all that is known: 48 was never asked for
+# passes all that is known: 48 was never asked for
+OVERFITTED = FAULTY.replace("> needed", ">= needed or points == 48")
 HALF = FAULTY.replace("points > needed", "points > needed or points == needed == 50")
 THREE = Policy(judge=Judge(fresh_tasks=3, fresh_most=6, fresh_mended=0))
 TELLING = Policy(judge=Judge(fresh_tasks=3, fresh_most=9, fresh_mended=2))

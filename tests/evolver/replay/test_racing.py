@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 PATH = "skill/calc/tools/grade.py"
 FAULTY = "def answer(points):\n    if points > 50:\n        return 'pass'\n    return 'fail'\n"
 RIGHT = FAULTY.replace("> 50", ">= 50")
-HALF = FAULTY.replace(
-    "> 50", "> 50 or points == 50 and isinstance(points, float)"
-)  # one of the two failing tasks
+# one of the two failing tasks
+HALF = FAULTY.replace("> 50", "> 50 or points == 50 and isinstance(points, float)")
 TEMPTING = FAULTY.replace("> 50", "> 40")
 USELESS = FAULTY.replace("> 50", "> 51")
 

@@ -332,10 +332,8 @@ def test_a_later_one_is_tried_without_any(world: World) -> None:
     memory = added("# Lessons\n", "other")
     made = Remembering(world.parts, world.ledger, memory)
     verdict, control = made.tried(added(memory, "hard"))
-    assert (verdict.decision, control) == (
-        Decision.PROMOTE,
-        7,
-    )  # one task of evidence four times, three others once
+    # one task of evidence four times, three others once
+    assert (verdict.decision, control) == (Decision.PROMOTE, 7)
 
 
 def test_a_loser_costs_no_control(world: World) -> None:

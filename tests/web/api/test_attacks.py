@@ -153,9 +153,8 @@ def test_a_huge_body_is_not_taken(served: Served, raw: Raw, token: str) -> None:
     with socket.create_connection(("127.0.0.1", served.port), 60) as connection:  # not even waited for
         connection.sendall(f"{start}Content-Length: {1 << 40}\r\n\r\n".encode())
         assert b" 413 " in connection.recv(1 << 16)
-    with socket.create_connection(
-        ("127.0.0.1", served.port), 60
-    ) as connection:  # one that does not say its size
+    # one that does not say its size
+    with socket.create_connection(("127.0.0.1", served.port), 60) as connection:
         connection.sendall(f"{start}Transfer-Encoding: chunked\r\n\r\n".encode())
         chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
         answer = b""

@@ -166,9 +166,8 @@ class ParsedSource:
         return False
 
 
-@lru_cache(
-    maxsize=32
-)  # one edit is looked at by many rules: proposed, at consent, at its probe, at promotion
+# one edit is looked at by many rules: proposed, at consent, at its probe, at promotion
+@lru_cache(maxsize=32)
 def read(path: str, source: str) -> ParsedSource:
     """Raises SyntaxError, ValueError, RecursionError or MemoryError."""
     tree = parse(source)

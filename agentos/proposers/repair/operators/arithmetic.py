@@ -42,17 +42,8 @@ FACTORS = {
     "+ 2": 0.1,
     "- 2": 0.1,
 }
-PERIODS = (
-    7,
-    10,
-    12,
-    24,
-    26,
-    60,
-    100,
-    360,
-    1440,
-)  # days, months, hours, letters, minutes, degrees, minutes of a day
+# days, months, hours, letters, minutes, degrees, minutes of a day
+PERIODS = (7, 10, 12, 24, 26, 60, 100, 360, 1440)
 
 
 def arithmetic(site: EditSite) -> Iterator[CodeEdit]:
