@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,13 @@ def furnish(home: Home, base_url: str) -> None:
 
 @pytest.fixture(scope="module")
 def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerPlace]:
-    root = tmp_path_factory.mktemp("written") / "home"
+    """For tests after which nothing is promoted: they may run in any order."""
+    with opened(made_home, tmp_path_factory.mktemp("written") / "home") as made:
+        yield made
+
+
+@contextmanager
+def opened(made_home: Path, root: Path) -> Iterator[WorkerPlace]:
     shutil.copytree(made_home, root)
     home, cast = Home(root), Cast()
     with pytest.MonkeyPatch.context() as patch, ModelServer(cast) as server:
@@ -294,8 +301,16 @@ def test_whoever_always_predicts_success_is_judged_by_the_trials_and_secrets_get
     assert not subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
-def test_a_lesson_is_written_once_across_a_kill_reviewed_measured_and_promoted(place: WorkerPlace) -> None:
-    asked, go_on = threading.Event(), threading.Event()
+@pytest.fixture
+def own_place(made_home: Path, tmp_path: Path) -> Iterator[WorkerPlace]:
+    with opened(made_home, tmp_path / "home") as made:
+        yield made
+
+
+def test_a_lesson_is_written_once_across_a_kill_reviewed_measured_and_promoted(
+    own_place: WorkerPlace,
+) -> None:
+    place, asked, go_on = own_place, threading.Event(), threading.Event()
 
     def writer(told: str) -> str:
         if not asked.is_set():

@@ -92,7 +92,7 @@ def test_the_inbox_counts_what_waits_and_names_it(browser: httpx.Client) -> None
         "Which folder?",
         "Nightly report",
         "A skill was refused",
-        "no daemon",
+        "No daemon",
     ):
         assert words in page
 
