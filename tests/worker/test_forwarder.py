@@ -115,6 +115,7 @@ def test_an_error_is_json_and_does_not_spoil_the_next_request(
         ("POST", "/v1/embeddings", {"input": "x" * 10_000}, 404),
         ("POST", "/v1/chat/completions", ["no object"], 400),
         ("POST", "/v1/chat/completions", {**CHAT, "user": "refuse"}, 400),
+        ("POST", "/v1/chat/completions", {**CHAT, "stream": True, "stream_options": [1]}, 400),
         ("DELETE", "/v1/models", None, 501),
     ):
         found, said = call(connection, method, path, body)

@@ -236,7 +236,8 @@ class RunServers:
         if len(json.dumps(output)) > most:
             told = ("limit", f"its answer is larger than the {most:,} bytes that the task allows")
         elif result.get("isError") is True:
-            told = ("error", str(output.get("text", output))[:2_000] or "it gave no reason")
+            why = str(self._asking.redact(output.get("text", output)))  # before it is cut
+            told = ("error", why[:2_000] or "it gave no reason")
         else:
             return {"observation": {"ok": True, "output": output}, "fault": None}
         return {"observation": {"ok": False}, "fault": mcp_fault(*told, tool.resource).model_dump()}

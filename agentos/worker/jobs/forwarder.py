@@ -110,6 +110,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _complete(self, body: dict[str, Any]) -> None:
         streamed = bool(body.pop("stream", False))
         options = body.pop("stream_options", None) or {}
+        if not isinstance(options, dict):
+            raise _Unreadable("stream_options is no object")
         reply = self._asked(body)
         if not streamed:
             self._json(HTTPStatus.OK, reply)
