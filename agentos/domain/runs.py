@@ -52,9 +52,8 @@ class CheckResult:
     kind: str
     passed: bool
     detail: str = ""
-    plugin: str = (
-        ""  # name, distribution and version of what brings this kind of check, where it is installed
-    )
+    # name, distribution and version of what brings this kind of check, where it is installed
+    plugin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,9 +448,8 @@ class Trial:
     host: str = ""  # the worker that had its boxes; "" for the machine of the daemon
     # What its task asks for, whatever that is called (``work_of``); "" before it was written down.
     work: str = ""
-    steps_in: str = (
-        ""  # the blob with the trajectories of several trials, by their digests; "": it has one of its own
-    )
+    # the blob with the trajectories of several trials, by their digests; "": it has one of its own
+    steps_in: str = ""
 
     @property
     def passed(self) -> bool:

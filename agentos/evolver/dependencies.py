@@ -117,9 +117,8 @@ class Dependencies:
     safety_probes: tuple[SafetyProbe, ...] = ()
     image_of: Callable[[str], str] = _no_image  # what boxes of a sandbox are made of now, as Trial.image
     has_model: Callable[[Snapshot, str], bool] = _no_model  # whether the agent may ask one on the snapshot
-    distrusted: Callable[[str], str] = (
-        _trusted  # why trials of that worker count for nothing, "" where they do
-    )
+    # why trials of that worker count for nothing, "" where they do
+    distrusted: Callable[[str], str] = _trusted
     benches: Benches | None = None  # where edits of tools are tried beside what was shown; None: nowhere
     winners: dict[str, tuple[str, Layer]] = field(default_factory=dict)  # as ``HistoryContext.winners``
 

@@ -282,9 +282,8 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 def _connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     if read_only:
-        where = (
-            f"{path.absolute().as_uri()}?mode=ro"  # a path may have signs that mean something in an address
-        )
+        # a path may have signs that mean something in an address
+        where = f"{path.absolute().as_uri()}?mode=ro"
         connection = sqlite3.connect(
             where, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )

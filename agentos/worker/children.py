@@ -26,9 +26,8 @@ from typing import Literal, NoReturn, TextIO, cast
 
 _HEAD = struct.Struct(">Q")
 _SLACK = 64 << 10  # what a result may carry beside the output itself
-NO_PROCESS = (
-    75  # with which ends what was given no further process: it would be taken for a fault of the tool
-)
+# with which ends what was given no further process: it would be taken for a fault of the tool
+NO_PROCESS = 75
 _SPARE = 32 << 20  # above the memory limit, to say that it was reached
 _PR_SET_CHILD_SUBREAPER = 36
 

@@ -160,9 +160,8 @@ def _daemon(root: str) -> None:
     from agentos.daemon.run import tasks
     from agentos.home import Home
 
-    tasks.MAX_ATTEMPTS = tasks.MAX_DEATHS = (
-        1_000  # a few tasks meet many kills here: they would be given up after three
-    )
+    # a few tasks meet many kills here: they would be given up after three
+    tasks.MAX_ATTEMPTS = tasks.MAX_DEATHS = 1_000
     run_daemon(Home(Path(root)), console=False)
 
 

@@ -161,9 +161,8 @@ class _Taking:
         for conversation in conversations:
             try:
                 self._keep(past_of(conversation, source, self._into))
-            except (
-                Conflict
-            ) as error:  # what stands there is not touched, and the other records are not held up
+            # What stands there is not touched, and the other records are not held up.
+            except Conflict as error:
                 self._refuse(record, str(error))
 
     def _keep(self, past: ImportedRun) -> None:

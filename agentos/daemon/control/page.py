@@ -68,9 +68,8 @@ class PageKeeper:
             else:
                 try:
                     self._start(now)
-                except (
-                    OSError
-                ) as error:  # a full disk, no more processes: the daemon goes on without the page
+                # A full disk, no more processes: the daemon goes on without the page.
+                except OSError as error:
                     self._due = now + _LONGEST_S
                     self.fault = str(error)
                     log.warning("the page cannot be started", why=str(error), again_in_s=_LONGEST_S)

@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 
 ASKS_MAX = 10_000  # of one run
 _IN_FLIGHT_MAX = 32  # asks of one run that are answered side by side; others wait their turn
-_AT_ONCE_MAX = (
-    64  # asks that are answered where they are read: so few small answers fit into a pipe that nobody reads
-)
+# asks that are answered where they are read: so few small answers fit into a pipe that nobody reads
+_AT_ONCE_MAX = 64
 _HELD_MAX = 16 << 20  # bytes of memory that unanswered asks of one run hold; beyond them nothing is read
 
 

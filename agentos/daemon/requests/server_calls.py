@@ -40,9 +40,8 @@ class ServerParts:
     program: Callable[[RunContext, ServerTool], ServerProgram]
     egress: Callable[[RunContext, ServerTool], RequestHandler] | None = None
     person: Callable[[RunContext], RequestHandler] | None = None  # who is asked about a server that changed
-    accept: Callable[[str, McpServed], object] | None = (
-        None  # what is done where a person takes it as it is now
-    )
+    # what is done where a person takes it as it is now
+    accept: Callable[[str, McpServed], object] | None = None
     wheels: Callable[[Snapshot, str], bytes | None] | None = None  # the lock of a server on a snapshot
 
 

@@ -36,9 +36,8 @@ from agentos.evolver.find.signals import changed_names, speaker_of, tool_of
 from agentos.evolver.policy import FailureClass
 
 MESSAGE_MAX = 200
-NOT_GRANTED = (
-    "kernel:not_granted"  # in the taxonomy; no box can speak it: it is looked up for what the kernel recorded
-)
+# in the taxonomy; no box can speak it: it is looked up for what the kernel recorded
+NOT_GRANTED = "kernel:not_granted"
 
 _RULES = (
     # In "can't" no text begins; in b'…' one does.

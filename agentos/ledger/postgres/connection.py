@@ -33,9 +33,8 @@ _BYTES, _ODD = b"\x01b", b"\x01s"
 _BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({WRITERS})"
 _BEGINS = {"BEGIN IMMEDIATE": _BEGIN, "BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 TERM = "agentos.term"  # of a session of the engine: its tables' triggers ask for it
-OPEN_MS = (
-    4_000  # that a leader's transaction may stand still: one that is frozen must not hold up the next leader
-)
+# that a leader's transaction may stand still: one that is frozen must not hold up the next leader
+OPEN_MS = 4_000
 
 
 def fence_writes(term: int) -> None:

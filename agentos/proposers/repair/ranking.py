@@ -33,9 +33,8 @@ class Hypothesis:
     best: Plausible
     share: float
     edits: int
-    changed: float = (
-        0.0  # share of the generated inputs that worked and now have another answer; 1 where none worked
-    )
+    # share of the generated inputs that worked and now have another answer; 1 where none worked
+    changed: float = 0.0
 
 
 def hypotheses(

@@ -56,9 +56,8 @@ from agentos.sandboxes.remote.protocol import (
 
 _AGAIN_S = (0.5, 1.0, 2.0, 5.0, 10.0)  # between two tries to join; the last one on and on
 _DIAL_S = 10.0
-_SPARE_BOXES = (
-    8  # beyond twice as many as it says: the daemon spreads by them, this is against one that does not
-)
+# beyond twice as many as it says: the daemon spreads by them, this is against one that does not
+_SPARE_BOXES = 8
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 log = logging.getLogger("agentos.worker")
@@ -218,12 +217,8 @@ class BoxWorker:
         """One box: open it, dial, carry its bytes, say what it used."""
         try:
             box = await self._opened(asked)
-        except (
-            AgentOSError,
-            OSError,
-            RuntimeError,
-            ValueError,
-        ) as error:  # no thread left, a limit that is none
+        # The last two: no thread left, a limit that is none.
+        except (AgentOSError, OSError, RuntimeError, ValueError) as error:
             why = f"{error or type(error).__name__}"[:2000]
             await connection.send(BoxRefused(key=asked.key, why=why).model_dump_json())
             return

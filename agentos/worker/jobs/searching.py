@@ -45,9 +45,8 @@ _RENEW = 500  # sources that one child tries
 # A source may *compute* for its time limit. A busy machine can make that take longer, and one that
 # sleeps computes nothing: so there is a limit of real time as well, with a reserve for each try.
 _RESERVE_S = 12.0
-_PATIENCE_S = (
-    4.0  # of the reserve, for one case: with thirty processes to a core 1.5 were not enough for a right edit
-)
+# of the reserve, for one case: with thirty processes to a core 1.5 were not enough for a right edit
+_PATIENCE_S = 4.0
 _GRACE_S = 0.25  # then a source that cannot be interrupted is killed
 _OUTPUT_MAX = 1 << 20
 _OUTPUT_SHOWN = 128 << 10  # a larger output is told by its digest

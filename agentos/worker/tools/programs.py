@@ -46,9 +46,8 @@ class ToolManifest(ToolDeclaration):
     output_schema: dict[str, Any] = Field(default_factory=dict)
     timeout_s: float | None = Field(None, gt=0)
     memory_mb: int | None = Field(None, gt=0)
-    mcp: dict[str, Any] | None = (
-        None  # of a tool that a server has: the kernel calls it, in the server's own box
-    )
+    # of a tool that a server has: the kernel calls it, in the server's own box
+    mcp: dict[str, Any] | None = None
 
 
 class ScriptInput(BaseModel):
