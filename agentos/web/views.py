@@ -11,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from agentos.daemon.control.workers import cluster_view
+from agentos.daemon.views.evolution_view import OpenQuestions, open_questions
 from agentos.daemon.views.json_views import next_due, when_text
 from agentos.domain import EvolutionState, MemoryProposal, ProposalState, Result, TaskState
-from agentos.errors import NotFound, UserError
+from agentos.errors import AgentOSError, NotFound, UserError
 from agentos.ledger.listing import (
     data_version,
     evolution_page,
@@ -31,6 +32,7 @@ from agentos.web.pages import charts, evolutions, health, resources, runs, table
 ROWS = 50  # of a list on a page
 _NEEDS_S = 5.0  # for which what was gathered for a page may serve others
 _HITS = 10  # of each kind, of a search
+_ASKED_MAX = 5  # edits whose questions the inbox tells: each is computed from all its trials
 DID = {
     "approve": "You approved it; the daemon promotes it now.",
     "reject": "You declined it.",
@@ -88,7 +90,17 @@ def inbox_view(site: WebContext, request: Request) -> Response:
     states = state_counts(site.reader, "evolution")
     stands = states.get("promoted", 0) + states.get("probation", 0)
     known = sum(state_counts(site.reader, "task").values())
-    return show(site, request, "inbox.html", needs=found, tasks=known, stands=stands)
+    waiting = [item.evolution.id for item in found.consents if not item.approved][:_ASKED_MAX]
+    asked = {name: _asked(site, name) for name in waiting}
+    return show(site, request, "inbox.html", needs=found, tasks=known, stands=stands, asked=asked)
+
+
+def _asked(site: WebContext, evolution_id: str) -> OpenQuestions | None:
+    """None where it cannot be told, by a policy that cannot be read, say: its own page says why."""
+    try:
+        return open_questions(site.home, site.reader.story(evolution_id))
+    except AgentOSError:
+        return None
 
 
 def evolutions_view(site: WebContext, request: Request) -> Response:

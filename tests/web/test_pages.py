@@ -97,6 +97,16 @@ def test_the_inbox_counts_what_waits_and_names_it(browser: httpx.Client) -> None
         assert words in page
 
 
+def test_the_inbox_asks_what_the_evolution_asks_and_opens_without_a_policy(
+    browser: httpx.Client, served: Served
+) -> None:
+    policy = served.home.root / "policy.toml"
+    policy.write_text('[consent]\nmedium = "ask"\n')
+    assert "Your policy leaves medium-risk edits to you." in browser.get("/").text
+    policy.write_text("[consent\n")
+    assert browser.get("/").status_code == 200
+
+
 def test_two_sentences_of_the_inbox_have_a_blank_between_them() -> None:
     drawn = environment()
     source, _, _ = drawn.loader.get_source(drawn, "inbox.html")  # type: ignore[union-attr]
