@@ -16,6 +16,7 @@ FILES_MAX = 3_000
 BYTES_MAX = 48 << 20  # unpacked; it has to fit into the box's /snapshot
 _CHUNK = 1 << 16
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# NotImplementedError is zipfile's word for a compression or version that it does not know, RuntimeError for a password.
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
 _WORKERS = {"agentos", "sitecustomize", "usercustomize"}
 

@@ -195,6 +195,7 @@ def _zipped(file: io.BufferedReader, name: str) -> Iterator[Record]:
             yield record if record.fault else Record(name, number, whole)
         if not names:
             yield Record(name, 1, fault="it is a zip file without samples of inspect_ai")
+    # The second is zipfile's word for a version of the format that it does not know.
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
         yield Record(name, 1, fault=f"it is no zip file that can be read ({error})")
 
