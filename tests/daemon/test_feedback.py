@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from agentos.cli.evolutions.evolve import await_words
 from agentos.daemon.offline import offline_context
 from agentos.daemon.people.feedback import FeedbackDetails, settle, speak
 from agentos.daemon.run.execution import BoxExecutor, graded_by
@@ -157,6 +160,28 @@ def test_a_bad_word_on_a_passed_run_is_evidence(
     assert settled() == []  # once
     assert len(ledger.runs()) == 2
     assert verify_home(home).faults == ()
+
+
+def test_who_looks_at_once_sees_what_a_word_shows(
+    home: Home, ran: Callable[..., Run], sandbox: Bubblewrap
+) -> None:
+    """``agentos evolve`` said that nothing was new while the daemon held the word against its run."""
+    speak(home, ran(prices=[3, 4], shipping=2).id, Rating.BAD, FeedbackDetails(expect=("total=9",)))
+
+    def held_later() -> None:
+        time.sleep(0.5)
+        with offline_context(home) as parts:
+            assert isinstance(parts.records, Ledger)
+            settle(parts, parts.records, graded_by(sandbox))
+
+    daemon = threading.Thread(target=held_later)
+    daemon.start()
+    with offline_context(home) as parts:
+        await_words(parts)
+        mine(parts)
+        found = triage(parts)
+    daemon.join()
+    assert [item.state for item in found] == [EvolutionState.MINED]
 
 
 @pytest.mark.parametrize("damaged", [False, True])

@@ -18,11 +18,13 @@ from agentos.home import Home
 
 if TYPE_CHECKING:
     from agentos.cli.tasks.model_waits import ModelWaits
+    from agentos.evolver.dependencies import Dependencies
     from agentos.ledger.reading import Reader
 
 app = verb()
 
 _POLL_S = 0.1
+_WORDS_S = 15.0
 _TELL_S = 5.0  # between lines on what takes long
 
 
@@ -48,6 +50,8 @@ def evolve(
             "The daemon does not run, and trials run in it; type `agentos daemon start`, then again."
         )
     with offline_context(home) as parts:
+        if daemon and daemon.alive:
+            await_words(parts)
         with suppress(Conflict):  # the daemon mined the same runs a moment earlier
             mine(parts)
         found = triage(parts)
@@ -75,6 +79,16 @@ def evolve(
         print_text(f"`agentos evolution show {name}` explains it.", "dim")
     if not opened and not ended:
         _tell_nothing(home)
+
+
+def await_words(parts: Dependencies) -> None:
+    """The daemon holds a person's word against its run in a box: one that was given just now is waited for, for a while."""
+    from agentos.daemon.people.feedback import CURSOR
+    from agentos.domain import Feedback
+
+    until = time.monotonic() + _WORDS_S
+    while parts.cursor.read(CURSOR) < len(parts.records.find(Feedback)) and time.monotonic() < until:
+        time.sleep(_POLL_S)
 
 
 def _tell_nothing(home: Home) -> None:
