@@ -120,6 +120,25 @@ def test_on_a_telephone_all_pages_are_in_sight(chromium: Any, served: Served) ->
         assert len(links) >= 7
 
 
+def test_a_question_that_was_just_answered_is_not_asked_for_again(chromium: Any, served: Served) -> None:
+    """The page is told of the change before the answer to its own form is there."""
+
+    def late(route: Any) -> None:
+        answer = route.fetch(max_redirects=0)
+        window.page.wait_for_timeout(1000)
+        route.fulfill(response=answer)
+
+    window = Window(chromium, served)
+    window.link("Review and approve").click()
+    window.heading("Approve this edit?").wait_for()
+    window.page.route(
+        window.page.url, lambda route: late(route) if route.request.method == "POST" else route.continue_()
+    )
+    window.button("Approve").click()
+    window.page.get_by_role("status").get_by_text("You approved it").wait_for()
+    assert window.errors == []
+
+
 @pytest.mark.parametrize("scripts", [True, False])
 def test_an_edit_is_approved_after_its_effect_was_shown(chromium: Any, served: Served, scripts: bool) -> None:
     window = Window(chromium, served, java_script_enabled=scripts, viewport={"width": 390, "height": 844})

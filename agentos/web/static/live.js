@@ -17,12 +17,14 @@
   let source = null;
   let busy = false;
   let again = false;
+  let leaving = false; // a form was sent: what it asked about may be settled before its answer is here
 
   const touched = (part) =>
     part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select") ||
     [...part.querySelectorAll("input:not([type=hidden]), textarea")].some((field) => field.value !== field.defaultValue);
 
   const refresh = async () => {
+    if (leaving) return;
     if (busy) { again = true; return; }
     busy = true;
     try {
@@ -51,6 +53,8 @@
     source.onmessage = refresh;
   };
   follow();
+  addEventListener("submit", (event) => { leaving = !event.defaultPrevented; });
+  addEventListener("pageshow", (event) => { if (event.persisted) { leaving = false; refresh(); } });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) { source.close(); source = null; }
     else if (!source) { follow(); refresh(); }
