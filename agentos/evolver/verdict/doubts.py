@@ -33,7 +33,7 @@ from agentos.domain import (
     TrialSet,
     tier_of,
 )
-from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, SETTINGS, STOOD, Policy
+from agentos.evolver.policy import CHECKED, EDITION, HIDDEN_LOST, ONE_SIDED, SETTINGS, STOOD, Policy
 from agentos.evolver.verdict.gates import ROUNDING, mended
 from agentos.evolver.verdict.pairing import apart, split
 
@@ -344,7 +344,13 @@ def _gains_unchecked(trials: Sequence[Trial]) -> bool:
 
 def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Doubt | None:
     """That some of the evidence fails with it as before; None where none does. What varies is judged by pairs."""
-    own = [trial for trial in trials if trial.set is TrialSet.EVIDENCE and trial.candidate_id == candidate.id]
+    gone = policy.edition >= HIDDEN_LOST
+    own = [
+        trial
+        for trial in trials
+        if trial.candidate_id == candidate.id
+        and (trial.set is TrialSet.EVIDENCE or (gone and trial.alike and trial.is_lost))
+    ]
     aside = apart(trials) if own else frozenset[str]()
     steady = [trial for trial in own if trial.task_id not in aside]
     ends = mended(steady, policy.judge)

@@ -25,7 +25,7 @@ from agentos.domain import (
     TrialSet,
 )
 from agentos.domain import RefusalKind as K
-from agentos.evolver.policy import CHECKED, ONE_SIDED, ConsentPolicy, Judge, Policy
+from agentos.evolver.policy import CHECKED, HIDDEN_LOST, ONE_SIDED, ConsentPolicy, Judge, Policy
 from agentos.evolver.verdict.doubts import checked, doubts, guarding, idle_parts, questions, ran, worn_out
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
@@ -117,6 +117,16 @@ def test_an_edit_that_makes_most_of_its_evidence_impossible_to_replay_is_asked_a
     lost = [trial for number in (2, 3, 4) for trial in both(f"e{number}", "ff", "nn")]
     assert "1 of the 4 failing tasks" in told([*GOOD, *lost])
     assert told([*GOOD, *lost], replace(POLICY, edition=ONE_SIDED - 1)) == "", "as verdicts of before"
+
+
+def test_nor_is_a_hidden_task_mended_that_it_makes_impossible_to_replay() -> None:
+    """One that fails alike on the base: else an edit gets around it by asking for what is not on record."""
+    hidden = [*side("h2", Arm.BASE, "ff"), *side("h2", Arm.CANDIDATE, "nn", alike=True)]
+    assert kinds([*GOOD, *hidden]) == {K.PARTIAL}
+    assert told([*GOOD, *hidden], replace(POLICY, edition=HIDDEN_LOST - 1)) == "", "as verdicts of before"
+    failing = [*side("h2", Arm.BASE, "ff"), *side("h2", Arm.CANDIDATE, "ff", alike=True)]
+    assert kinds([*GOOD, *failing]) == set(), "what can be replayed is for the rule of hidden tasks"
+    assert kinds([*GOOD, *both("h2", "ff", "nn")]) == set(), "it failed otherwise"
 
 
 def test_evidence_that_varies_is_left_to_the_pairs() -> None:
