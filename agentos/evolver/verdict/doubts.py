@@ -344,13 +344,9 @@ def _gains_unchecked(trials: Sequence[Trial]) -> bool:
 
 def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Doubt | None:
     """That some of the evidence fails with it as before; None where none does. What varies is judged by pairs."""
+    own = [trial for trial in trials if trial.candidate_id == candidate.id]
     gone = policy.edition >= HIDDEN_LOST
-    own = [
-        trial
-        for trial in trials
-        if trial.candidate_id == candidate.id
-        and (trial.set is TrialSet.EVIDENCE or (gone and trial.alike and trial.is_lost))
-    ]
+    own = [at for at in own if at.set is TrialSet.EVIDENCE or (gone and at.alike and at.is_lost)]
     aside = apart(trials) if own else frozenset[str]()
     steady = [trial for trial in own if trial.task_id not in aside]
     ends = mended(steady, policy.judge)
