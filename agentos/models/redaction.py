@@ -44,6 +44,7 @@ _MARKS = (
 )
 
 _SHAPES = re.compile("|".join(f"(?P<{name.replace('-', '_')}>{shape})" for name, shape in _PATTERNS.items()))
+_BEHIND = frozenset({"earer "})  # marks that stand before what is looked for; all others begin it
 
 _as_text = json.JSONEncoder(ensure_ascii=False).encode  # made once: json.dumps makes one each time
 
@@ -156,8 +157,27 @@ def _whole(value: str) -> set[str]:
     return {value, data.decode("latin-1")} | json_texts | quoted | small | marked | shell
 
 
-def _named(found: re.Match[str]) -> str:
-    return f"[redacted:{(found.lastgroup or '').replace('_', '-')}]"
+def _without_shapes(text: str) -> str:
+    """The text without what looks like a key.
+
+    The pattern is tried where a mark stands: to try it at each letter takes 0.15 s for a megabyte of base64, in
+    which marks stand by chance.
+    """
+    starts = {found for mark in _MARKS for found in _starts(mark, text)}
+    parts, end = list[str](), 0
+    for start in sorted(starts):
+        if start >= end and (found := _SHAPES.match(text, start)):
+            parts += [text[end:start], f"[redacted:{(found.lastgroup or '').replace('_', '-')}]"]
+            end = found.end()
+    return "".join([*parts, text[end:]])
+
+
+def _starts(mark: str, text: str) -> Iterator[int]:
+    """Where a match of the mark's pattern can begin."""
+    place = text.find(mark)
+    while place >= 0:
+        yield place + (len(mark) if mark in _BEHIND else 0)
+        place = text.find(mark, place + 1)
 
 
 class Redactor:
@@ -183,7 +203,7 @@ class Redactor:
             # one pattern of all would be tried at each letter, this one is found by its beginning
             if mark in text:
                 text = re.sub(pattern, lambda _, instead=instead: instead, text)  # type: ignore[misc]
-        return _SHAPES.sub(_named, text) if self._suspect(text, _MARKS) else text
+        return _without_shapes(text)
 
     @staticmethod
     def _suspect(text: str, marks: Collection[str]) -> bool:

@@ -156,10 +156,10 @@ def seen(text: str) -> dict[str, str]:
     def ranked(name: str) -> str:
         return re.sub(r"(?:(?<=/proc/)|(?<=task/))(\d+)", lambda match: ranks.get(match[1], match[1]), name)
 
-    return {ranked(name): normal(name, value) for name, value in found.items()}
+    return {ranked(name): value for name, value in found.items()}
 
 
-@functools.cache  # most is the same in every box
+@functools.cache  # the first box is compared with all others
 def normal(name: str, text: str) -> str:
     for pattern, instead in TOKENS:
         text = re.sub(pattern, instead, text)
@@ -173,12 +173,15 @@ def normal(name: str, text: str) -> str:
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """What differs and may not."""
-    names = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
-    return {
-        name: (one.get(name, "(absent)")[:300], other.get(name, "(absent)")[:300])
-        for name in sorted(names)
-        if not any(re.fullmatch(pattern, name.removeprefix("harness: ")) for pattern in ALLOWED)
-    }
+    found = {}
+    for name in sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)):
+        plain = name.removeprefix("harness: ")
+        if any(re.fullmatch(pattern, plain) for pattern in ALLOWED):
+            continue
+        both = [normal(plain, look[name]) if name in look else "(absent)" for look in (one, other)]
+        if both[0] != both[1]:
+            found[name] = (both[0][:300], both[1][:300])
+    return found
 
 
 @dataclass

@@ -14,10 +14,12 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentos.errors import UserError
 from agentos.home import Home
-from agentos.models.redaction import Redactor, known_secrets, redactor_of
+from agentos.models.redaction import _SHAPES, Redactor, known_secrets, redactor_of
 from agentos.models.secrets import read_keys
 from agentos.settings import Settings
 
@@ -232,6 +234,22 @@ def test_a_broken_file_of_keys_is_refused_without_quoting_it(tmp_path: Path, tex
     with pytest.raises(UserError, match=r"keys\.toml") as caught:
         read_keys(path)
     assert "sk-secret" not in str(caught.value)
+
+
+_WHOLE = (
+    *(KEY, "AKIA" + "A" * 16, "ghp_" + "a" * 36, "xoxb-" + "1" * 12, "AIza" + "Z" * 35, "sk-" + "q" * 20),
+    *("eyJ" + "a" * 9 + ".eyJ" + "b" * 9 + "." + "c" * 9, "Bearer ", "earer ", "a" * 25, "sk-", "eyJ"),
+    *(" ", "\n", ".", "-", "_", "b."),
+)
+
+
+@given(
+    st.lists(st.sampled_from(_WHOLE).flatmap(lambda one: st.sampled_from([one, one, one[:-2]])), max_size=9)
+)
+def test_looking_where_marks_stand_finds_what_looking_everywhere_does(parts: list[str]) -> None:
+    text = "".join(parts)
+    everywhere = _SHAPES.sub(lambda found: f"[redacted:{(found.lastgroup or '').replace('_', '-')}]", text)
+    assert Redactor([]).text(text) == everywhere
 
 
 @pytest.mark.slow
