@@ -59,6 +59,7 @@ from agentos.ledger.integrity import LedgerSnapshot, blob_faults
 from agentos.ledger.listing import LedgerStats, SpentTotals, failure_group, failure_groups
 from agentos.ledger.rows.schema import HEAD, unavailable
 from agentos.ledger.rows.tables import METADATA
+from agentos.ledger.schedules import give_inputs
 from agentos.ledger.store import Ledger
 from tests.ledger.conftest import IN_FILE
 
@@ -547,6 +548,15 @@ def test_memos(ledger: Ledger) -> None:
     ledger.set_kv("daemon", {"pid": 1})
     ledger.set_kv("daemon", {"pid": 2, "beat": 1.5})
     assert ledger.get_kv("daemon") == {"pid": 2, "beat": 1.5}
+
+
+def test_live_inputs_are_stored_with_their_entry_or_not_at_all(
+    ledger: Ledger, make_task: Callable[..., Task]
+) -> None:
+    ledger.add_task(make_task(), Share.OPEN)
+    with pytest.raises(TypeError):
+        give_inputs(ledger, make_task(goal="as it was read"), Share.OPEN, {"no entry": object()})
+    assert ledger.task("task-1") == make_task()
 
 
 def test_flags_have_an_order_of_their_own(
