@@ -251,10 +251,13 @@ class BlobStore:
         """Remove what writers that died left aside; how many files that were."""
         if not self._aside.is_dir():
             return 0
-        old = [path for path in self._aside.iterdir() if time.time() - path.lstat().st_mtime >= older_than_s]
-        for path in old:
-            path.unlink(missing_ok=True)
-        return len(old)
+        gone = 0
+        for path in self._aside.iterdir():
+            with suppress(FileNotFoundError):  # its writer has come to its end meanwhile
+                if time.time() - path.lstat().st_mtime >= older_than_s:
+                    path.unlink()
+                    gone += 1
+        return gone
 
     def collect(self, sha256: str, older_than_s: float) -> int:
         """Remove a blob that no row names, wherever it lies, as ``remove``; how many bytes that freed."""
