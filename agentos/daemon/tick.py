@@ -411,15 +411,15 @@ class Tick:
 
     def _keep_up(self) -> None:
         """What a killed writer left out or half written, what is over in less room; once a day, unused skills."""
-        self._service.registry.repair()
+        self._daily_prune.look(utc_now())  # first what makes room: a fault of the rest must not keep it away
         self._ledger.blobs.sweep()
         self._ledger.pack_trials(utc_now() - _OVER)
+        self._service.registry.repair()
         follow(self._service.parts, settled=True)
         self.engine.forget(utc_now() - _FORGOTTEN)
         if self._service.settings.evolve == "auto":
             self._retire()
         self._service.registry.maintain()
-        self._daily_prune.look(utc_now())
 
     def _send_head(self) -> None:
         self._service.heads.send(self._ledger.head(), utc_now())

@@ -19,7 +19,7 @@ def give_inputs(ledger: Ledger, task: Task, share: Share, detail: Json) -> None:
             raise Conflict(f"the task {task.id} is {state}: its inputs are as they are")
         changed = (task.key, share.value, to_text(task), task.id)
         connection.execute("UPDATE task SET task_key = ?, share = ?, body = ? WHERE id = ?", changed)
-    ledger.note("task.inputs_read", task.id, detail)
+        ledger._note("task.inputs_read", task.id, detail)
 
 
 def skip(ledger: Ledger, schedule_id: str, reason: str, at: datetime) -> None:

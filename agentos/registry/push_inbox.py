@@ -12,7 +12,7 @@ from dataclasses import field
 import pygit2
 
 from agentos.domain import ResourceId, Snapshot, dataclass
-from agentos.errors import Invalid
+from agentos.errors import Invalid, Unavailable
 from agentos.registry.git import external_commits, reading
 from agentos.registry.git.repository import INCOMING, REFUSED, Repository, stamp
 from agentos.registry.wheels import Wheels
@@ -41,24 +41,44 @@ def take_in(repository: Repository, load: Load | None, wheels: Wheels, about: Co
     """Merge or refuse every branch under ``incoming/``.
 
     What somebody did to ``main`` itself is treated as such a push (``direct``). ``about`` gives time
-    and origin. A branch during whose trial ``main`` moved is left for the next call.
+    and origin. A branch during whose trial ``main`` moved is left for the next call. Raises Unavailable
+    where nothing came of any, and one could not be read or tried.
     """
     external_commits.set_aside(repository, about.now)
     pushes: list[Push] = []
+    away: Unavailable | None = None
     for name, pushed in repository.below(INCOMING).items():
-        target = pygit2.Oid(hex=pushed)
-        plan = _plan(repository, target)
-        _complete(repository, plan, load, wheels)
-        with repository.lock():
-            if tip(repository) != plan.main or repository.resolve(INCOMING + name) != target:
-                continue
-            if plan.faults:
-                _refuse(repository, name, target, plan.faults, about)
-            else:
-                _accept(repository, name, target, plan, about)
-            repository.drop(INCOMING + name)
-        pushes.append(Push(name, () if plan.faults else tuple(plan.changed), tuple(plan.faults)))
+        try:
+            push = _take_in(repository, (name, pygit2.Oid(hex=pushed)), load, wheels, about)
+        except (Unavailable, pygit2.GitError) as error:  # it holds up no other
+            away = Unavailable(f"The push incoming/{name} could not be taken in: {error}")
+            continue
+        pushes += [push] if push else []
+    if away is not None and not pushes:
+        raise away
     return pushes
+
+
+def _take_in(
+    repository: Repository,
+    branch: tuple[str, pygit2.Oid],
+    load: Load | None,
+    wheels: Wheels,
+    about: CommitInfo,
+) -> Push | None:
+    """One branch, by its name and its commit; None where it is left for the next call."""
+    name, target = branch
+    plan = _plan(repository, target)
+    _complete(repository, plan, load, wheels)
+    with repository.lock():
+        if tip(repository) != plan.main or repository.resolve(INCOMING + name) != target:
+            return None
+        if plan.faults:
+            _refuse(repository, name, target, plan.faults, about)
+        else:
+            _accept(repository, name, target, plan, about)
+        repository.drop(INCOMING + name)
+    return Push(name, () if plan.faults else tuple(plan.changed), tuple(plan.faults))
 
 
 def _plan(repository: Repository, target: pygit2.Oid) -> _Plan:

@@ -140,9 +140,9 @@ HARMLESS = ("sort", "uniq", "head", "tail", "grep", "true")  # what a search may
 
 def _kept_entries(text: str) -> Iterator[str]:
     """Lines, and what stands on one line, in which such a key is set."""
-    for found in re.finditer(r"""["']?([\w-]+)["']?\s*[:=]\s*([^,}\n]*)""", text):
+    for found in re.finditer(r"""(?<![\w-])([\w-]+)["']?\s*[:=]\s*([^,}\n]*)""", text):
         if found[1] in KEPT_KEYS:
             yield f"{found[1]}: {found[2].strip()}"
-    for found in re.finditer(r"^\s*\[+([\w.-]+)\]+", text, re.MULTILINE):
+    for found in re.finditer(r"^[ \t]*\[+([\w.-]+)\]+", text, re.MULTILINE):
         if KEPT_KEYS & {*found[1].split(".")}:
             yield found[1]

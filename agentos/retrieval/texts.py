@@ -27,7 +27,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HEADINGS = 60  # of one skill
 _HEADING = re.compile(r"^#{1,4}[ \t]+(\S.*)$", re.MULTILINE)
 _CODE = re.compile(r"^(```|~~~).*?(^\1|\Z)", re.DOTALL | re.MULTILINE)
-_LESSON_ID = re.compile(r"\s*<!--\s*m-[0-9a-f]{8}\s*-->\s*$")  # no word of a lesson
+_LESSON_ID = re.compile(r"<!--\s*m-[0-9a-f]{8}\s*-->\s*$")  # no word of a lesson
 _BULLET = re.compile(r"^\s*([-*+]|\d+[.)])\s+")
 
 # Words that stand in any goal and say nothing of what it is about.

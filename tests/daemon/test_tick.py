@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Set
@@ -21,6 +22,7 @@ from agentos.daemon.tick import Tick
 from agentos.domain import Consent, Evolution, EvolutionState, Share, Task, TaskState
 from agentos.errors import Unavailable
 from agentos.home import Home
+from agentos.registry.git.repository import MAIN
 from agentos.settings import load_settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -257,3 +259,15 @@ def test_a_chore_that_fails_alike_is_logged_once_until_it_worked(parts: Service)
         for work in (refused, refused, lambda: None, lambda: None, refused):
             tick._guarded("skills", work)
     assert [entry["event"] for entry in said] == ["chore failed", "chore works again", "chore failed"]
+
+
+def test_a_damaged_registry_keeps_nothing_from_making_room(parts: Service) -> None:
+    left = parts.home.blobs / "tmp" / "left"
+    left.parent.mkdir(exist_ok=True)
+    left.touch()
+    os.utime(left, (0, 0))
+    (parts.registry.repository.path / MAIN).write_text("damaged")
+    with pytest.raises(Unavailable):
+        tick_with(parts)._keep_up()
+    assert not left.exists()
+    assert parts.ledger.get_kv("retention.at") is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,17 @@ def test_leftovers_are_swept_when_they_are_old(blobs: BlobStore, tmp_path: Path)
     os.utime(left, (0, 0))
     assert blobs.sweep() == 1
     assert not left.exists()
+
+
+def test_leftovers_are_swept_beside_writers(blobs: BlobStore, tmp_path: Path) -> None:
+    blobs.put(b"x")
+    under_way = [tmp_path / "blobs" / "tmp" / str(number) for number in range(1_000)]
+    for path in under_way:
+        path.touch()
+    with ThreadPoolExecutor(1) as writers:
+        ended = writers.submit(lambda: [path.unlink() for path in under_way])
+        while not ended.done():
+            assert blobs.sweep() == 0
 
 
 def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:

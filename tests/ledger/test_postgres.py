@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -176,6 +179,77 @@ def test_a_server_that_is_restarted_is_found_again(tmp_path: Path, make_task: Ca
             assert ledger.task_view("task-1").state is TaskState.QUEUED
             ledger.add_task(make_task("task-2"), Share.OPEN)
             assert [view.task.id for view in Reader(path).tasks()] == ["task-1", "task-2"]
+
+
+class _Between:
+    """Passes on what is said on a socket in ``folder``, and cuts the connection off at the next COMMIT, once."""
+
+    def __init__(self, folder: Path, server: str, *, passed_on: bool) -> None:
+        self._server, self._passed_on, self._is_due = server, passed_on, True
+        self._sockets = [socket.socket(socket.AF_UNIX)]
+        self._sockets[0].bind(str(folder / ".s.PGSQL.5432"))
+        self._sockets[0].listen()
+        self._threads = [threading.Thread(target=self._listen)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        for made in self._sockets:
+            with suppress(OSError):
+                made.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for made in self._sockets:
+            made.close()
+
+    def _listen(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, server = self._sockets[0].accept()[0], socket.socket(socket.AF_UNIX)
+                self._sockets += [client, server]
+                server.connect(f"{self._server}/.s.PGSQL.5432")
+                for ends in ((client, server), (server, client)):
+                    self._threads.append(threading.Thread(target=self._pass_on, args=ends))
+                    self._threads[-1].start()
+
+    def _pass_on(self, here: socket.socket, there: socket.socket) -> None:
+        with suppress(OSError):
+            while data := here.recv(1 << 16):
+                cut = self._is_due and b"COMMIT" in data
+                if not cut or self._passed_on:
+                    there.sendall(data)
+                if cut:
+                    self._is_due = False
+                    here.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # the server ends once it has done what it was told
+            there.shutdown(socket.SHUT_WR)
+
+
+@IN_POSTGRES
+@pytest.mark.parametrize("passed_on", [True, False])
+def test_a_commit_whose_answer_is_lost_is_asked_for(database: str, tmp_path: Path, *, passed_on: bool) -> None:
+    address = address_of(tmp_path / "ledger.db")
+    server = address.partition("?host=")[2]
+    with tempfile.TemporaryDirectory() as folder:  # of a short name, as a socket's has to be
+        between = _Between(Path(folder), server, passed_on=passed_on)
+        with closing(between), closing(PostgresConnection(address.replace(server, folder))) as cut_off:
+            outcome = nullcontext() if passed_on else pytest.raises(sqlite3.OperationalError)
+            with outcome, transaction(cut_off):
+                cut_off.execute("INSERT INTO memo (key, value) VALUES (?, ?)", ("k", "1"))
+            assert cut_off.execute("SELECT count(*) FROM memo").fetchone() == (int(passed_on),)
+            with transaction(cut_off):
+                cut_off.execute("INSERT INTO memo (key, value) VALUES (?, ?)", ("l", "1"))
+
+
+@IN_POSTGRES
+def test_a_transaction_with_a_failed_statement_does_not_end_as_if_it_were_written(
+    database: str, raw: LedgerConnection
+) -> None:
+    insert = ("INSERT INTO memo (key, value) VALUES (?, ?)", ("k", "1"))
+    with pytest.raises(sqlite3.OperationalError), transaction(raw):
+        raw.execute(*insert)
+        with suppress(sqlite3.IntegrityError):
+            raw.execute(*insert)
+    assert raw.execute("SELECT count(*) FROM memo").fetchone() == (0,)
 
 
 @IN_POSTGRES

@@ -59,6 +59,7 @@ from agentos.ledger.integrity import LedgerSnapshot, blob_faults
 from agentos.ledger.listing import LedgerStats, SpentTotals, failure_group, failure_groups
 from agentos.ledger.rows.schema import HEAD, unavailable
 from agentos.ledger.rows.tables import METADATA
+from agentos.ledger.schedules import give_inputs
 from agentos.ledger.store import Ledger
 from tests.ledger.conftest import IN_FILE
 
@@ -549,6 +550,15 @@ def test_memos(ledger: Ledger) -> None:
     assert ledger.get_kv("daemon") == {"pid": 2, "beat": 1.5}
 
 
+def test_live_inputs_are_stored_with_their_entry_or_not_at_all(
+    ledger: Ledger, make_task: Callable[..., Task]
+) -> None:
+    ledger.add_task(make_task(), Share.OPEN)
+    with pytest.raises(TypeError):
+        give_inputs(ledger, make_task(goal="as it was read"), Share.OPEN, {"no entry": object()})
+    assert ledger.task("task-1") == make_task()
+
+
 def test_flags_have_an_order_of_their_own(
     ledger: Ledger, make_task: Callable[..., Task], make_run: Callable[..., Run]
 ) -> None:
@@ -716,3 +726,8 @@ def test_what_a_server_says_over_several_lines_is_told_once_and_in_one() -> None
     )
     assert "\n" not in said
     assert said.count("no such socket") == 1
+
+
+def test_why_a_ledger_on_a_read_only_disk_cannot_be_read_is_told(tmp_path: Path) -> None:
+    said = str(unavailable(tmp_path / "ledger.db", sqlite3.OperationalError("unable to open database file")))
+    assert "read-only disk" in said

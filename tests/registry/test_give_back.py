@@ -147,6 +147,16 @@ def test_a_known_folder_is_read_again_once_anything_in_it_changed(
     assert ahead() == [DifferenceSide.REGISTRY], "the registry went on"
 
 
+def test_a_folder_that_is_called_otherwise_than_its_skill_gets_it_back(place: Place) -> None:
+    place.folder = place.folder.rename(place.watched / "Adding")
+    place.scan()
+    place.learn()
+    assert (place.difference().skill, place.difference().folder) == (SKILL_ID, place.folder)
+    place.give(GiveBack.IN_PLACE)
+    assert place.files()["SKILL.md"] == NEW
+    assert place.scan() == []
+
+
 @pytest.mark.parametrize("in_git", [True, False])
 def test_in_place_writes_the_folder_and_takes_nothing_in_again(place: Place, in_git: bool) -> None:
     if in_git:
@@ -223,6 +233,60 @@ def test_nothing_that_is_not_committed_is_written_over(
     with pytest.raises(Conflict):
         place.give(way)
     assert (place.files(), place.git("for-each-ref")) == (before, refs)
+
+
+def test_line_ends_that_git_converts_are_no_change_that_somebody_forgot(place: Place) -> None:
+    place.git("init", "-q")
+    place.git("config", "core.autocrlf", "true")
+    (place.folder / "notes.md").write_bytes(b"new notes\r\n")
+    place.scan()
+    place.git("add", "-A")
+    place.git("commit", "-qm", "first")
+    place.learn()
+    for way in (GiveBack.BRANCH, GiveBack.IN_PLACE):
+        with pytest.raises(Conflict, match="line ends"):
+            place.give(way)
+
+
+def test_a_submodule_in_the_folder_is_no_file_of_the_skill(place: Place) -> None:
+    place.commit()
+    place.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},skills/adding/other")
+    place.git("commit", "-qm", "second")
+    place.learn()
+    assert place.give(GiveBack.BRANCH).way is GiveBack.BRANCH
+
+
+def lose_an_object(git: Path, blob: str) -> None:
+    (git / "objects" / blob[:2] / blob[2:]).unlink()
+
+
+def take_the_name(git: Path, _: str) -> None:
+    (git / "refs" / "heads" / "agentos").write_bytes((git / "refs" / "heads" / "main").read_bytes())
+
+
+def leave_a_lock(git: Path, _: str) -> None:
+    (git / "refs" / "heads" / "agentos").mkdir()
+    (git / "refs" / "heads" / "agentos" / "adding.lock").touch()
+
+
+@pytest.mark.parametrize("harm", [lose_an_object, take_the_name, leave_a_lock])
+def test_what_is_wrong_with_a_repository_is_told(place: Place, harm: Callable[[Path, str], None]) -> None:
+    place.commit()
+    place.learn()
+    blob = place.git("rev-parse", "HEAD:skills/adding/notes.md").strip()
+    harm(place.root / "team" / ".git", blob)
+    with pytest.raises(UserError):
+        place.give(GiveBack.BRANCH)
+
+
+def test_a_patch_of_a_text_in_another_encoding_applies(place: Place) -> None:
+    old, new = (text.encode("latin-1") for text in ("Notizen für alle\n", "Notizen für Ärzte\n"))
+    (place.folder / "notes.md").write_bytes(old)
+    place.scan()
+    place.commit()
+    place.registry.commit({f"{SKILL_ID}/notes.md": new}, "Name them", "edit")
+    place.git("apply", place.give(GiveBack.PATCH).where)
+    assert (place.folder / "notes.md").read_bytes() == new
 
 
 def test_where_a_way_cannot_be_gone_nothing_happens(place: Place) -> None:

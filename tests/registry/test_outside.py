@@ -207,6 +207,28 @@ def test_a_push_of_a_name_that_is_no_text_is_refused_with_it(registry: Registry,
     assert r"\udcff.txt lies outside" in clone.git("log", "-1", "origin/refused/mine")
 
 
+def test_a_branch_whose_name_is_no_text_is_taken_in_also_where_git_packed_it(
+    registry: Registry, clone: Clone
+) -> None:
+    clone.push({TEXT: "Do it.\nCheck it.\nSay it better.\n"}, os.fsdecode(b"\xff"))
+    registry.repository.run("pack-refs", "--all")
+    (push,) = registry.take_in_pushes(None)
+    assert push.faults == ()
+    assert registry.take_in_pushes(None) == []
+
+
+@pytest.mark.parametrize("what", ["blob", "missing"])
+def test_a_push_that_cannot_be_read_holds_up_no_other(registry: Registry, clone: Clone, what: str) -> None:
+    clone.push({TEXT: "Do it.\nCheck it.\nSay it better.\n"})
+    blob = registry.repository.git.create_blob(b"no commit")
+    damaged = registry.repository.path / INCOMING / "a-first"
+    damaged.write_text(f"{blob if what == 'blob' else '1' * 40}\n")
+    (push,) = registry.take_in_pushes(None)
+    assert (push.name, push.faults) == ("mine", ())
+    with pytest.raises(Unavailable, match="incoming/a-first"):
+        registry.take_in_pushes(None)
+
+
 @pytest.mark.parametrize("names", [("fix", "fix/two"), ("fix/two", "fix")])
 def test_a_refused_push_whose_name_lies_below_another_ones_holds_up_no_other(
     registry: Registry, names: tuple[str, str]

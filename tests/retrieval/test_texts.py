@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
@@ -87,3 +88,11 @@ def test_what_is_searched_is_what_the_evolver_tells_apart() -> None:
         text = "".join(dice.choices(PIECES, k=dice.randint(1, 12)))
         found = lessons({"memory/m/memory.md": text.encode()}, ResourceId(Kind.MEMORY, "m"))
         assert found == [lesson.text for lesson in lessons_in(text)], text
+
+
+def test_a_long_gap_in_a_lesson_takes_no_time() -> None:
+    text = f"- a{' ' * 30_000}b\n"
+    began = time.process_time()
+    assert [lesson.text for lesson in lessons_in(text)] == [text[2:-1]]
+    assert lessons({"memory/m/memory.md": text.encode()}, ResourceId(Kind.MEMORY, "m")) == [text[2:-1]]
+    assert time.process_time() - began < 1.0

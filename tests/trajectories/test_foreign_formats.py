@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentos.domain import Result, Step
+from agentos.domain import Json, Result, Step
 from agentos.errors import Invalid, UserError
 from agentos.evolver.find.signals import fault_in
 from agentos.ledger.store import Ledger
@@ -138,6 +139,36 @@ def test_both_forms_of_mini_swe_agent(tmp_path: Path, into: ImportTarget) -> Non
         assert shape(found) == ["system", "user", ("assistant", "bash"), "tool"]
         assert found.ended.result is Result.BUDGET
         assert len(faults(found, into)) == 1
+
+
+def mini(*messages: Json) -> dict[str, Any]:
+    return {"info": {"exit_status": "Submitted", "submission": "diff"}, "messages": list(messages)}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [traj(exit_status="submitted", submission="diff"), mini(USER, {"role": "assistant", "content": "done"})],
+)
+def test_what_was_exported_is_the_same_run_when_it_is_read_again(record: Json, into: ImportTarget) -> None:
+    made = past_of(read(record)[0], Source("x", "x", 1), into)
+    exported = chat_record(FinishedRun(made.task, made.run, made.steps))
+    assert detect(exported) == "openai-chat"
+    assert past_of(read(exported)[0], Source("y", "y", 1), into).run.id == made.run.id
+
+
+def test_spaces_without_an_end_are_read_at_once() -> None:
+    gap = " " * 300
+    messages = [
+        {"role": "user", "content": f"<task>{gap}x\n<issue>the fault</issue>"},
+        {"role": "assistant", "content": "```bash" + "\n" * 2_000},
+        {"role": "assistant", "content": "so\n```bash\nls\n```"},
+        {"role": "user", "content": f"<returncode>1</returncode><output>{gap * 4}"},
+        {"role": "assistant", "content": "done"},
+    ]
+    began = time.process_time()
+    (found,) = read({"info": {"exit_status": "", "submission": "d"}, "messages": messages}, "mini-swe-agent")
+    assert time.process_time() - began < 1.0
+    assert found.goal == "the fault"
 
 
 # --- inspect -------------------------------------------------------------------------------------
@@ -483,3 +514,22 @@ def test_a_span_whose_numbers_are_none_is_read(number: str) -> None:
     span = {"traceId": "a", "spanId": "b", "startTimeUnixNano": number, "attributes": attributes}
     (found,) = read({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
     assert shape(found) == ["user", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("score", "kept"), [(10**400, 1.0), (-(10**400), 0.0), (7.5, 1.0), (0.5, 0.5), ("x", 0.0)]
+)
+def test_a_score_of_a_span_is_a_share(score: Json, kept: float) -> None:
+    said = {
+        "gen_ai.operation.name": {"stringValue": "chat"},
+        "agentos.run.result": {"stringValue": "failed"},
+        "agentos.run.score": {"doubleValue": score},
+        "gen_ai.output.messages": {"stringValue": json.dumps([{"role": "assistant", "content": "done"}])},
+    }
+    span = {
+        "traceId": "a",
+        "name": "n",
+        "attributes": [{"key": key, "value": it} for key, it in said.items()],
+    }
+    (found,) = read({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+    assert (found.ended.result, found.ended.score) == (Result.FAILED, kept)

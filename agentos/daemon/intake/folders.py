@@ -106,13 +106,14 @@ class Folders:
             self._folders.watched = self._watch.places = watched
             self._look_at = 0.0
         self._tell(self._outcomes(time.monotonic()))
-        for push in self._service.registry.take_in_pushes(self._service.load):
-            log.info("push", outcome=str(push))
         self._refused = {path: faults for path, faults in self._refused.items() if os.path.lexists(path)}
         if self._refused != before:
             self._service.ledger.set_kv(REFUSED, self._refused)
         self._give_back()
         self._sessions.look(time.monotonic(), time.time())
+        # last: one that cannot be taken in holds up nothing else
+        for push in self._service.registry.take_in_pushes(self._service.load):
+            log.info("push", outcome=str(push))
 
     def _watched(self) -> list[Path]:
         service = self._service

@@ -29,7 +29,7 @@ from agentos.evolver.memory import MemoryProposalContext
 from agentos.ports import KnownLesson
 
 NOTHING = "# Lessons\n"
-_MARK = re.compile(r"\s*<!--\s*(m-[0-9a-f]{8})\s*-->\s*$")
+_MARK = re.compile(r"<!--\s*(m-[0-9a-f]{8})\s*-->\s*$")
 _BULLET = re.compile(r"^\s*([-*+]|\d+[.)])\s+")
 _COUNTS = frozenset({Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET})
 

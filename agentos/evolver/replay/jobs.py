@@ -171,7 +171,7 @@ class TrialBatch:
                 self._keep_trajectories()
                 self._records.put(*self._held)
                 self.stored |= {trial.id: trial for trial in self._held}
-            self._held, self._trajectories = [], {}
+            self._held = []
 
     def _keep_trajectories(self) -> None:
         """Before the trials that name them: a blob that nothing names is collected, one that is missing is a loss."""
@@ -184,6 +184,7 @@ class TrialBatch:
                 replace(trial, steps_in=name) if trial.steps_sha256 in found else trial
                 for trial in self._held
             ]
+        self._trajectories = {}  # a trial that was stored, though nobody heard of it, names the same blob the next time
 
 
 class _Before:

@@ -7,6 +7,7 @@ in base64 behind a byte that no text of ours begins with; a text that does, or h
 from __future__ import annotations
 
 import sqlite3
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -30,8 +31,10 @@ LEADER = WRITERS + 1  # and of the daemon as long as it lives, or of who moves t
 WAIT_S = 30
 _TEXT = 25  # PostgreSQL's number of the type
 _BYTES, _ODD = b"\x01b", b"\x01s"
-_BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({WRITERS})"
+_NUMBER = "SELECT CAST(pg_current_xact_id() AS text)"  # of the transaction: what became of it can be asked by that
+_BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({WRITERS}); {_NUMBER}"
 _BEGINS = {"BEGIN IMMEDIATE": _BEGIN, "BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+_SETTLED_S = 5.0  # that a commit whose answer was lost may go on at the server
 TERM = "agentos.term"  # of a session of the engine: its tables' triggers ask for it
 # that a leader's transaction may stand still: one that is frozen must not hold up the next leader
 OPEN_MS = 4_000
@@ -44,7 +47,7 @@ def fence_writes(term: int) -> None:
     """
     _BEGINS["BEGIN IMMEDIATE"] = (
         f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {OPEN_MS}; "
-        f"SELECT pg_advisory_xact_lock({WRITERS}); SELECT agentos_control.fence({term})"
+        f"SELECT pg_advisory_xact_lock({WRITERS}); SELECT agentos_control.fence({term}); {_NUMBER}"
     )
 
 
@@ -86,6 +89,7 @@ class PostgresConnection:
         self._read_only = read_only
         self._raw = self._connect()
         self._begun = False
+        self._number = ""  # of the transaction that writes
 
     @property
     def in_transaction(self) -> bool:
@@ -139,20 +143,55 @@ class PostgresConnection:
 
     def _once(self, sql: str, values: Sequence[Any]) -> LedgerCursor:
         if found := _BEGINS.get(sql):
-            try:
-                self._raw.execute(found.encode(), prepare=False)
-            except psycopg.Error:
-                if not self._raw.closed:  # begun, and waited too long for the lock
-                    self._raw.execute(b"ROLLBACK")
-                raise
-            self._begun = True
-            return self._raw.cursor()
+            return self._begin(found)
+        if sql == "COMMIT":
+            return self._commit()
         if sql == "ROLLBACK":
             self._begun = False
-        done = self._raw.execute(statement(sql).encode(), values or None)
-        if sql == "COMMIT":
+        return self._raw.execute(statement(sql).encode(), values or None)
+
+    def _begin(self, sql: str) -> LedgerCursor:
+        try:
+            found = self._raw.execute(sql.encode(), prepare=False)
+            while found.nextset():
+                pass
+        except psycopg.Error:
+            if not self._raw.closed:  # begun, and waited too long for the lock
+                self._raw.execute(b"ROLLBACK")
+            raise
+        self._number = str((found.fetchone() or ("",))[0]) if found.description else ""
+        self._begun = True
+        return self._raw.cursor()
+
+    def _commit(self) -> LedgerCursor:
+        """Whoever asks again for what was committed writes it twice: where the answer is lost, the server says what it did."""
+        try:
+            done = self._raw.execute(b"COMMIT")
+        except psycopg.Error:
+            if not (self._raw.closed and self._was_committed()):
+                raise
+            done = self._raw.cursor()
+        if done.statusmessage == "ROLLBACK":  # of a transaction with a statement that failed
             self._begun = False
+            raise psycopg.errors.InFailedSqlTransaction("a statement of the transaction failed: nothing was written")
+        self._begun = False
         return done
+
+    def _was_committed(self) -> bool:
+        """By a new connection. Raises psycopg.Error, and PostgresFault where the server does not come back."""
+        deadline, status = time.monotonic() + _SETTLED_S, "in progress"
+        try:
+            self._raw = self._connect()
+        except PostgresFault as fault:
+            fault.args = (f"{fault}; whether the last write was made will only be known when it is back",)
+            raise
+        while self._number and status == "in progress" and time.monotonic() < deadline:
+            (status,) = self._raw.execute(
+                b"SELECT pg_xact_status(CAST($1 AS xid8))", (self._number,)
+            ).fetchone() or ("",)
+            if status == "in progress":
+                time.sleep(0.05)
+        return status == "committed"
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         try:

@@ -189,7 +189,7 @@ class Repository:
         """
         start, cut = prefix.encode(), len(prefix.encode())
         found = {
-            ref[cut:].decode(): value[:40].decode()
+            os.fsdecode(ref[cut:]): value[:40].decode()  # a name is bytes to git, as a file's is
             for ref, value in self._packed().items()
             if ref.startswith(start)
         }

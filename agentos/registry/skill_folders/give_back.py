@@ -53,8 +53,15 @@ def give_back(
     """
     if difference.ahead is not DifferenceSide.REGISTRY:
         raise Conflict(f"{difference.folder} was changed since {difference.skill} was taken from it")
-    if way is GiveBack.PATCH:
-        return GiveBackResult(way, str(_patch(registry, difference, proof, patches)))
+    try:
+        if way is GiveBack.PATCH:
+            return GiveBackResult(way, str(_patch(registry, difference, proof, patches)))
+        return _given(registry, difference, way, proof)
+    except (pygit2.GitError, KeyError) as error:  # an object that is missing is a KeyError
+        raise UserError(f"The git repository of {difference.folder} cannot be used: {error}") from None
+
+
+def _given(registry: Registry, difference: FolderDifference, way: GiveBack, proof: str) -> GiveBackResult:
     place = _place(difference.folder)
     if way is GiveBack.BRANCH:
         if place is None:
@@ -76,11 +83,8 @@ def give_back(
 
 def _place(folder: Path) -> tuple[pygit2.Repository, str] | None:
     """The repository that the folder lies in, and the folder's path there."""
-    try:
-        found = pygit2.discover_repository(str(folder))
-        repository = pygit2.Repository(found) if found else None
-    except pygit2.GitError as error:
-        raise UserError(f"The git repository of {folder} cannot be used: {error}") from None
+    found = pygit2.discover_repository(str(folder))
+    repository = pygit2.Repository(found) if found else None
     if repository is None or not repository.workdir:
         return None
     return repository, os.path.relpath(os.path.realpath(folder), os.path.realpath(repository.workdir))
@@ -98,10 +102,20 @@ def _require_committed(repository: pygit2.Repository, path: str, difference: Fol
         name: blob.data
         for entry in repository.index
         if (name := entry.path.removeprefix(prefix)) != entry.path or not prefix
-        if not _passed_over(name) and isinstance(blob := repository[entry.id], pygit2.Blob)
+        if entry.mode != FileMode.COMMIT and not _passed_over(name)  # a submodule's commit lies elsewhere
+        if isinstance(blob := repository[entry.id], pygit2.Blob)
     }
     if committed != dict(difference.theirs) or staged != committed:
+        if staged == committed and _one_line_ends(committed) == _one_line_ends(difference.theirs):
+            raise Conflict(
+                f"the files of {difference.folder} have other line ends than what is committed (core.autocrlf, "
+                ".gitattributes): nothing is given back there until they are the same"
+            )
         raise Conflict(f"{difference.folder} has changes that are not committed; commit them first")
+
+
+def _one_line_ends(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: data.replace(b"\r\n", b"\n") for name, data in files.items()}
 
 
 def _tree_files(repository: pygit2.Repository, root: pygit2.Tree, path: str) -> dict[str, bytes] | None:
@@ -163,7 +177,7 @@ def _commit(repository: pygit2.Repository, path: str, difference: FolderDifferen
     try:
         made = repository.create_commit(None, by, by, proof, tree, [parent.id])
         repository.references.create(ref, made, force=branch is not None)
-    except pygit2.GitError as error:
+    except (pygit2.GitError, OSError) as error:  # a lock, or a branch of that name below or above it
         raise UserError(f"No branch could be written in {repository.workdir}: {error}") from None
     return f"{name} ({str(made)[:12]})"
 
@@ -180,15 +194,16 @@ def _patch(registry: Registry, difference: FolderDifference, proof: str, patches
     diff = tree(difference.theirs).diff_to_tree(tree(difference.ours), flags=DiffOption.SHOW_BINARY)
     subject, _, body = proof.partition("\n")
     when = format_datetime(datetime.now().astimezone())
-    text = (
+    head = (
         f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nFrom: {_AUTHOR[0]} <{_AUTHOR[1]}>\nDate: {when}\n"
-        f"Subject: [PATCH] {subject}\n\n{body.strip()}\n---\n\n{diff.patch or ''}-- \nagentos\n"
+        f"Subject: [PATCH] {subject}\n\n{body.strip()}\n---\n\n"
     )
+    changes = b"".join(patch.data for patch in diff if patch is not None)  # bytes: a file may be in any encoding
     patches.mkdir(mode=0o700, exist_ok=True)
     path = (
         patches / f"{difference.skill.name}-{digest([str(difference.folder), difference.digest])[:8]}.patch"
     )
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(head.encode() + changes + b"-- \nagentos\n")
     return path
 
 

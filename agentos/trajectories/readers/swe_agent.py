@@ -25,14 +25,12 @@ from agentos.trajectories.conversations import (
     text_of,
 )
 
-_COMMAND = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n?```", re.DOTALL)
+_COMMAND = re.compile(r"```(?:bash|sh|mswea_bash_command)(?>\s*\n)(.*?)\n?```", re.DOTALL)
 _RETURNED = re.compile(r"<returncode>\s*(-?\d+)\s*</returncode>")
-_OUTPUT = re.compile(r"<output>\s*(.*?)\s*</output>", re.DOTALL)
 # SWE-agent's commands beside the shell's
 _OWN = re.compile(r"[a-z]+(?:_[a-z]+)+|edit|open|create|goto|submit")
-_TASK = re.compile(
-    r"<(pr_description|task|issue)>\s*(?:Consider the following \w+ description:)?\s*(.*?)\s*</\1>", re.DOTALL
-)
+_TASKS = ("pr_description", "task", "issue")  # tags around it
+_ABOVE = re.compile(r"\AConsider the following \w+ description:")
 _LIMITS = ("cost", "limit", "context", "time")
 
 
@@ -109,9 +107,15 @@ def _assistant(log: MessageLog, message: Mapping[str, Json], number: int) -> str
 
 def _failed(text: str) -> bool:
     """A command that ended with 1 and in silence (grep, diff, test) said no."""
-    found, output = _RETURNED.search(text), _OUTPUT.search(text)
+    found = _RETURNED.search(text)
     code = int(found[1]) if found else 0
-    return code not in (0, 1) or (code == 1 and output is not None and bool(output[1]))
+    return code not in (0, 1) or (code == 1 and bool(_within(text, "output")))
+
+
+def _within(text: str, tag: str) -> str:
+    """What stands between a tag and its end, "" for nothing. No pattern: spaces without an end would take it for ever."""
+    inner, closed, _ = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")
+    return inner.strip() if closed else ""
 
 
 def _before_the_first_answer(history: Sequence[Json]) -> list[Json]:
@@ -145,9 +149,10 @@ def _conversation(record: Mapping[str, Json], messages: list[Json], used: set[st
         (text for key in ("problem_statement", "task") if isinstance(text := record.get(key), str)), ""
     )
     asked = first_request(messages)
-    task = _TASK.search(asked)  # its instructions are the same in all tasks
+    tag = min(_TASKS, key=lambda name: (not _within(asked, name), asked.find(f"<{name}>")))
+    task = _ABOVE.sub("", _within(asked, tag), count=1).strip()  # its instructions are the same in all tasks
     return ChatConversation(
-        goal=goal or (task[2] if task else asked),
+        goal=goal or task or asked,
         messages=checked_messages(messages),
         ended=_ended(record),
         rest={key: value for key, value in record.items() if key not in used},

@@ -313,6 +313,31 @@ def test_trajectories_of_a_batch_are_one_blob_and_each_trial_finds_its_own(some_
         trajectory(blobs, wrong)
 
 
+class _Unheard(CountedLedger):
+    """Stores what it is given the first time, and is gone before it can say so."""
+
+    def put(self, *records: object) -> None:
+        heard = bool(self.stored)
+        super().put(*records)
+        if not heard:
+            raise Unavailable("the server went away")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_trials_of_which_nobody_heard_that_they_are_stored_are_the_same_the_next_time(
+    some_trial: Trial, count: int
+) -> None:
+    ledger, blobs = _Unheard(), MemoryBlobs()
+    with TrialBatch(ledger, blobs) as batch:
+        for number in range(3):
+            data, asked = packed([model_step(f"trial-{number}")]), number == count - 1
+            trial = replace(some_trial, id=f"trial-{number}", steps_sha256=digest(data), steps_in="")
+            with suppress(Unavailable):
+                batch.add(trial, time.monotonic() + 3600, asked=asked, did=data)
+    assert len(batch.stored) == 3
+    assert all(trajectory(blobs, trial) for trial in batch.stored.values())
+
+
 def test_the_only_trajectory_of_a_batch_is_a_blob_by_its_own_digest(some_trial: Trial) -> None:
     ledger, blobs, data = CountedLedger(), CountedBlobs(), packed([model_step("trial-0")])
     with TrialBatch(ledger, blobs) as batch:

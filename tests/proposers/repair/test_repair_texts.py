@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -115,6 +116,13 @@ def test_lines_that_set_limits_or_the_environment_or_end_the_script_stay() -> No
     for text in found:
         assert [line for line in text.splitlines() if is_kept_line(line)] == kept
         assert not widened("tool/probe/run.sh", SCRIPT, text)
+
+
+def test_a_long_word_takes_no_time_to_be_looked_through() -> None:
+    word = "a" * 30_000 + "\n" * 10_000
+    began = time.process_time()
+    assert not widened("tool/probe/data.json", f'["{word}", 1]', f'["{word}", 2]')
+    assert time.process_time() - began < 1.0
 
 
 def test_keys_that_grant_or_bound_something_stay_wherever_they_are() -> None:
