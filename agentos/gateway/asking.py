@@ -13,7 +13,8 @@ import math
 import os
 import re
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,8 @@ _RETRIED = frozenset({"overloaded", "unreachable", "timeout", "malformed"})
 _AWAY = _RETRIED - {"malformed"}
 # After these nobody knows whether the provider counted the call.
 _UNCERTAIN = frozenset({"timeout", "malformed"})
+_READING = frozenset({"convert_to_model_response_object", "transform_response"})  # litellm's functions
+_BUGS = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _ALIVE_S = 5.0  # for an idle word of a server that works on an answer
 # names of litellm's classes
 _PREFIX = re.compile(r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?")
@@ -112,6 +115,10 @@ class Providers:
                 "auth",
                 f"the provider '{spec.provider}' needs a key: set {where.key_env} in the daemon's environment "
                 "or in keys.toml of the home",
+            )
+        if not (key.isascii() and key.isprintable()) or key != key.strip():
+            raise ModelFailed(
+                "auth", f"the key in {where.key_env} has a blank or a line break too much: set it again"
             )
         return {**base, "api_key": key}
 
@@ -229,7 +236,8 @@ async def _once(
         raise CallFailed("timeout", f"{spec.model} did not answer in {left:.1f} s") from None
     except openai.OpenAIError as error:
         raise _failure(spec, error) from None
-    dumped = response.model_dump_json(exclude_none=True)
+    # half of a surrogate pair, which JSON may spell, can neither be sent on nor stored
+    dumped = json.dumps(response.model_dump(exclude_none=True), ensure_ascii=False).encode("utf-8", "replace")
     if len(dumped) > _REPLY_MAX:
         raise ModelFailed("malformed", f"the reply of {spec.model} has {len(dumped):,} bytes, too many")
     listed = getattr(response, "_hidden_params", {}).get("response_cost")
@@ -263,7 +271,8 @@ def _plain(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
-    said = f"{spec.model}: {_PREFIX.sub('', str(error))[:1000]}"
+    said = str(error).partition("Traceback (most recent call last)")[0].strip()
+    said = _PREFIX.sub("", said)[:1000]
     kinds: tuple[tuple[type[Exception], str], ...] = (
         (exceptions.ContextWindowExceededError, "context"),
         (exceptions.ContentPolicyViolationError, "refused"),
@@ -275,21 +284,44 @@ def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
     )
     kind = next((kind for type_, kind in kinds if isinstance(error, type_)), "")
     status = getattr(error, "status_code", None)
-    if not kind and isinstance(status, int) and 400 <= status < 500 and status not in (408, 409, 429):
+    # 422 is also litellm's own word, for a reply that it cannot read
+    if not kind and isinstance(status, int) and 400 <= status < 500 and status not in (408, 409, 422, 429):
         kind = "request"
     if not kind:
-        kind = "malformed" if _unreadable(error) else "unreachable"
-    return CallFailed(kind, said, _retry_after(error))
+        kind = _stumble(error) or ("request" if status == 422 else "unreachable")
+    told = "its reply cannot be read as a chat completion: " if kind == "malformed" else ""
+    return CallFailed(kind, f"{spec.model}: {told}{said}", _retry_after(error))
 
 
-def _unreadable(error: BaseException) -> bool:
-    """Whether there was an answer that is no JSON; litellm calls that a server's fault like any other."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, json.JSONDecodeError):
-            return True
-        seen = seen.__cause__ or seen.__context__
-    return "Empty or invalid response" in str(error)
+def _stumble(error: BaseException) -> str:
+    """The kind where litellm's own code stumbled, over the reply or over what was to be sent; "" where it did not.
+
+    litellm tells of either as of a server that is away, which would void the run and ask again for ever.
+    """
+    chain = list(_chain(error))
+    if any(isinstance(one, OSError | httpx.HTTPError) for one in chain):
+        return ""
+    code = {frame.f_code for one in chain for frame, _ in traceback.walk_tb(one.__traceback__)}
+    if any(one.co_name in _READING or one.co_filename.endswith("httpx/_models.py") for one in code):
+        told = any(type(one) is Exception and hasattr(one, "status_code") for one in chain)
+        return (
+            "unreachable" if told else "malformed"
+        )  # told: an error of the server's, with the status of an answer
+    if "Empty or invalid response" in str(error):
+        return "malformed"
+    own = any(type(one) is Exception or (isinstance(one, _BUGS) and _is_plain(one)) for one in chain)
+    return "request" if own else ""
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_plain(error: BaseException) -> bool:
+    """Whether no library of the way to a server made it."""
+    return type(error).__module__.partition(".")[0] in ("builtins", "json", "pydantic_core")
 
 
 def _retry_after(error: BaseException) -> float:

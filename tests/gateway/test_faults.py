@@ -13,7 +13,7 @@ import pytest
 from agentos.domain import ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.gateway.calls import CallRecord, ProviderCall
-from agentos.testing import call
+from agentos.testing import call, say
 from tests.gateway.conftest import SPEC, Bench, asking, said, within
 
 TOOL = {"type": "function", "function": {"name": "sum", "parameters": {"type": "object", "properties": {}}}}
@@ -46,7 +46,9 @@ def test_a_fault_that_no_retry_mends_is_typed_and_sent_once(bench: Bench, fault:
     assert [row.fault for row in bench.calls(run)] == [kind]
 
 
-@pytest.mark.parametrize("fault", ["rate_limit", "server_error", "overloaded", "reset", "malformed", "html"])
+@pytest.mark.parametrize(
+    "fault", ["rate_limit", "server_error", "overloaded", "reset", "malformed", "html", "wrong_shape"]
+)
 def test_a_fault_that_passes_is_retried_with_the_same_key_and_paid_once(bench: Bench, fault: str) -> None:
     before, paid = len(bench.server.requests), bench.server.paid
     bench.server.fault_next(fault)
@@ -157,6 +159,71 @@ def test_missing_usage_is_estimated_and_marked(bench: Bench) -> None:
     assert reply.body["usage"]["estimated"] is True
     assert reply.input_tokens > 0
     assert reply.output_tokens > 0
+
+
+@pytest.mark.parametrize("asked", [-1_000_000_000, 10**30, 0])
+def test_a_count_that_cannot_be_neither_fills_a_budget_nor_empties_it(bench: Bench, asked: int) -> None:
+    """Once a provider's 10**30 tokens were 10**23 dollars of the day, and no model was asked until midnight."""
+    listed = ModelSpec("listed", "openai/gpt-4o-mini", "local", {})
+    bench.server.add(replace(say("counted"), usage={"prompt_tokens": asked, "completion_tokens": 3}))
+    run = bench.new_run()
+    reply = bench.open(run, specs=(listed,)).complete(asking("count"), within())
+    (row,) = bench.calls(run)
+    assert 0 < row.input_tokens < 1_000
+    assert row.estimated
+    assert row.usd is not None
+    assert 0 < row.usd < 0.01
+    assert reply.body["usage"]["total_tokens"] == row.input_tokens + row.output_tokens
+
+
+def test_a_cache_of_more_than_was_asked_makes_nothing_cheaper(bench: Bench) -> None:
+    listed = ModelSpec("listed", "openai/gpt-4o-mini", "local", {})
+    details = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 10**9}}
+    bench.server.add(replace(say("cached"), usage=details))
+    usd = bench.open(specs=(listed,)).complete(asking("cache"), within()).usd
+    assert usd is not None
+    assert usd > 0
+
+
+def test_half_of_a_character_in_a_reply_is_replaced(bench: Bench) -> None:
+    """Once it was an error of the gateway's own, so that the run was void and the call was paid again and again."""
+    bench.server.add(say("one \ud800 half"))
+    run = bench.new_run()
+    assert said(bench.open(run).complete(asking("half"), within())) == "one ? half"
+    assert [row.state for row in bench.calls(run)] == ["done"]
+
+
+@pytest.mark.slow
+def test_replies_of_no_known_shape_are_the_models_and_booked(bench: Bench) -> None:
+    bench.server.fault_next("wrong_shape", times=5)
+    with pytest.raises(ModelFailed) as caught:
+        bench.open().complete(asking("what shape"), within())
+    assert caught.value.kind == "malformed"
+    assert "Traceback" not in str(caught.value)
+    assert caught.value.used["input_tokens"] > 0
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"messages": [{"role": "user", "content": [{"type": "thinking"}]}]},
+        {"response_format": {"type": "json_schema"}},
+    ],
+)
+def test_a_request_that_litellm_stumbles_over_is_no_outage(bench: Bench, more: dict[str, object]) -> None:
+    before = len(bench.server.requests)
+    claude = ModelSpec("claude", "anthropic/claude-3-5-sonnet-20241022", "open", {})
+    with pytest.raises(ModelFailed) as caught:
+        bench.open(specs=(claude,)).complete({**asking("stumble"), **more}, within())
+    assert caught.value.kind == "request"
+    assert sent_since(bench, before) == 0
+
+
+def test_a_key_that_no_header_can_hold_is_said_to_be_so(bench: Bench) -> None:
+    spec = ModelSpec("spaced", "openai/scripted", "spaced", {})
+    with pytest.raises(ModelFailed, match="GATEWAY_SPACED_KEY") as caught:
+        bench.open(specs=(spec,)).complete(asking("key"), within())
+    assert caught.value.kind == "auth"
 
 
 @pytest.mark.slow
