@@ -211,7 +211,8 @@ class CallService:
     ) -> GatewayReply:
         own, other = self._recorded(session, place)
         for found in (own, other):
-            if found is not None and found.state == "done" and (found.response or found.fault):
+            # of a live call, whose words are not kept, only what needs none can be given again
+            if found is not None and found.state == "done" and (found.response or found.fault in _FINAL):
                 return await self._serve(session, found)
         if session.grant.mode is Mode.REPLAY:
             raise ModelFailed(
