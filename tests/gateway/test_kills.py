@@ -25,7 +25,7 @@ from agentos.gateway.client import GatewayModels
 from agentos.gateway.setup import read_ending
 from agentos.testing import ModelServer
 from agentos.testing.modelserver.replies import ServerReply, say
-from tests.gateway.conftest import Bench, asking, make_home, said, settings_for, within
+from tests.gateway.conftest import KEY, Bench, asking, make_home, said, settings_for, within
 
 KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "2"))  # of the gateway; each start takes three seconds
 
@@ -219,6 +219,56 @@ def test_an_answer_that_cannot_be_recorded_is_not_given_and_not_paid_twice(bench
     assert said(session.complete(asking("sent, then full"), within())).startswith("sent, then full")
     assert bench.server.paid - paid == 1
     assert bench.server.repeated - repeated == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked")
+def test_a_call_that_kills_each_gateway_is_not_paid_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_TEST_API_KEY", KEY)
+
+    def kill_each() -> None:
+        for number in range(1, 6):
+            until(lambda number=number: len(server.requests) == number)  # type: ignore[misc]
+            os.kill(bench.models.pid or 0, signal.SIGKILL)
+
+    with ModelServer() as server, own_gateway(tmp_path, server) as bench, ThreadPoolExecutor(1) as pool:
+        server.fault_next("hang", times=6)
+        killing = pool.submit(kill_each)
+        with pytest.raises(ModelFailed, match="gateway ended") as caught:
+            bench.open().complete(asking("poison"), within())
+        killing.result()
+        assert caught.value.kind == "unreachable"
+        assert len(server.requests) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked")
+def test_a_call_that_meets_a_gateway_on_its_way_out_is_the_next_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_TEST_API_KEY", KEY)
+    # As where settings changed in the moment between the grant and the call: it was told as a model that is away.
+
+    def answer(request: Json, number: int) -> ServerReply:
+        return say(f"#{number}", delay_s=1.0 if number == 1 else 0.0)
+
+    with (
+        ModelServer(answer) as server,
+        own_gateway(tmp_path, server) as bench,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        session = bench.open()
+        slow = pool.submit(session.complete, asking("slow"), within())
+        until(lambda: server.paid == 1)
+        process = bench.models.current()
+        assert process is not None
+        assert process._child.stdin is not None
+        process._child.stdin.close()
+        until(lambda: read_ending(bench.home.run) is not None)
+        assert said(session.complete(asking("another"), within())) == "#2"
+        assert said(slow.result()) == "#1"
 
 
 @pytest.mark.slow
