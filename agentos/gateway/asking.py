@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import ssl
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -289,8 +290,20 @@ def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
         kind = "request"
     if not kind:
         kind = _stumble(error) or ("request" if status == 422 else "unreachable")
+    if kind == "unreachable" and (why := _why_unreachable(error)) and why not in said:
+        said += f" ({why})"
     told = "its reply cannot be read as a chat completion: " if kind == "malformed" else ""
     return CallFailed(kind, f"{spec.model}: {told}{said}", _retry_after(error))
+
+
+def _why_unreachable(error: BaseException) -> str:
+    """What the system says of the way to the server, which "Connection error." leaves out."""
+    first = next((one for one in reversed([*_chain(error)]) if isinstance(one, OSError)), None)
+    if isinstance(first, ssl.SSLCertVerificationError):
+        return (
+            f"{first.verify_message}; SSL_CERT_FILE in the daemon's environment names certificates to trust"
+        )
+    return str(first or "")[:200]
 
 
 def _stumble(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -134,6 +135,18 @@ def test_a_fallback_answers_when_the_first_is_away_and_the_record_says_which(ben
     reply = bench.open(run, specs=(away,)).complete(asking("is anybody there"), within(8))
     assert reply.model == "main"
     assert [(row.model, row.answered_by) for row in bench.calls(run)] == [("away", "main")]
+
+
+def test_what_keeps_a_server_out_of_reach_is_told(bench: Bench) -> None:
+    away = ModelSpec("away", "openai/nobody", "away", {})
+    with pytest.raises(ModelFailed, match="Errno 111") as caught:
+        bench.open(specs=(away,)).complete(asking("why not"), within(2.0))
+    assert caught.value.kind == "unreachable"
+
+
+def test_a_server_of_this_machine_is_asked_past_the_proxy_of_the_environment(bench: Bench) -> None:
+    assert os.environ["HTTP_PROXY"].endswith(":9")
+    assert said(bench.open().complete(asking("directly"), within())).startswith("directly")
 
 
 def test_a_refused_request_does_not_wander_to_the_fallbacks(bench: Bench) -> None:
