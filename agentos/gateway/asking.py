@@ -42,6 +42,9 @@ _AWAY = _RETRIED - {"malformed"}
 _UNCERTAIN = frozenset({"timeout", "malformed"})
 _READING = frozenset({"convert_to_model_response_object", "transform_response"})  # litellm's functions
 _BUGS = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_MISSING = (
+    "look whether the provider has a model of that name, and whether its api_base is whole (most end in /v1)"
+)
 _ALIVE_S = 5.0  # for an idle word of a server that works on an answer
 # names of litellm's classes
 _PREFIX = re.compile(r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?")
@@ -279,6 +282,7 @@ def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
         (exceptions.ContentPolicyViolationError, "refused"),
         (exceptions.AuthenticationError, "auth"),
         (exceptions.PermissionDeniedError, "auth"),
+        (exceptions.NotFoundError, "auth"),  # the model, or the address: no request says which
         (exceptions.RateLimitError, "overloaded"),
         (exceptions.Timeout, "timeout"),
         (exceptions.ServiceUnavailableError, "overloaded"),
@@ -290,6 +294,8 @@ def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
         kind = "request"
     if not kind:
         kind = _stumble(error) or ("request" if status == 422 else "unreachable")
+    if isinstance(error, exceptions.NotFoundError):
+        said += f"; {_MISSING}"
     if kind == "unreachable" and (why := _why_unreachable(error)) and why not in said:
         said += f" ({why})"
     told = "its reply cannot be read as a chat completion: " if kind == "malformed" else ""

@@ -34,6 +34,7 @@ def sent_since(bench: Bench, before: int) -> int:
         ("bad_arguments", "malformed"),
         ("context_length", "context"),
         ("unauthorized", "auth"),
+        ("no_model", "auth"),
     ],
 )
 def test_a_fault_that_no_retry_mends_is_typed_and_sent_once(bench: Bench, fault: str, kind: str) -> None:

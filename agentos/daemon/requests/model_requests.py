@@ -160,7 +160,7 @@ def _consequence(error: ModelFailed) -> Exception:
     if error.kind == "slow":
         return RunEnds(Result.TIMEOUT, kernel_fault(KernelFault.TIMEOUT, str(error)))
     if error.kind == "auth":
-        again = "it is asked again when agentos.toml or keys.toml changes, else each hour"
+        again = "it is asked again when agentos.toml, keys.toml or the registry changes, else each hour"
         return KeyRefused(f"no model could be asked (auth): {error}; {again}")
     if error.kind in _AWAY:
         return ModelAway(f"no model could be asked ({error.kind}): {error}")

@@ -20,6 +20,7 @@ STATUS = {
     "server_error": (500, "server_error", None, "The server had an error while processing your request"),
     "overloaded": (503, "server_error", "overloaded", "The engine is currently overloaded"),
     "unauthorized": (401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided"),
+    "no_model": (404, "invalid_request_error", "model_not_found", "The model `scripted` does not exist"),
     "context_length": (
         400,
         "invalid_request_error",
