@@ -102,7 +102,9 @@ class _Process:
             return
         assert self._child.stdout is not None
         left = min(deadline, self._starts_until) - time.monotonic()
-        said = bool(select.select([self._child.stdout], [], [], max(left, 0.0))[0])
+        ready = select.poll()  # select() takes no descriptor beyond 1,023
+        ready.register(self._child.stdout, select.POLLIN)
+        said = bool(ready.poll(max(left, 0.0) * 1e3))
         self._ready = said and self._child.stdout.readline() == READY
         if self._ready:
             return

@@ -272,6 +272,20 @@ def test_a_call_that_meets_a_gateway_on_its_way_out_is_the_next_ones(
 
 
 @pytest.mark.slow
+def test_a_gateway_starts_in_a_daemon_with_a_thousand_open_files(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4_096), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+        with ModelServer() as server, own_gateway(tmp_path, server) as bench:
+            assert bench.models.process(within()).alive()
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.slow
 def test_a_gateway_that_cannot_start_says_why(tmp_path: Path) -> None:
     home = make_home(tmp_path / "home")
     home.keys.write_text('SOME_API_KEY = "x"\n')
