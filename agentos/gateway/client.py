@@ -216,7 +216,10 @@ class GatewayModels:
                 "unreachable",
                 f"{stopped.principal} stopped all model calls{why}; `agentos model resume` lets them go on",
             )
-        with self._lock:
+        # others may hold it for as long as a gateway starts, or brings its calls to their end
+        if not self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise ModelFailed("timeout", "the gateway still starts, or ends the calls of before")
+        try:
             if self._closed:
                 raise ModelFailed("unreachable", "the gateway was closed")
             setup = self._setup()
@@ -235,11 +238,13 @@ class GatewayModels:
                     self._process = None
                 raise
             return self._process
+        finally:
+            self._lock.release()
 
     def current(self) -> _Process | None:
-        """The process if it runs."""
-        with self._lock:
-            return self._process if self._process is not None and self._process.alive() else None
+        """The process if it runs; waits for nobody."""
+        process = self._process
+        return process if process is not None and process.alive() else None
 
     @property
     def pid(self) -> int | None:

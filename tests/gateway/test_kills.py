@@ -22,7 +22,8 @@ from agentos.domain import Json, Mode
 from agentos.errors import ModelFailed
 from agentos.gateway.calls import CallReading
 from agentos.gateway.client import GatewayModels
-from agentos.gateway.setup import read_ending
+from agentos.gateway.setup import Setup, read_ending
+from agentos.home import Home
 from agentos.testing import ModelServer
 from agentos.testing.modelserver.replies import ServerReply, say
 from tests.gateway.conftest import KEY, Bench, asking, make_home, said, settings_for, within
@@ -269,6 +270,37 @@ def test_a_call_that_meets_a_gateway_on_its_way_out_is_the_next_ones(
         until(lambda: read_ending(bench.home.run) is not None)
         assert said(session.complete(asking("another"), within())) == "#2"
         assert said(slow.result()) == "#1"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked")
+def test_a_gateway_that_is_being_replaced_keeps_nobody_beyond_his_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_TEST_API_KEY", KEY)
+
+    def answer(request: Json, number: int) -> ServerReply:
+        return say(f"#{number}", delay_s=8.0 if number == 1 else 0.0)
+
+    with ModelServer(answer) as server, ThreadPoolExecutor(2) as pool:
+        first, second = (Setup.of(settings_for(server)) for _ in range(2))
+        now = [first]
+        models = GatewayModels(make_home(tmp_path / "home"), lambda: now[0])
+        bench = Bench(Home(tmp_path / "home"), server, models)
+        slow = pool.submit(bench.open().complete, asking("slow"), within())
+        until(lambda: server.paid == 1)
+        now[0] = second
+        patient = pool.submit(bench.open().complete, asking("patient"), within())
+        until(lambda: read_ending(bench.home.run) is not None)
+        began = time.monotonic()
+        hasty = bench.open()
+        with pytest.raises(ModelFailed) as caught:
+            hasty.complete(asking("hasty"), within(0.5))
+        hasty.close()
+        assert time.monotonic() - began < 4.0
+        assert caught.value.kind == "timeout"
+        assert {said(slow.result()), said(patient.result())} == {"#1", "#2"}
+        models.close()
 
 
 @pytest.mark.slow
