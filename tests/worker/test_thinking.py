@@ -555,6 +555,7 @@ def test_a_model_may_write_the_summary(think: Any, tool: Tool) -> None:
         first = ask.body["messages"][0]["content"]
         if first.startswith("You are in the middle of a task"):
             assert "tools" not in ask.body
+            assert ask.body["max_tokens"] == 2_048
             said = says("So far: all went well.")
         else:
             n = sum(message["role"] == "tool" for message in ask.body["messages"])

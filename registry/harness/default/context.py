@@ -94,8 +94,8 @@ class Context:
         self._lines: list[str] = []
         self._summary = ""
         self._small = window <= SMALL_WINDOW
-        self._reply = min(RESERVE_MAX, window // 4)
-        self.budget = window - self._reply
+        self.reply_max = min(RESERVE_MAX, window // 4)
+        self.budget = window - self.reply_max
         self._frame()
 
     def _frame(self) -> None:
@@ -152,10 +152,10 @@ class Context:
         asked = {"role": "user", "content": self._asked + self._digest()}
         before = [self._system] if self._system["content"] else []
         self._asked_last = self._fixed + self._used()
-        room = (left - self._asked_last) // (1 if last_word else 2) if left else self._reply
+        room = (left - self._asked_last) // (1 if last_word else 2) if left else self.reply_max
         request: dict[str, Any] = {
             "messages": [*before, asked, *said, *after],
-            "max_tokens": min(self._reply, max(REPLY_MIN, room)),  # a small model babbles on without end
+            "max_tokens": min(self.reply_max, max(REPLY_MIN, room)),  # a small model babbles on without end
         }
         if self.tools and not last_word:
             request["tools"] = self.tools

@@ -134,7 +134,7 @@ class Thinker:
         text += transcript(going, self.context.budget * 3 // 2)
         messages = [{"role": "system", "content": SUMMARISE}, {"role": "user", "content": text}]
         try:
-            body = self.sdk.model({"messages": messages})
+            body = self.sdk.model({"messages": messages, "max_tokens": self.context.reply_max})
         except Refused:
             self.spending.add_unusable()
             return ""
