@@ -42,6 +42,9 @@ _AWAY = _RETRIED - {"malformed"}
 _UNCERTAIN = frozenset({"timeout", "malformed"})
 _READING = frozenset({"convert_to_model_response_object", "transform_response"})  # litellm's functions
 _BUGS = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+# litellm's words where nothing is sent for want of something that a person has to set up
+_NO_PROVIDER = "LLM Provider NOT provided"
+_NOT_SET_UP = (_NO_PROVIDER, "Missing credentials", "Unable to locate credentials")
 _MISSING = (
     "look whether the provider has a model of that name, and whether its api_base is whole (most end in /v1)"
 )
@@ -288,12 +291,18 @@ def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
         (exceptions.ServiceUnavailableError, "overloaded"),
     )
     kind = next((kind for type_, kind in kinds if isinstance(error, type_)), "")
+    if any(words in said for words in _NOT_SET_UP) or any(
+        isinstance(one, ImportError) for one in _chain(error)
+    ):
+        kind = "auth"
     status = getattr(error, "status_code", None)
     # 422 is also litellm's own word, for a reply that it cannot read
     if not kind and isinstance(status, int) and 400 <= status < 500 and status not in (408, 409, 422, 429):
         kind = "request"
     if not kind:
         kind = _stumble(error) or ("request" if status == 422 else "unreachable")
+    if _NO_PROVIDER in said:
+        said = "its name begins with no provider: write PROVIDER/NAME, such as openai/… or ollama_chat/…"
     if isinstance(error, exceptions.NotFoundError):
         said += f"; {_MISSING}"
     if kind == "unreachable" and (why := _why_unreachable(error)) and why not in said:

@@ -306,6 +306,8 @@ def test_a_request_cannot_say_where_it_goes_or_with_which_key(
         ("openai/scripted", "nowhere", "no .providers.nowhere."),
         ("openai/scripted", "keyless", "set GATEWAY_NO_SUCH_KEY"),
         ("deepinfra/anything", "openai", "begin with 'openai/'"),  # that would be sent openai's key
+        ("qwen3", "local", "PROVIDER/NAME"),
+        ("azure/anything", "", "Missing credentials"),
     ],
 )
 def test_a_provider_that_is_not_set_up_is_a_sentence(
