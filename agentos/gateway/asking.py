@@ -291,9 +291,7 @@ def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
         (exceptions.ServiceUnavailableError, "overloaded"),
     )
     kind = next((kind for type_, kind in kinds if isinstance(error, type_)), "")
-    if any(words in said for words in _NOT_SET_UP) or any(
-        isinstance(one, ImportError) for one in _chain(error)
-    ):
+    if any(words in said for words in _NOT_SET_UP):
         kind = "auth"
     status = getattr(error, "status_code", None)
     # 422 is also litellm's own word, for a reply that it cannot read
@@ -322,7 +320,7 @@ def _why_unreachable(error: BaseException) -> str:
 
 
 def _stumble(error: BaseException) -> str:
-    """The kind where litellm's own code stumbled, over the reply or over what was to be sent; "" where it did not.
+    """The kind where litellm's own code stumbled, over the reply or before anything was sent; "" where it did not.
 
     litellm tells of either as of a server that is away, which would void the run and ask again for ever.
     """
@@ -331,10 +329,11 @@ def _stumble(error: BaseException) -> str:
         return ""
     code = {frame.f_code for one in chain for frame, _ in traceback.walk_tb(one.__traceback__)}
     if any(one.co_name in _READING or one.co_filename.endswith("httpx/_models.py") for one in code):
-        told = any(type(one) is Exception and hasattr(one, "status_code") for one in chain)
-        return (
-            "unreachable" if told else "malformed"
-        )  # told: an error of the server's, with the status of an answer
+        # an error of the server's, sent with the status of an answer
+        is_told = any(type(one) is Exception and hasattr(one, "status_code") for one in chain)
+        return "unreachable" if is_told else "malformed"
+    if any(isinstance(one, ImportError) for one in chain):
+        return "auth"  # a library that a person has to install
     if "Empty or invalid response" in str(error):
         return "malformed"
     own = any(type(one) is Exception or (isinstance(one, _BUGS) and _is_plain(one)) for one in chain)
