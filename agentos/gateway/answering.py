@@ -251,6 +251,8 @@ class CallService:
             await self._record.put(call)
         else:
             call = replace(found, served_from=found.served_from or found.id)
+        # A rule counts what the run has cost so far, also where it goes on from a record.
+        call = replace(call, usd=self._record.usd(found.served_from) if found.served_from else found.usd)
         if call.fault in _FINAL:
             raise CallEnded(call)
         return GatewayReply(call, self._record.body(call.response))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agentos.domain import Mode, ModelSpec
+from agentos.domain import Mode, ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.models.requests import run_mark
 from agentos.testing import call
@@ -177,6 +177,22 @@ def test_live_keeps_no_words(bench: Bench) -> None:
         found = connection.execute("SELECT count(*) FROM bodies WHERE content LIKE '%nobody keeps%'")
         assert found.fetchone() == (0,)
     connection.close()
+
+
+def test_a_served_call_tells_what_it_cost_and_is_booked_with_nothing(bench: Bench) -> None:
+    """A rule on the money of a run holds where the run goes on from a record, and in a replay."""
+    dear = ModelSpec("dear", "openai/scripted", "local", {}, price=Price(1_000.0, 1_000.0))
+    runs = [bench.new_run() for _ in range(3)]
+    replies = [
+        bench.open(run, recordings=tuple(reversed(runs[:at])), specs=(dear,)).complete(
+            asking("dear words"), within()
+        )
+        for at, run in enumerate(runs)
+    ]
+    assert [reply.recorded for reply in replies] == [False, True, True]
+    assert replies[0].usd is not None
+    assert {reply.usd for reply in replies} == {replies[0].usd}
+    assert [bench.calls(run)[0].usd for run in runs] == [replies[0].usd, 0.0, 0.0]
 
 
 def test_a_live_call_that_nobody_was_given_is_asked_again(bench: Bench) -> None:
