@@ -53,11 +53,11 @@ class LiveConfig:
             stamps = self._stamps()
             if stamps == self._seen:
                 return
-            self._seen = stamps
             try:
                 self._take(load_settings(self._home.settings))
             except AgentOSError as error:
                 log.warning("models stay as they were set up", why=str(error))
+            self._seen = stamps  # not where the machine cannot read them: then the next one looks again
 
     def _take(self, settings: Settings) -> None:
         self._redactor = redactor_of(self._home, settings)

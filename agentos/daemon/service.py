@@ -46,6 +46,7 @@ from agentos.errors import (
     ModelAway,
     ModelMissing,
     Unavailable,
+    UserError,
 )
 from agentos.evolver import cycle
 from agentos.evolver.dependencies import Dependencies
@@ -130,7 +131,7 @@ class Service:
         own = 0
         for pause_s in chain(_PATIENCE_S, repeat(_MODEL_PATIENCE_S)):
             self._stand_still(task_id, self._hold)
-            known, wait = self.model_setup(), partial(self.stopping.wait, pause_s)
+            known, wait = self._set_up(), partial(self.stopping.wait, pause_s)
             try:
                 return self.tasks.attempt(task_id, utc_now())
             except (Unavailable, *MACHINE) as error:
@@ -157,8 +158,14 @@ class Service:
     def _hold_for_key(self, known: object) -> None:
         """Returns when something else is set up of models than what is known, or it is worth another try."""
         until = time.monotonic() + _KEY_PATIENCE_S
-        while self.model_setup() is known and time.monotonic() < until:
+        while self._set_up() == known and time.monotonic() < until:
             self.stopping.wait(_LOOK_S)
+
+    def _set_up(self) -> object:
+        """Settings and keys of models, and the registry, which names them."""
+        with suppress(UserError, Unavailable):
+            return self.model_setup(), self.registry.stable()
+        return self.model_setup(), None
 
     def _stand_still(self, subject: str, wait: Callable[[], None]) -> None:
         self.waiting.add(subject)

@@ -209,7 +209,7 @@ class Reply:
     body: Json  # as OpenAI's chat completion object
     input_tokens: int
     output_tokens: int
-    usd: float | None  # None: the price is not known
+    usd: float | None  # None: the price is not known; of a recorded one what it cost then
     latency_ms: float
     recorded: bool  # served from a recording: nothing was asked or paid
     model: str  # name of the model resource that answered

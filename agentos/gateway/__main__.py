@@ -21,6 +21,10 @@ def prepare() -> None:
         HF_HUB_OFFLINE="1",  # else counting tokens may fetch tokenizers
         LITELLM_LOG="CRITICAL",
     )
+    direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
+    if direct != "*":  # a server of this machine is no matter of a proxy, which would get its key
+        direct = ",".join(filter(None, [direct, "localhost", "127.0.0.1", "::1"]))
+    os.environ.update(no_proxy=direct, NO_PROXY=direct)
 
 
 def main() -> None:

@@ -35,6 +35,7 @@ from agentos.ports import Grant
 
 # A call that failed in one of these ways is over; after any other it may be asked again.
 _FINAL = frozenset({*FAULTS, "context", "request"})
+_DEARER = 20.0  # times the price of plain text, for sounds and pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,8 @@ class CallService:
     ) -> GatewayReply:
         own, other = self._recorded(session, place)
         for found in (own, other):
-            if found is not None and found.state == "done" and (found.response or found.fault):
+            # of a live call, whose words are not kept, only what needs none can be given again
+            if found is not None and found.state == "done" and (found.response or found.fault in _FINAL):
                 return await self._serve(session, found)
         if session.grant.mode is Mode.REPLAY:
             raise ModelFailed(
@@ -249,6 +251,8 @@ class CallService:
             await self._record.put(call)
         else:
             call = replace(found, served_from=found.served_from or found.id)
+        # A rule counts what the run has cost so far, also where it goes on from a record.
+        call = replace(call, usd=self._record.usd(found.served_from) if found.served_from else found.usd)
         if call.fault in _FINAL:
             raise CallEnded(call)
         return GatewayReply(call, self._record.body(call.response))
@@ -389,7 +393,6 @@ class CallService:
         reply = self.redactor.value(with_usage(answered.body, usage))
         found = finding_of(reply, wanted.asked)
         sha256, body = body_of(reply)
-        known = answered.spec.price is not None or usage.estimated
         call = replace(
             wanted.call,
             state="done",
@@ -398,7 +401,7 @@ class CallService:
             input_tokens=usage.input,
             output_tokens=usage.output,
             estimated=int(usage.estimated),
-            usd=_usd(answered.spec, usage) if known else answered.usd,
+            usd=_cost(answered, usage),
             fault=found.fault,
             message=_plain(found.message),
         )
@@ -418,6 +421,15 @@ def _dearest(spec: ModelSpec, usage: Usage) -> float | None:
     """What it costs at most, whichever of the model and its fallbacks answers; None where no price is known."""
     known = [usd for one in (spec, *spec.fallbacks) if (usd := _usd(one, usage)) is not None]
     return max(known, default=None)
+
+
+def _cost(answered: Completion, usage: Usage) -> float | None:
+    """By litellm's count where the price is of its list, as it knows more of caches and long requests: but it counts with
+    whatever numbers the provider gave."""
+    own = _usd(answered.spec, usage)
+    if own is None or answered.usd is None or answered.spec.price is not None or usage.estimated:
+        return own
+    return answered.usd if 0 <= answered.usd <= _DEARER * own else own
 
 
 def _usd(spec: ModelSpec, usage: Usage) -> float | None:

@@ -12,8 +12,10 @@ import json
 import math
 import os
 import re
+import ssl
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +40,14 @@ _RETRIED = frozenset({"overloaded", "unreachable", "timeout", "malformed"})
 _AWAY = _RETRIED - {"malformed"}
 # After these nobody knows whether the provider counted the call.
 _UNCERTAIN = frozenset({"timeout", "malformed"})
+_READING = frozenset({"convert_to_model_response_object", "transform_response"})  # litellm's functions
+_BUGS = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+# litellm's words where nothing is sent for want of something that a person has to set up
+_NO_PROVIDER = "LLM Provider NOT provided"
+_NOT_SET_UP = (_NO_PROVIDER, "Missing credentials", "Unable to locate credentials")
+_MISSING = (
+    "look whether the provider has a model of that name, and whether its api_base is whole (most end in /v1)"
+)
 _ALIVE_S = 5.0  # for an idle word of a server that works on an answer
 # names of litellm's classes
 _PREFIX = re.compile(r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?")
@@ -112,6 +122,10 @@ class Providers:
                 "auth",
                 f"the provider '{spec.provider}' needs a key: set {where.key_env} in the daemon's environment "
                 "or in keys.toml of the home",
+            )
+        if not (key.isascii() and key.isprintable()) or key != key.strip():
+            raise ModelFailed(
+                "auth", f"the key in {where.key_env} has a blank or a line break too much: set it again"
             )
         return {**base, "api_key": key}
 
@@ -229,7 +243,8 @@ async def _once(
         raise CallFailed("timeout", f"{spec.model} did not answer in {left:.1f} s") from None
     except openai.OpenAIError as error:
         raise _failure(spec, error) from None
-    dumped = response.model_dump_json(exclude_none=True)
+    # half of a surrogate pair, which JSON may spell, can neither be sent on nor stored
+    dumped = json.dumps(response.model_dump(exclude_none=True), ensure_ascii=False).encode("utf-8", "replace")
     if len(dumped) > _REPLY_MAX:
         raise ModelFailed("malformed", f"the reply of {spec.model} has {len(dumped):,} bytes, too many")
     listed = getattr(response, "_hidden_params", {}).get("response_cost")
@@ -263,33 +278,77 @@ def _plain(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
-    said = f"{spec.model}: {_PREFIX.sub('', str(error))[:1000]}"
+    said = str(error).partition("Traceback (most recent call last)")[0].strip()
+    said = _PREFIX.sub("", said)[:1000]
     kinds: tuple[tuple[type[Exception], str], ...] = (
         (exceptions.ContextWindowExceededError, "context"),
         (exceptions.ContentPolicyViolationError, "refused"),
         (exceptions.AuthenticationError, "auth"),
         (exceptions.PermissionDeniedError, "auth"),
+        (exceptions.NotFoundError, "auth"),  # the model, or the address: no request says which
         (exceptions.RateLimitError, "overloaded"),
         (exceptions.Timeout, "timeout"),
         (exceptions.ServiceUnavailableError, "overloaded"),
     )
     kind = next((kind for type_, kind in kinds if isinstance(error, type_)), "")
+    if any(words in said for words in _NOT_SET_UP):
+        kind = "auth"
     status = getattr(error, "status_code", None)
-    if not kind and isinstance(status, int) and 400 <= status < 500 and status not in (408, 409, 429):
+    # 422 is also litellm's own word, for a reply that it cannot read
+    if not kind and isinstance(status, int) and 400 <= status < 500 and status not in (408, 409, 422, 429):
         kind = "request"
     if not kind:
-        kind = "malformed" if _unreadable(error) else "unreachable"
-    return CallFailed(kind, said, _retry_after(error))
+        kind = _stumble(error) or ("request" if status == 422 else "unreachable")
+    if _NO_PROVIDER in said:
+        said = "its name begins with no provider: write PROVIDER/NAME, such as openai/… or ollama_chat/…"
+    if isinstance(error, exceptions.NotFoundError):
+        said += f"; {_MISSING}"
+    if kind == "unreachable" and (why := _why_unreachable(error)) and why not in said:
+        said += f" ({why})"
+    told = "its reply cannot be read as a chat completion: " if kind == "malformed" else ""
+    return CallFailed(kind, f"{spec.model}: {told}{said}", _retry_after(error))
 
 
-def _unreadable(error: BaseException) -> bool:
-    """Whether there was an answer that is no JSON; litellm calls that a server's fault like any other."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, json.JSONDecodeError):
-            return True
-        seen = seen.__cause__ or seen.__context__
-    return "Empty or invalid response" in str(error)
+def _why_unreachable(error: BaseException) -> str:
+    """What the system says of the way to the server, which "Connection error." leaves out."""
+    first = next((one for one in reversed([*_chain(error)]) if isinstance(one, OSError)), None)
+    if isinstance(first, ssl.SSLCertVerificationError):
+        return (
+            f"{first.verify_message}; SSL_CERT_FILE in the daemon's environment names certificates to trust"
+        )
+    return str(first or "")[:200]
+
+
+def _stumble(error: BaseException) -> str:
+    """The kind where litellm's own code stumbled, over the reply or before anything was sent; "" where it did not.
+
+    litellm tells of either as of a server that is away, which would void the run and ask again for ever.
+    """
+    chain = list(_chain(error))
+    if any(isinstance(one, OSError | httpx.HTTPError) for one in chain):
+        return ""
+    code = {frame.f_code for one in chain for frame, _ in traceback.walk_tb(one.__traceback__)}
+    if any(one.co_name in _READING or one.co_filename.endswith("httpx/_models.py") for one in code):
+        # an error of the server's, sent with the status of an answer
+        is_told = any(type(one) is Exception and hasattr(one, "status_code") for one in chain)
+        return "unreachable" if is_told else "malformed"
+    if any(isinstance(one, ImportError) for one in chain):
+        return "auth"  # a library that a person has to install
+    if "Empty or invalid response" in str(error):
+        return "malformed"
+    own = any(type(one) is Exception or (isinstance(one, _BUGS) and _is_plain(one)) for one in chain)
+    return "request" if own else ""
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_plain(error: BaseException) -> bool:
+    """Whether no library of the way to a server made it."""
+    return type(error).__module__.partition(".")[0] in ("builtins", "json", "pydantic_core")
 
 
 def _retry_after(error: BaseException) -> float:

@@ -202,6 +202,11 @@ class CallReading:
         query = "SELECT 1 FROM calls WHERE run_id = ? AND served_from = '' LIMIT 1"
         return self._connection.execute(query, (run_id,)).fetchone() is not None
 
+    def usd(self, call_id: str) -> float | None:
+        """What a call cost; None where nobody knows."""
+        row = self._connection.execute("SELECT usd FROM calls WHERE id = ?", (call_id,)).fetchone()
+        return row[0] if row else None
+
     def body(self, sha256: str) -> bytes:
         """A response, or another text; raises Unavailable when it is not there."""
         row = self._connection.execute("SELECT content FROM bodies WHERE sha256 = ?", (sha256,)).fetchone()

@@ -34,6 +34,8 @@ _START_S = 180.0  # importing litellm takes 3 s; a gateway of a killed daemon ma
 _END_S = 130.0
 _GRACE_S = 5.0  # beyond the deadline, at which the gateway answers by itself
 _IDLE_MAX = 64
+_DEATHS_MAX = 5  # of gateways over one call, which may be what kills them, and is paid each time
+_OVER = frozenset({"stopping", "token"})  # of a process that is being replaced: another one takes the call
 
 
 def why_not_installed() -> str:
@@ -100,7 +102,9 @@ class _Process:
             return
         assert self._child.stdout is not None
         left = min(deadline, self._starts_until) - time.monotonic()
-        said = bool(select.select([self._child.stdout], [], [], max(left, 0.0))[0])
+        ready = select.poll()  # select() takes no descriptor beyond 1,023
+        ready.register(self._child.stdout, select.POLLIN)
+        said = bool(ready.poll(max(left, 0.0) * 1e3))
         self._ready = said and self._child.stdout.readline() == READY
         if self._ready:
             return
@@ -212,7 +216,10 @@ class GatewayModels:
                 "unreachable",
                 f"{stopped.principal} stopped all model calls{why}; `agentos model resume` lets them go on",
             )
-        with self._lock:
+        # others may hold it for as long as a gateway starts, or brings its calls to their end
+        if not self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise ModelFailed("timeout", "the gateway still starts, or ends the calls of before")
+        try:
             if self._closed:
                 raise ModelFailed("unreachable", "the gateway was closed")
             setup = self._setup()
@@ -231,11 +238,13 @@ class GatewayModels:
                     self._process = None
                 raise
             return self._process
+        finally:
+            self._lock.release()
 
     def current(self) -> _Process | None:
-        """The process if it runs."""
-        with self._lock:
-            return self._process if self._process is not None and self._process.alive() else None
+        """The process if it runs; waits for nobody."""
+        process = self._process
+        return process if process is not None and process.alive() else None
 
     @property
     def pid(self) -> int | None:
@@ -273,16 +282,31 @@ class GatewaySession:
         """
         content = json.dumps(request).encode()
         until = min(deadline, time.monotonic() + 24 * 3600.0)
-        while True:
+        sent_by: set[_Process] = set()
+        while len(sent_by) < _DEATHS_MAX:
             if time.monotonic() >= until:
                 raise ModelFailed("timeout", "no time was left for a model call")
             try:
                 process, token = self._opened(until)
+                sent_by.add(process)
                 response = process.request("POST", "/v1/chat/completions", token, content, until)
             except _Gone:
                 time.sleep(0.01)  # until the system knows that it is dead
                 continue
-            return self._reply(response)
+            if _said(response)[0] not in _OVER:
+                return self._reply(response)
+            self._leave(process)
+            time.sleep(0.05)
+        raise ModelFailed(
+            "unreachable",
+            f"the gateway ended {_DEATHS_MAX} times while it made this call; see logs/gateway.log and gateway.out",
+        )
+
+    def _leave(self, process: _Process) -> None:
+        """The next call opens the grant again."""
+        with self._lock:
+            if self._open_in is process:
+                self._open_in = None
 
     def _opened(self, deadline: float) -> tuple[_Process, str]:
         with self._lock:
@@ -323,10 +347,16 @@ class GatewaySession:
 
 
 def _failure(response: _Response) -> ModelFailed:
+    kind, message = _said(response)
+    return ModelFailed("unreachable" if kind in _OVER else kind, message, response.call)
+
+
+def _said(response: _Response) -> tuple[str, str]:
+    """Kind and message of what was refused; empty where it was not."""
+    if response.status == 200:
+        return "", ""
     try:
         error = json.loads(response.body)["error"]
-        kind, message = str(error["code"]), str(error["message"])
+        return str(error["code"]), str(error["message"])
     except (ValueError, KeyError, TypeError):
-        return ModelFailed("unreachable", f"the gateway failed with {response.status}; see logs/gateway.log")
-    kind = {"stopping": "unreachable", "token": "not_allowed"}.get(kind, kind)
-    return ModelFailed(kind, message, response.call)
+        return "unreachable", f"the gateway failed with {response.status}; see logs/gateway.log"

@@ -12,6 +12,7 @@ from agentos.domain import Json, ModelSpec, canonical, digest
 
 MESSAGES_MAX = 10_000
 CHOICES_MAX = 16
+TOKENS_MAX = 1 << 24  # of one call, asked or answered
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _PARTS = frozenset({"text", "image_url", "input_audio", "refusal", "thinking"})
 # What litellm stumbles over by itself would look like a provider that is away, and void the run.
@@ -51,7 +52,7 @@ def request_fault(request: Any) -> str:
         return f"'n' must be a whole number from 1 to {CHOICES_MAX}"
     for key in ("max_tokens", "max_completion_tokens"):
         limit = request.get(key)
-        if limit is not None and (type(limit) is not int or not 1 <= limit <= 1 << 24):
+        if limit is not None and (type(limit) is not int or not 1 <= limit <= TOKENS_MAX):
             return f"'{key}' must be a whole number from 1"
     return next((fault for message in messages if (fault := _message_fault(message))), "") or _tools_fault(
         request.get("tools")
@@ -223,31 +224,30 @@ def _call(call: Any, tools: frozenset[str]) -> ReplyFinding:
 
 
 def usage_of(body: Mapping[str, Any], input_estimate: int) -> Usage:
-    """What the provider says was used; where it says nothing, an estimate that is marked as one."""
+    """What the provider says was used; where it says nothing, or what cannot be, an estimate that is marked as one."""
     usage = body.get("usage") or {}
     given, answered = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    if given or answered:
+    if given and answered:
         cached = _count((usage.get("prompt_tokens_details") or {}).get("cached_tokens"))
         return Usage(given, answered, min(cached, given))
     said = sum(len(text.encode("utf-8", "replace")) for text in texts(body.get("choices") or []))
-    return Usage(input_estimate, tokens_of(said), estimated=True)
+    return Usage(given or input_estimate, answered or tokens_of(said), estimated=True)
 
 
 def _count(value: Any) -> int:
-    return value if type(value) is int and 0 <= value < 1 << 40 else 0
+    """0 for what no model reads or writes in one call: such a number would use up the budget of a day, or refill it."""
+    return value if type(value) is int and 0 <= value <= TOKENS_MAX else 0
 
 
 def with_usage(body: Mapping[str, Any], usage: Usage) -> Json:
-    """The reply with an estimated usage filled in and marked."""
-    if not usage.estimated:
-        return dict(body)
-    said = {
+    """The reply with the usage that is booked; an estimate is marked."""
+    said: dict[str, Json] = {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
         "total_tokens": usage.input + usage.output,
-        "estimated": True,
     }
-    return {**body, "usage": said}
+    told = {"estimated": True} if usage.estimated else body.get("usage") or {}
+    return {**body, "usage": {**told, **said}}
 
 
 # --- The canonical form of a request: what makes two model calls the same call -------------------

@@ -334,12 +334,13 @@ def _id_of(record: object) -> str:
 
 class FakeModels:
     """``answer(request, number)`` gives the assistant message of the number-th call (from 0), or raises
-    ModelFailed. ``grants`` and ``requests`` keep what was asked."""
+    ModelFailed. ``grants``, ``requests`` and ``deadlines`` keep what was asked."""
 
     def __init__(self, answer: Callable[[Mapping[str, Any], int], Mapping[str, Json]]) -> None:
         self._answer = answer
         self.grants: list[Grant] = []
         self.requests: list[Mapping[str, Any]] = []
+        self.deadlines: list[float] = []
         self.closed = 0
 
     def open(self, grant: Grant) -> FakeSession:
@@ -361,6 +362,7 @@ class FakeSession:
         """See ``ports.ModelSession``."""
         number = len(self._models.requests)
         self._models.requests.append(request)
+        self._models.deadlines.append(deadline)
         message = {"role": "assistant", **self._models._answer(request, number)}
         reason = "tool_calls" if message.get("tool_calls") else "stop"
         body = {"choices": [{"index": 0, "message": message, "finish_reason": reason}]}

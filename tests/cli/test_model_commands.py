@@ -111,6 +111,11 @@ def test_a_model_is_tried_through_a_real_gateway(home: Home, agentos: Agentos) -
         assert server.paid == 1
     found = json.loads(agentos("model", "list", "--json").stdout)[0]
     assert (found["calls"], found["faults"], found["usd"]) == (2, {"auth": 1}, None)
+    agentos("model", "stop")
+    said = agentos("model", "test", code=1).stderr
+    assert "agentos model resume" in said
+    assert "api_base" not in said, "nothing is wrong with the server"
+    agentos("model", "resume")
     assert sorted(os.listdir(home.run)) == []
     assert "No model 'nope'" in agentos("model", "test", "nope", code=1).stderr
 

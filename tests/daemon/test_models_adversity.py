@@ -12,7 +12,7 @@ from agentos.domain import Json, Limits, Result, Share, TaskState
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from agentos.testing import say
+from agentos.testing import call, say
 from agentos.testing.modelserver.replies import ServerReply
 from tests.daemon.conftest import Daemon
 from tests.daemon.thinking_world import KEY, KEY_ENV, agent, free_task, scripted, world
@@ -151,3 +151,22 @@ def test_a_model_that_is_silent_for_long_is_a_timeout_that_is_paid_once(
         assert used["input_tokens"] > 0
         cost = run.outcome.cost
         assert (cost.calls, cost.tokens) == (1, used["input_tokens"] + used["output_tokens"])
+
+
+def test_a_run_that_has_few_tokens_left_still_gives_what_it_has(
+    home: Home, ledger: Ledger, daemon: Any, until: Any
+) -> None:
+    """A call reserves as much as may be answered: where that was 8,192 tokens each time, no last word had room."""
+
+    def policy(request: Json, number: int) -> ServerReply:
+        return call("look", {"text": f"{number}"}) if request.get("tools") else say("what I have")
+
+    with world(home, policy) as (server, _):
+        daemon.start()
+        task = free_task("look around", limits=Limits(wall_s=60.0, tokens=20_000))
+        ledger.add_task(task, Share.OPEN)
+        until(lambda: ledger.task_view(task.id).state is TaskState.DONE, "it is done", 60)
+        (run,) = ledger.runs(task.id)
+        assert run.answer == "what I have", (run.outcome, server.paid)
+        assert run.outcome is not None
+        assert run.outcome.cost.tokens <= 20_000

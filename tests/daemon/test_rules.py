@@ -28,7 +28,7 @@ from agentos.domain import (
     kind_of,
     new_id,
 )
-from agentos.errors import Invalid
+from agentos.errors import Invalid, ModelFailed
 from agentos.evolver.history.recordings import recording_of
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -449,3 +449,27 @@ def test_what_the_kernel_saw_is_counted_alike_live_and_from_the_record(
     done = world.run(black_box)
     assert kind_of(done.outcome.fault) is KernelFault.RULE
     assert nodes(done).count("model") == 1
+
+
+def test_a_call_that_gave_nothing_counts_for_rules_as_it_is_paid(world: World) -> None:
+    thinks = """
+def run(sdk):
+    for n in range(3):
+        try:
+            sdk.model({'messages': [{'role': 'user', 'content': f'thought {n}'}]})
+        except Exception:
+            pass
+    sdk.finish('done')
+"""
+    task = world.harness(thinks)
+    world.rule("tokens > 100", on="before_model")
+    asked: list[int] = []
+
+    def cut(request: Mapping[str, Any], number: int) -> Mapping[str, Json]:
+        asked.append(number)
+        used = {"input_tokens": 50, "output_tokens": 100, "usd": 0.1, "recorded": False, "estimated": False}
+        raise ModelFailed("cut", "too long", used)
+
+    world.models = FakeModels(cut)
+    assert kind_of(world.run(task).outcome.fault) is KernelFault.RULE
+    assert asked == [0]

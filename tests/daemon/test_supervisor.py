@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -288,6 +289,10 @@ def test_it_looks_no_more_often_than_its_budget_allows(world: World) -> None:
     supervised, models = overseen(world, '{"lost": false, "reason": ""}', "stop", calls=2)
     assert world.run(world.harness(THINKS), supervised).answer == "done"
     assert len(models.requests) == 2
+    limits = Limits(wall_s=3_600.0)
+    assert world.run(replace(world.harness(THINKS), limits=limits), supervised).answer == "done"
+    assert max(models.deadlines) < time.monotonic() + 100, "a run does not wait for it to its own end"
+    assert models.requests[0]["max_tokens"]
     # what the run says is data, not its orders
     assert "thought" not in str(models.requests[0]["messages"][0])
 

@@ -114,17 +114,20 @@ def held(steps: Any, patience: WaitPolicy) -> service._Held:
     return service._Held(steps, StopSignal(), ignore, patience=patience)
 
 
+@pytest.mark.parametrize("changes", ["settings", "registry"])
 def test_a_refused_key_is_tried_again_when_another_was_given(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch, changes: str
 ) -> None:
-    """Each try leaves a run, and to ask again with the same key changes nothing."""
+    """Each try leaves a run, and to ask again with the same key, or for the same model, changes nothing."""
     monkeypatch.setattr(service, "_PATIENCE_S", (0.0,))
     monkeypatch.setattr(service, "_LOOK_S", 0.0)
     looks: list[int] = []
 
     def setup() -> object:
         looks.append(1)
-        return "new" if len(looks) > 50 else "old"
+        if len(looks) == 51 and changes == "registry":
+            parts.registry.commit({"prompt/other/prompt.md": b"x"}, "Another", "edit")
+        return "new" if len(looks) > 50 and changes == "settings" else "old"
 
     tried: list[str] = []
 

@@ -62,6 +62,7 @@ def settings_for(server: ModelServer, **more: Any) -> Settings:
         "mute": {"api_base": f"http://127.0.0.1:{_MUTE.getsockname()[1]}/v1"},
         "away": {"api_base": "http://127.0.0.1:9/v1"},
         "keyless": {"api_base": server.base_url, "key_env": "GATEWAY_NO_SUCH_KEY"},
+        "spaced": {"api_base": server.base_url, "key_env": "GATEWAY_SPACED_KEY"},
         "openai": {"key_env": "GATEWAY_TEST_API_KEY"},
     }
     return Settings(providers=providers, **more)
@@ -124,6 +125,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with pytest.MonkeyPatch.context() as patch, ModelServer(echo) as server:
         patch.setenv("GATEWAY_TEST_API_KEY", KEY)
         patch.setenv("OPENAI_API_KEY", "sk-not-for-servers-of-others-0123")
+        patch.setenv("GATEWAY_SPACED_KEY", "sk-ends-with-a-line-break\n")
+        patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # where nobody is
         patch.setenv("UNRELATED_SECRET", "the-secret-of-somebody-else")
         models = GatewayModels(home, settings_for(server, budget={"run_calls": 0, "evolution_calls": 4}))
         yield Bench(home, server, models)

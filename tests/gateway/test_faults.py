@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from agentos.domain import ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.gateway.calls import CallRecord, ProviderCall
-from agentos.testing import call
+from agentos.testing import call, say
 from tests.gateway.conftest import SPEC, Bench, asking, said, within
 
 TOOL = {"type": "function", "function": {"name": "sum", "parameters": {"type": "object", "properties": {}}}}
@@ -33,6 +34,7 @@ def sent_since(bench: Bench, before: int) -> int:
         ("bad_arguments", "malformed"),
         ("context_length", "context"),
         ("unauthorized", "auth"),
+        ("no_model", "auth"),
     ],
 )
 def test_a_fault_that_no_retry_mends_is_typed_and_sent_once(bench: Bench, fault: str, kind: str) -> None:
@@ -46,7 +48,9 @@ def test_a_fault_that_no_retry_mends_is_typed_and_sent_once(bench: Bench, fault:
     assert [row.fault for row in bench.calls(run)] == [kind]
 
 
-@pytest.mark.parametrize("fault", ["rate_limit", "server_error", "overloaded", "reset", "malformed", "html"])
+@pytest.mark.parametrize(
+    "fault", ["rate_limit", "server_error", "overloaded", "reset", "malformed", "html", "wrong_shape"]
+)
 def test_a_fault_that_passes_is_retried_with_the_same_key_and_paid_once(bench: Bench, fault: str) -> None:
     before, paid = len(bench.server.requests), bench.server.paid
     bench.server.fault_next(fault)
@@ -134,6 +138,18 @@ def test_a_fallback_answers_when_the_first_is_away_and_the_record_says_which(ben
     assert [(row.model, row.answered_by) for row in bench.calls(run)] == [("away", "main")]
 
 
+def test_what_keeps_a_server_out_of_reach_is_told(bench: Bench) -> None:
+    away = ModelSpec("away", "openai/nobody", "away", {})
+    with pytest.raises(ModelFailed, match="Errno 111") as caught:
+        bench.open(specs=(away,)).complete(asking("why not"), within(2.0))
+    assert caught.value.kind == "unreachable"
+
+
+def test_a_server_of_this_machine_is_asked_past_the_proxy_of_the_environment(bench: Bench) -> None:
+    assert os.environ["HTTP_PROXY"].endswith(":9")
+    assert said(bench.open().complete(asking("directly"), within())).startswith("directly")
+
+
 def test_a_refused_request_does_not_wander_to_the_fallbacks(bench: Bench) -> None:
     before = len(bench.server.requests)
     bench.server.fault_next("unauthorized")
@@ -157,6 +173,71 @@ def test_missing_usage_is_estimated_and_marked(bench: Bench) -> None:
     assert reply.body["usage"]["estimated"] is True
     assert reply.input_tokens > 0
     assert reply.output_tokens > 0
+
+
+@pytest.mark.parametrize("asked", [-1_000_000_000, 10**30, 0])
+def test_a_count_that_cannot_be_neither_fills_a_budget_nor_empties_it(bench: Bench, asked: int) -> None:
+    """Once a provider's 10**30 tokens were 10**23 dollars of the day, and no model was asked until midnight."""
+    listed = ModelSpec("listed", "openai/gpt-4o-mini", "local", {})
+    bench.server.add(replace(say("counted"), usage={"prompt_tokens": asked, "completion_tokens": 3}))
+    run = bench.new_run()
+    reply = bench.open(run, specs=(listed,)).complete(asking("count"), within())
+    (row,) = bench.calls(run)
+    assert 0 < row.input_tokens < 1_000
+    assert row.estimated
+    assert row.usd is not None
+    assert 0 < row.usd < 0.01
+    assert reply.body["usage"]["total_tokens"] == row.input_tokens + row.output_tokens
+
+
+def test_a_cache_of_more_than_was_asked_makes_nothing_cheaper(bench: Bench) -> None:
+    listed = ModelSpec("listed", "openai/gpt-4o-mini", "local", {})
+    details = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 10**9}}
+    bench.server.add(replace(say("cached"), usage=details))
+    usd = bench.open(specs=(listed,)).complete(asking("cache"), within()).usd
+    assert usd is not None
+    assert usd > 0
+
+
+def test_half_of_a_character_in_a_reply_is_replaced(bench: Bench) -> None:
+    """Once it was an error of the gateway's own, so that the run was void and the call was paid again and again."""
+    bench.server.add(say("one \ud800 half"))
+    run = bench.new_run()
+    assert said(bench.open(run).complete(asking("half"), within())) == "one ? half"
+    assert [row.state for row in bench.calls(run)] == ["done"]
+
+
+@pytest.mark.slow
+def test_replies_of_no_known_shape_are_the_models_and_booked(bench: Bench) -> None:
+    bench.server.fault_next("wrong_shape", times=5)
+    with pytest.raises(ModelFailed) as caught:
+        bench.open().complete(asking("what shape"), within())
+    assert caught.value.kind == "malformed"
+    assert "Traceback" not in str(caught.value)
+    assert caught.value.used["input_tokens"] > 0
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"messages": [{"role": "user", "content": [{"type": "thinking"}]}]},
+        {"response_format": {"type": "json_schema"}},
+    ],
+)
+def test_a_request_that_litellm_stumbles_over_is_no_outage(bench: Bench, more: dict[str, object]) -> None:
+    before = len(bench.server.requests)
+    claude = ModelSpec("claude", "anthropic/claude-3-5-sonnet-20241022", "open", {})
+    with pytest.raises(ModelFailed) as caught:
+        bench.open(specs=(claude,)).complete({**asking("stumble"), **more}, within())
+    assert caught.value.kind == "request"
+    assert sent_since(bench, before) == 0
+
+
+def test_a_key_that_no_header_can_hold_is_said_to_be_so(bench: Bench) -> None:
+    spec = ModelSpec("spaced", "openai/scripted", "spaced", {})
+    with pytest.raises(ModelFailed, match="GATEWAY_SPACED_KEY") as caught:
+        bench.open(specs=(spec,)).complete(asking("key"), within())
+    assert caught.value.kind == "auth"
 
 
 @pytest.mark.slow
@@ -225,6 +306,8 @@ def test_a_request_cannot_say_where_it_goes_or_with_which_key(
         ("openai/scripted", "nowhere", "no .providers.nowhere."),
         ("openai/scripted", "keyless", "set GATEWAY_NO_SUCH_KEY"),
         ("deepinfra/anything", "openai", "begin with 'openai/'"),  # that would be sent openai's key
+        ("qwen3", "local", "PROVIDER/NAME"),
+        ("azure/anything", "", "Missing credentials"),
     ],
 )
 def test_a_provider_that_is_not_set_up_is_a_sentence(

@@ -22,10 +22,11 @@ from agentos.domain import Json, Mode
 from agentos.errors import ModelFailed
 from agentos.gateway.calls import CallReading
 from agentos.gateway.client import GatewayModels
-from agentos.gateway.setup import read_ending
+from agentos.gateway.setup import Setup, read_ending
+from agentos.home import Home
 from agentos.testing import ModelServer
 from agentos.testing.modelserver.replies import ServerReply, say
-from tests.gateway.conftest import Bench, asking, make_home, said, settings_for, within
+from tests.gateway.conftest import KEY, Bench, asking, make_home, said, settings_for, within
 
 KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "2"))  # of the gateway; each start takes three seconds
 
@@ -219,6 +220,101 @@ def test_an_answer_that_cannot_be_recorded_is_not_given_and_not_paid_twice(bench
     assert said(session.complete(asking("sent, then full"), within())).startswith("sent, then full")
     assert bench.server.paid - paid == 1
     assert bench.server.repeated - repeated == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked")
+def test_a_call_that_kills_each_gateway_is_not_paid_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_TEST_API_KEY", KEY)
+
+    def kill_each() -> None:
+        for number in range(1, 6):
+            until(lambda number=number: len(server.requests) == number)  # type: ignore[misc]
+            os.kill(bench.models.pid or 0, signal.SIGKILL)
+
+    with ModelServer() as server, own_gateway(tmp_path, server) as bench, ThreadPoolExecutor(1) as pool:
+        server.fault_next("hang", times=6)
+        killing = pool.submit(kill_each)
+        with pytest.raises(ModelFailed, match="gateway ended") as caught:
+            bench.open().complete(asking("poison"), within())
+        killing.result()
+        assert caught.value.kind == "unreachable"
+        assert len(server.requests) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked")
+def test_a_call_that_meets_a_gateway_on_its_way_out_is_the_next_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_TEST_API_KEY", KEY)
+    # As where settings changed in the moment between the grant and the call: it was told as a model that is away.
+
+    def answer(request: Json, number: int) -> ServerReply:
+        return say(f"#{number}", delay_s=1.0 if number == 1 else 0.0)
+
+    with (
+        ModelServer(answer) as server,
+        own_gateway(tmp_path, server) as bench,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        session = bench.open()
+        slow = pool.submit(session.complete, asking("slow"), within())
+        until(lambda: server.paid == 1)
+        process = bench.models.current()
+        assert process is not None
+        assert process._child.stdin is not None
+        process._child.stdin.close()
+        until(lambda: read_ending(bench.home.run) is not None)
+        assert said(session.complete(asking("another"), within())) == "#2"
+        assert said(slow.result()) == "#1"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked")
+def test_a_gateway_that_is_being_replaced_keeps_nobody_beyond_his_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_TEST_API_KEY", KEY)
+
+    def answer(request: Json, number: int) -> ServerReply:
+        return say(f"#{number}", delay_s=8.0 if number == 1 else 0.0)
+
+    with ModelServer(answer) as server, ThreadPoolExecutor(2) as pool:
+        first, second = (Setup.of(settings_for(server)) for _ in range(2))
+        now = [first]
+        models = GatewayModels(make_home(tmp_path / "home"), lambda: now[0])
+        bench = Bench(Home(tmp_path / "home"), server, models)
+        slow = pool.submit(bench.open().complete, asking("slow"), within())
+        until(lambda: server.paid == 1)
+        now[0] = second
+        patient = pool.submit(bench.open().complete, asking("patient"), within())
+        until(lambda: read_ending(bench.home.run) is not None)
+        began = time.monotonic()
+        hasty = bench.open()
+        with pytest.raises(ModelFailed) as caught:
+            hasty.complete(asking("hasty"), within(0.5))
+        hasty.close()
+        assert time.monotonic() - began < 4.0
+        assert caught.value.kind == "timeout"
+        assert {said(slow.result()), said(patient.result())} == {"#1", "#2"}
+        models.close()
+
+
+@pytest.mark.slow
+def test_a_gateway_starts_in_a_daemon_with_a_thousand_open_files(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4_096), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+        with ModelServer() as server, own_gateway(tmp_path, server) as bench:
+            assert bench.models.process(within()).alive()
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.slow

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agentos.domain import Mode, ModelSpec
+from agentos.domain import Mode, ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.models.requests import run_mark
+from agentos.testing import call
 from tests.gateway.conftest import Bench, asking, said, within
 
 Paid = Callable[[], int]
@@ -176,6 +177,31 @@ def test_live_keeps_no_words(bench: Bench) -> None:
         found = connection.execute("SELECT count(*) FROM bodies WHERE content LIKE '%nobody keeps%'")
         assert found.fetchone() == (0,)
     connection.close()
+
+
+def test_a_served_call_tells_what_it_cost_and_is_booked_with_nothing(bench: Bench) -> None:
+    """A rule on the money of a run holds where the run goes on from a record, and in a replay."""
+    dear = ModelSpec("dear", "openai/scripted", "local", {}, price=Price(1_000.0, 1_000.0))
+    runs = [bench.new_run() for _ in range(3)]
+    replies = [
+        bench.open(run, recordings=tuple(reversed(runs[:at])), specs=(dear,)).complete(
+            asking("dear words"), within()
+        )
+        for at, run in enumerate(runs)
+    ]
+    assert [reply.recorded for reply in replies] == [False, True, True]
+    assert replies[0].usd is not None
+    assert {reply.usd for reply in replies} == {replies[0].usd}
+    assert [bench.calls(run)[0].usd for run in runs] == [replies[0].usd, 0.0, 0.0]
+
+
+def test_a_live_call_that_nobody_was_given_is_asked_again(bench: Bench) -> None:
+    """Its words are not kept. Where it named a tool that is not there, it was looked for among them all the same."""
+    bench.server.add(call("no_such_tool", {}))
+    run, repeated = bench.new_run(), bench.server.repeated
+    replies = [bench.open(run, Mode.LIVE).complete(asking("who died"), within()) for _ in range(2)]
+    assert replies[0].body == replies[1].body
+    assert bench.server.repeated == repeated + 1
 
 
 def test_another_model_behind_the_same_name_is_another_call(bench: Bench) -> None:

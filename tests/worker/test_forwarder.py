@@ -30,7 +30,8 @@ class Kernel:
     def ask(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
         self.asked.append((what, body))
         if "refuse" in str(body):
-            raise Refused(WireFault(type="context", message="too long", where="", resource=""))
+            kind = str(body.get("user")).partition(" ")[2] or "context"
+            raise Refused(WireFault(type=kind, message="too long", where="", resource=""))
         return {"reply": REPLY}
 
 
@@ -122,6 +123,14 @@ def test_an_error_is_json_and_does_not_spoil_the_next_request(
         assert found == status
         assert said["error"]["message"]
         assert call(connection, "POST", "/v1/chat/completions", CHAT)[0] == 200
+
+
+@pytest.mark.parametrize(("kind", "status"), [("cut", 422), ("refused", 422), ("empty", 502)])
+def test_a_client_asks_again_only_where_another_answer_may_come(
+    connection: http.client.HTTPConnection, kind: str, status: int
+) -> None:
+    found, said = call(connection, "POST", "/v1/chat/completions", {**CHAT, "user": f"refuse {kind}"})
+    assert (found, said["error"]["code"]) == (status, kind)
 
 
 def test_streamed_calls_are_told_apart_whatever_index_a_server_gave_them() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -481,6 +482,22 @@ def test_what_a_run_may_use_ends_in_a_last_word(
     assert "tools" not in ran.requests[-1]
 
 
+def test_a_reply_that_cannot_be_used_counts_as_a_call(think: Any) -> None:
+    step = calls(("probe", {"n": 1}))
+    ran = think(Script(fault("cut"), fault("cut"), step, says("what I have")), max_calls=4)
+    assert (ran.done.answer, len(ran.requests)) == ("what I have", 4)
+    assert "tools" not in ran.requests[-1]
+
+
+def test_no_more_may_be_answered_than_the_run_has_left(think: Any) -> None:
+    step = calls(("probe", {"n": 1}))
+    ran = think(Script(step, says("what I have"), usage=12_000), max_tokens=18_000)
+    first, final = (request["max_tokens"] for request in ran.requests)
+    assert first == 8_192
+    assert "tools" not in ran.requests[1]
+    assert 4_000 < final < 6_000
+
+
 @pytest.mark.slow
 def test_two_equal_runs_ask_the_same_byte_for_byte(think: Any, tool: Tool) -> None:
     script = [calls(("probe", {"n": 1}), ("long", {})), calls(("bad", {}), ("nothing", {})), says("x")]
@@ -538,6 +555,7 @@ def test_a_model_may_write_the_summary(think: Any, tool: Tool) -> None:
         first = ask.body["messages"][0]["content"]
         if first.startswith("You are in the middle of a task"):
             assert "tools" not in ask.body
+            assert ask.body["max_tokens"] == 2_048
             said = says("So far: all went well.")
         else:
             n = sum(message["role"] == "tool" for message in ask.body["messages"])
@@ -622,6 +640,22 @@ def reply(text: str) -> Said:
 def test_a_call_that_was_written_as_text_is_read(parts: Any, form: str) -> None:
     (call,) = parts.replies.exchange_of(reply(AS_TEXT[form]), 1, ["probe"]).asked
     assert (call.name, call.args, call.wrong) == ("probe", {"n": 4}, "")
+
+
+@pytest.mark.parametrize("begun", ["<tool_call>{", "<function=probe>{", "[TOOL_CALLS]"])
+def test_many_blanks_in_what_begins_as_a_call_cost_no_time(parts: Any, begun: str) -> None:
+    """At 64,000 of them, as a small model writes that lost its way, it took half a minute."""
+    began = time.process_time()
+    assert parts.replies.exchange_of(reply(begun + " " * 64_000 + "x"), 1, ["probe"]).asked == []
+    assert time.process_time() - began < 1.0
+
+
+def test_the_name_of_a_call_goes_back_as_providers_take_it(parts: Any) -> None:
+    said = calls(("multi_tool_use.parallel", {}), ("x" * 100, {}))
+    exchange = parts.replies.exchange_of({"choices": [{"message": said}]}, 1, ["probe"])
+    assert exchange.asked[0].name == "multi_tool_use.parallel"
+    told = [call["function"]["name"] for call in exchange.message["tool_calls"]]
+    assert told == ["multi_tool_use_parallel", "x" * 64]
 
 
 @pytest.mark.parametrize("form", ["fenced", "hermes"])

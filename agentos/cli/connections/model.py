@@ -25,12 +25,14 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _TEST_S = 120.0
 _HINTS: Mapping[str, str] = {
-    "auth": "When its key is there and right, try again",
+    "auth": "When that is mended, try again",
     "unreachable": "Look whether the provider's api_base in agentos.toml is right and its server runs",
     "timeout": "The server took the connection but did not answer in time; look at its log",
     "overloaded": "The provider is overloaded or your quota is used up; try again later",
-    "request": "Look whether the provider has a model of that name, and whether its api_base is whole "
-    "(most end in /v1): agentos model list",
+    "cut": "A model that reasons needs room: agentos model add {name} --model {model} --parameter max_tokens=8192",
+    "slow": "Take a faster model, or a machine that does less beside it",
+    "malformed": "Look whether its api_base is whole (most end in /v1): agentos model list",
+    "request": "Look whether the model takes such a request, and has the parameters of its resource",
     "budget": "Raise [budget] in agentos.toml",
     "day_budget": "Raise [budget] in agentos.toml, or wait until midnight UTC",
 }
@@ -225,8 +227,9 @@ def try_(name: Annotated[str, typer.Argument(metavar="NAME")] = "default", as_js
             print_json({"model": spec.name, "ok": False, "kind": error.kind, "message": str(error)})
             raise typer.Exit(1) from None
         hint = _HINTS.get(error.kind, "See logs/gateway.log of the home")
+        hint = "" if model_stop(home) else ". " + hint.format(name=spec.name, model=spec.model)
         raise UserError(
-            f"'{spec.name}' gave no usable answer ({error.kind}): {str(error).rstrip('.')}. {hint}"
+            f"'{spec.name}' gave no usable answer ({error.kind}): {str(error).rstrip('.')}{hint}"
         ) from None
     if as_json:
         print_json(tried)

@@ -90,6 +90,8 @@ class ModelAsks(RequestHandler):
                 reply = self._session.complete(dict(body), self._asking.deadline)
         except ModelFailed as error:
             self._record(body, {"error": error.kind, "message": str(error), **self._booked(error)}, 0.0)
+            if rules is not None and error.used:
+                rules.asked_model(_tokens(error), error.used["usd"])
             raise _consequence(error) from None
         self._asking.spent.add(reply)
         self._record(body, _told(reply), reply.latency_ms)
@@ -115,6 +117,10 @@ class ModelAsks(RequestHandler):
         sizes = {name: len(body[name]) for name in ("messages", "tools") if isinstance(body.get(name), list)}
         model = str(body.get("model") or self._default)[:_NAME_MAX]
         self._asking.step("model", {"model": model, **sizes}, observation, duration_ms)
+
+
+def _tokens(error: ModelFailed) -> int:
+    return sum(int(error.used.get(name, 0)) for name in ("input_tokens", "output_tokens"))
 
 
 def budget_of(limits: Limits) -> Budget:
@@ -160,7 +166,7 @@ def _consequence(error: ModelFailed) -> Exception:
     if error.kind == "slow":
         return RunEnds(Result.TIMEOUT, kernel_fault(KernelFault.TIMEOUT, str(error)))
     if error.kind == "auth":
-        again = "it is asked again when agentos.toml or keys.toml changes, else each hour"
+        again = "it is asked again when agentos.toml, keys.toml or the registry changes, else each hour"
         return KeyRefused(f"no model could be asked (auth): {error}; {again}")
     if error.kind in _AWAY:
         return ModelAway(f"no model could be asked ({error.kind}): {error}")

@@ -98,9 +98,13 @@ class RuleChecks:
         ):
             raise _denied(advice)
 
+    def asked_model(self, tokens: int, usd: float | None) -> None:
+        """See ``EventChecks``."""
+        self.rules.asked_model(tokens, usd)
+
     def reply(self, reply: Reply, *, black_box: bool) -> Mapping[str, Json]:
         """The reply as the run gets it: a black-box agent's calls are seen nowhere else. Raises RunEnds."""
-        self.rules.asked_model(reply.input_tokens + reply.output_tokens, reply.usd)
+        self.asked_model(reply.input_tokens + reply.output_tokens, reply.usd)
         if not black_box or not (self.supervision or self.rules.has(RuleTrigger.BEFORE_CALL)):
             return dict(reply.body)
         choices = [self._choice(choice) for choice in reply.body.get("choices") or ()]

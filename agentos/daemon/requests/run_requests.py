@@ -162,6 +162,10 @@ class EventChecks(Protocol):
         """Of a model call that is about to be made. Raises Denied."""
         ...
 
+    def asked_model(self, tokens: int, usd: float | None) -> None:
+        """A model call gave nothing that can be used, and is counted all the same."""
+        ...
+
     def reply(self, reply: Reply, *, black_box: bool) -> Mapping[str, Json]:
         """A model's reply as the run gets it; of a black-box agent, without the calls that are refused."""
         ...

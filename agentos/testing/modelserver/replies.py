@@ -20,6 +20,7 @@ STATUS = {
     "server_error": (500, "server_error", None, "The server had an error while processing your request"),
     "overloaded": (503, "server_error", "overloaded", "The engine is currently overloaded"),
     "unauthorized": (401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided"),
+    "no_model": (404, "invalid_request_error", "model_not_found", "The model `scripted` does not exist"),
     "context_length": (
         400,
         "invalid_request_error",
@@ -30,7 +31,7 @@ STATUS = {
 UNPAID = frozenset({*STATUS, "hang", "html"})
 
 # The model answered and was paid, and the answer is spoilt on its way.
-SPOILT = frozenset({"reset", "reset_midstream", "malformed"})
+SPOILT = frozenset({"reset", "reset_midstream", "malformed", "wrong_shape"})
 
 # The answer itself is bad, or late.
 CONTENT = frozenset(
@@ -86,7 +87,7 @@ class ServerReply:
     refusal: str | None = None
     pace_s: float = 0.0
     delay_s: float = 0.0
-    usage: bool = True
+    usage: bool | Mapping[str, int] = True  # or what is said of it, however wrong
     empty: bool = False  # a completion without choices
     fault: ServerFault | None = None
 
@@ -341,6 +342,8 @@ def chunks(replies: Sequence[ServerReply], request: Json, id: str) -> Iterator[J
 
 def usage(replies: Sequence[ServerReply], request: Json) -> dict[str, int]:
     """Tokens by the rule of thumb of four characters each, so that equal requests cost the same."""
+    if isinstance(replies[0].usage, Mapping):
+        return dict(replies[0].usage)
     prompt = len(json.dumps([request.get("messages"), request.get("tools")])) // 4 + 1
     said = sum(
         len(reply.text or "") + len(reply.refusal or "") + sum(len(one.arguments) for one in reply.calls)

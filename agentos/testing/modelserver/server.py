@@ -414,8 +414,9 @@ async def _refuse(wrong: ServerFault, reader: asyncio.StreamReader, writer: asyn
 
 
 async def _whole(answer: _Answer, request: Json, writer: asyncio.StreamWriter) -> None:
-    body = json.dumps(completion(answer.replies, request, answer.id)).encode()
+    said = completion(answer.replies, request, answer.id)
     kind = answer.fault.kind if answer.fault else ""
+    body = json.dumps({**said, "choices": [None]} if kind == "wrong_shape" else said).encode()
     if kind == "malformed":
         body = body[: len(body) // 2]
     data = response(200, body)

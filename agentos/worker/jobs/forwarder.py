@@ -24,7 +24,8 @@ from agentos.worker.dialects import messages, responses
 from agentos.worker.rpc import KernelClient, Refused
 
 BODY_MAX = 8 << 20  # of one request
-_STATUS = {"context": 400, "request": 400, "effect": 403, "not_available": 404}
+# Clients ask again by themselves after 408, 409, 429 and 5xx: so not after what would be the same, and paid once more.
+_STATUS = {"context": 400, "request": 400, "effect": 403, "not_available": 404, "cut": 422, "refused": 422}
 
 
 class Forwarder:

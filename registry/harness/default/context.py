@@ -20,6 +20,7 @@ from tool_catalog import ToolCatalog
 from agentos.worker.sdk import Sdk
 
 BUDGET_MIN = 256  # tokens; there is nothing sensible to say in less
+REPLY_MIN = 256  # tokens; whoever may say no more is better told that there is no room
 RESERVE_MAX = 8_192  # tokens kept free for the reply, which may take no more, or a quarter of the context
 SMALL_WINDOW = 8_192  # tokens: such a model gets lost in, and waits minutes for, what others read in passing
 _SMALL_FRAME = 600  # tokens of all that stands fast, but for the goal
@@ -93,8 +94,8 @@ class Context:
         self._lines: list[str] = []
         self._summary = ""
         self._small = window <= SMALL_WINDOW
-        self._reply = min(RESERVE_MAX, window // 4)
-        self.budget = window - self._reply
+        self.reply_max = min(RESERVE_MAX, window // 4)
+        self.budget = window - self.reply_max
         self._frame()
 
     def _frame(self) -> None:
@@ -137,8 +138,12 @@ class Context:
         self.budget = max(BUDGET_MIN, min(self.budget, self._asked_last) * 2 // 3)
         self._frame()
 
-    def request(self, last_word: str = "") -> dict[str, Any]:
-        """The next request; with ``last_word`` it offers no tools and says why."""
+    def request(self, last_word: str = "", left: int = 0) -> dict[str, Any]:
+        """The next request; with ``last_word`` it offers no tools and says why.
+
+        ``left`` are the tokens that the run may still use, 0 without a limit: whatever may be answered is set aside
+        before it is asked, so that more than there is would be refused.
+        """
         after = [{"role": "user", "content": last_word}] if last_word else []
         if self._outputs and not self._reading_on:
             self._frame()
@@ -146,13 +151,14 @@ class Context:
         said = [message for exchange in self.exchanges for message in exchange.messages()]
         asked = {"role": "user", "content": self._asked + self._digest()}
         before = [self._system] if self._system["content"] else []
+        self._asked_last = self._fixed + self._used()
+        room = (left - self._asked_last) // (1 if last_word else 2) if left else self.reply_max
         request: dict[str, Any] = {
             "messages": [*before, asked, *said, *after],
-            "max_tokens": self._reply,  # a small model babbles on without end
+            "max_tokens": min(self.reply_max, max(REPLY_MIN, room)),  # a small model babbles on without end
         }
         if self.tools and not last_word:
             request["tools"] = self.tools
-        self._asked_last = self._fixed + self._used()
         return request
 
     def _make_room(self, extra: int) -> None:

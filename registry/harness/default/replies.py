@@ -12,6 +12,7 @@ from text_calls import calls_in, said_of, value_of
 
 # A provider that reasons wants to see its own reasoning again while tools are called.
 _KEPT = ("content", "tool_calls", "reasoning_content", "thinking_blocks")
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
 _FENCED = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
@@ -30,7 +31,11 @@ def exchange_of(body: Mapping[str, Any], number: int, offered: Collection[str] =
     message |= {key: said[key] for key in _KEPT if said.get(key) is not None}
     if asked:
         message["tool_calls"] = [
-            {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": _told(one)}}
+            {
+                "id": one.id,
+                "type": "function",
+                "function": {"name": _plain(one.name), "arguments": _told(one)},
+            }
             for one in asked
         ]
         return Exchange(message, asked)
@@ -87,6 +92,11 @@ def _make_unique(asked: list[Asked], number: int) -> None:
         if one.id in seen:
             one.id = f"call_{number}_{index}"
         seen.add(one.id)
+
+
+def _plain(name: str) -> str:
+    """As every provider takes it back: one that is in no catalog ("multi_tool_use.parallel") may hold anything."""
+    return _ODD.sub("_", name)[:64]
 
 
 def _told(asked: Asked) -> str:

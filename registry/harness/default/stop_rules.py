@@ -40,6 +40,16 @@ class Spending:
         self._last = int(usage.get("total_tokens") or 0)
         self.tokens += self._last
 
+    def add_unusable(self) -> None:
+        """Count a call that was made and gave nothing; it took about what the one before took."""
+        self.calls += 1
+        self.tokens += self._last
+
+    @property
+    def left(self) -> int:
+        """Tokens that may still be used; 0 where there is no limit."""
+        return max(1, self._tokens_max - self.tokens) if self._tokens_max else 0
+
     def nearly_spent(self, steps_left: int) -> str:
         """Why the next thought has to be the last, "" while it need not."""
         if steps_left <= STEPS_KEPT:

@@ -16,10 +16,11 @@ FLAGS = (
 )
 LEVELS_MAX = 100  # of a value; a message to the kernel has 200, and other things around it
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*", re.DOTALL)  # what has no end is thought to the end
-_MARKED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
-_FUNCTION = re.compile(r"<function=([\w.-]+)>\s*(.*?)\s*(?:</function>|\Z)", re.DOTALL)
+# No two parts beside each other take blanks: over many of them the time would grow with the square of their number.
+_MARKED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
-_MISTRAL = re.compile(r"\A\s*\[TOOL_CALLS\]\s*(?:([\w.-]+)(?:\[ARGS\])?)?\s*([\[{].*)", re.DOTALL)
+_MISTRAL = re.compile(r"\A\s*\[TOOL_CALLS\]\s*(?:([\w.-]+)(?:\[ARGS\])?\s*)?([\[{].*)", re.DOTALL)
 _FENCED = re.compile(r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 _NAMES, _ARGS = ("name", "tool", "tool_name", "function"), ("arguments", "parameters", "args", "input")
 _FORMAL = ("arguments", "parameters")  # beside a name these are hardly an answer
@@ -92,7 +93,7 @@ def _marked(text: str) -> Iterator[Asked | None]:
 
 def _function(found: re.Match[str]) -> Asked | None:
     given = _PARAMETER.findall(found[2])
-    args = {name: _value(text) for name, text in given} if given else _json(found[2] or "{}")
+    args = {name: _value(text) for name, text in given} if given else _json(found[2].strip() or "{}")
     return Asked("", found[1], args) if isinstance(args, dict) else None
 
 

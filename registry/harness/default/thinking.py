@@ -77,12 +77,13 @@ class Thinker:
                 {}, fault("no_model", "no model is set up (agentos model add), and the task has no call")
             )
         why = self.spending.nearly_spent(self.sdk.steps_left)
-        request = self.context.request(LAST_WORD.format(why=why) if why else "")
+        request = self.context.request(LAST_WORD.format(why=why) if why else "", self.spending.left)
         about = {name: len(request.get(name, ())) for name in ("messages", "tools")}
         about |= {"compacted": self.context.compacted, **self.context.left_out}
         try:
             body = self.sdk.model(request)
         except Refused as error:
+            self.spending.add_unusable()
             return self._stumbled(about, error.fault)
         self.spending.add(body)
         offered = {tool["function"]["name"] for tool in request.get("tools", ())}
@@ -133,8 +134,9 @@ class Thinker:
         text += transcript(going, self.context.budget * 3 // 2)
         messages = [{"role": "system", "content": SUMMARISE}, {"role": "user", "content": text}]
         try:
-            body = self.sdk.model({"messages": messages})
+            body = self.sdk.model({"messages": messages, "max_tokens": self.context.reply_max})
         except Refused:
+            self.spending.add_unusable()
             return ""
         self.spending.add(body)
         return text_of(exchange_of(body, self.spending.calls).message or {}).strip()
