@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from agentos.cli.tasks.ask import _arguments
 from agentos.domain import TaskState
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
@@ -75,6 +76,12 @@ def test_asking_says_what_to_type_where_it_cannot(agentos: Agentos) -> None:
     assert "What is the question" in agentos("ask", "-", stdin="  ", code=1).stderr
     assert "NAME=VALUE" in agentos("ask", "--tool", "x", "--arg", "y", code=1).stderr
     assert "--tool" in agentos("ask", "what?", "--arg", "x=y", code=1).stderr
+
+
+def test_an_argument_is_json_or_else_text() -> None:
+    deep = "[" * 100_000
+    said = _arguments(["a=1", "b=one", "c=NaN", f"d={deep}", "e=", "f=x=y"])
+    assert said == {"a": 1, "b": "one", "c": "NaN", "d": deep, "e": "", "f": "x=y"}
 
 
 def test_what_nobody_could_do_is_told_when_it_is_added(agentos: Agentos) -> None:
