@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,9 @@ from agentos.domain import Delivery, Feedback, Json, KernelFault, MemoryProposal
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
+
+if TYPE_CHECKING:
+    from agentos.evolver.replay.verification import Rerun
 
 app = noun("What happened: runs and their steps.")
 
@@ -297,7 +300,13 @@ def replay(id: Id, as_json: AsJson = False) -> None:
         found = rerun(parts.parts, run, parts.registry.find_tool)
     if as_json:
         print_json(found)
-    elif found.cause:
+    else:
+        _tell_replay(found)
+    raise typer.Exit(1 if found.cause else 0)
+
+
+def _tell_replay(found: Rerun) -> None:
+    if found.cause:
         where = "" if found.step is None else f" at step {found.step}"
         print_text(f"{found.run_id} differs{where}: {found.why}.", "yellow")
         if found.before != found.now:
@@ -308,7 +317,6 @@ def replay(id: Id, as_json: AsJson = False) -> None:
         print_text(f"{found.run_id} was run again from its record: the same.")
     if found.passed_over:
         print_text(f"{found.passed_over} calls of tools that are not here were passed over.")
-    raise typer.Exit(1 if found.cause else 0)
 
 
 @app.command()
