@@ -58,6 +58,17 @@ def test_who_follows_is_told_when_the_daemon_ends(home: Home) -> None:
     assert [item.id for item in _follow(home, ["evo-2"], quiet=True)] == ["evo-2"]
 
 
+def test_watching_ends_though_an_edit_waits_for_a_person(home: Home) -> None:
+    ledger = Ledger(home.ledger)
+    base = Snapshot("c" * 40, "d" * 40)
+    ledger.put(Evolution("evo-1", "evd-1", "f", EvolutionState.AWAITING_CONSENT, base))
+    ledger.close()
+    watched = CliRunner().invoke(
+        app, ["watch", "--exit-when-idle", "--json"], env={"AGENTOS_HOME": str(home.root)}
+    )
+    assert [json.loads(line)["id"] for line in watched.output.splitlines()] == ["evo-1"]
+
+
 def test_files_that_changed_since_the_start_are_noticed(home: Home) -> None:
     said = {"pid": os.getpid(), "waiting": [], "settings": settings_digest(home)}
     beat = home.run / "heartbeat.json"
