@@ -147,7 +147,9 @@ def again(id: Id, as_json: AsJson = False) -> None:
 
     home = Home.find()
     reader = Reader(home.ledger)
-    task_id = reader.run(id).task_id if reader.has_run(id) else reader.resolve("task", id)
+    task_id = (
+        reader.run(reader.resolve("run", id)).task_id if id.startswith("run-") else reader.resolve("task", id)
+    )
     task = queue_again(home, task_id)
     if as_json:
         print_json(task.id)
