@@ -210,14 +210,15 @@ def edit(
     resource, path = registry_edit.place(name)
     base = registry.stable()
     present = readable(registry.repository, base.tree, str(resource))  # so that damage can be mended
-    changes = registry_edit.changes(present, resource, path, file)
-    if not changes:
-        print_text("Nothing was changed.")
-        return
-    preview = registry.repository.write_tree(base.tree, dict(changes))
-    _show(registry, base, str(preview), str(resource))
-    confirm("Make this a new version?", yes=yes or file is not None)
-    registry.commit(changes, reason or f"Edit {resource}", "edit", base=base, author=registry_edit.author())
+    with registry_edit.changes(present, resource, path, file) as changes:
+        if not changes:
+            print_text("Nothing was changed.")
+            return
+        preview = registry.repository.write_tree(base.tree, dict(changes))
+        _show(registry, base, str(preview), str(resource))
+        confirm("Make this a new version?", yes=yes or file is not None)
+        reason = reason or f"Edit {resource}"
+        registry.commit(changes, reason, "edit", base=base, author=registry_edit.author())
     _say_now(registry, [resource])
     if stands := registry.files(registry.stable(), str(resource)):
         for warning in (*examine(resource, stands).warnings, *registry_edit.unknown_in(registry, resource)):
