@@ -95,7 +95,7 @@ def test_what_nobody_could_do_is_told_when_it_is_added(agentos: Agentos) -> None
         "in",
         stdin="{goal: g, call: {tool: word_count, args: {path: '{file}'}}}",
     )
-    assert "Not there now" in added.stderr
+    assert "not there now" in added.stderr
     assert "model add" not in added.stderr
     assert "put a file into" in agentos("schedule", "show", added.stdout.split()[0]).stdout
 
@@ -109,6 +109,12 @@ def test_a_tool_that_is_not_here_and_a_name_twice_are_told_at_once(agentos: Agen
     again = agentos("schedule", "add", "-", *NEVER, stdin=document.replace("TOOL", "word_count"))
     assert "No tool" not in again.stderr
     assert added.stdout.split()[0] in again.stderr
+    for _ in range(2):
+        odd = agentos(
+            "schedule", "add", "-", *NEVER, stdin='{name: "\\e]0;x\\a", call: {tool: word_count, args: {}}}'
+        )
+    assert "another schedule" in odd.stderr
+    assert "\x1b" not in odd.stdout + odd.stderr
 
 
 def wait(what: Callable[[], Any], seconds: float = 60) -> Any:
