@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from subprocess import CompletedProcess
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +18,8 @@ from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+
+Agentos = Callable[..., CompletedProcess[str]]
 
 
 def test_what_is_under_way_is_told(home: Home) -> None:
@@ -97,3 +101,17 @@ def test_a_list_gives_the_newest_evolutions(home: Home) -> None:
     assert listed() == ["evo-0", "evo-1", "evo-2"]
     assert listed("--limit", "2") == ["evo-1", "evo-2"]
     assert listed("--state", "rejected", "--limit", "1") == ["evo-2"]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("run", "list", "--task", ""),
+        ("run", "list", "--result", ""),
+        ("task", "list", "--state", ""),
+        ("evolution", "list", "--state", ""),
+        ("skill", "sync", ""),
+    ],
+)
+def test_what_a_script_left_empty_is_not_taken_for_all(agentos: Agentos, typed: tuple[str, ...]) -> None:
+    assert agentos(*typed, code=1).stdout == ""

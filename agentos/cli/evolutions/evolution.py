@@ -59,14 +59,15 @@ def _story(fragment: str) -> tuple[Reader, EvolutionRecords]:
 @app.command("list")
 def list_(
     state: Annotated[
-        str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}.")
-    ] = "",
+        str | None,
+        typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """The newest evolutions, newest last: what failed, what was changed, how it ended."""
     reader = _reader()
-    if state and state not in set(EvolutionState):
+    if state is not None and state not in set(EvolutionState):
         raise UserError(f"There is no state {state!r}; the states are {', '.join(EvolutionState)}.")
     wanted = {"state": EvolutionState(state)} if state else {}
     found = reader.newest(Evolution, limit, **wanted)[::-1]

@@ -41,19 +41,19 @@ def _reader() -> Reader:
 
 @app.command("list")
 def list_(
-    task: Annotated[str, typer.Option(metavar="ID", help="Only runs of this task.")] = "",
+    task: Annotated[str | None, typer.Option(metavar="ID", help="Only runs of this task.")] = None,
     result: Annotated[
-        str, typer.Option(metavar="RESULT", help=f"Only runs with this result: {', '.join(Result)}.")
-    ] = "",
+        str | None, typer.Option(metavar="RESULT", help=f"Only runs with this result: {', '.join(Result)}.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Runs, newest first."""
-    if result and result not in set(Result):
+    if result is not None and result not in set(Result):
         raise UserError(f"There is no result '{result}'; the results are {', '.join(Result)}.")
     reader = _reader()
     runs = reader.runs(
-        reader.resolve("task", task) if task else None, Result(result) if result else None, limit
+        None if task is None else reader.resolve("task", task), Result(result) if result else None, limit
     )
     if as_json:
         print_json([without_share(run) for run in runs])
