@@ -50,7 +50,7 @@ Act = Callable[[WebContext, Request, Mapping[str, str]], str]
 def make_app(site: WebContext, is_ending: Callable[[], bool]) -> ASGIApp:
     """The application behind its guard, with the API beside it. ``is_ending``: streams end then."""
     routes = [*_ways_in(site, is_ending), *_shown(site), *_done(site)]
-    handlers: Mapping[Any, Any] = {HTTPException: _nothing_there(site)}
+    handlers: Mapping[Any, Any] = {HTTPException: _nothing_there(site), Exception: _broken(site)}
     page = Guard(Starlette(routes=routes, exception_handlers=handlers), site)
     app = with_api(ApiHome(site.home, site.reader, site.registry), page, site.reach.hosts, is_ending)
     return BehindProxy(app, site.reach) if site.reach.header else app
@@ -167,6 +167,18 @@ def _nothing_there(site: WebContext) -> Callable[[Request, HTTPException], Await
         )
         shown.headers.update(error.headers or {})
         return shown
+
+    return told
+
+
+def _broken(site: WebContext) -> Callable[[Request, Exception], Response]:
+    """A bug of ours, which the log tells."""
+
+    def told(request: Request, error: Exception) -> Response:
+        sentence = (
+            f"This is a bug of agentos ({type(error).__name__}); {site.home.logs / 'web.log'} tells where"
+        )
+        return site.page(request, "failed.html", 500, sentence=sentence, code=500)
 
     return told
 

@@ -167,6 +167,10 @@ def test_what_is_not_possible_is_said(browser: httpx.Client, served: Served) -> 
         answer = browser.get(address)
         assert (answer.status_code, 'href="/">To the inbox' in answer.text) == (status, True), address
     assert browser.get(f"/evolutions/{served.evolution.id}/dance").status_code == 404
+    with closing(Ledger(served.home.ledger)) as ledger:
+        ledger.set_kv("skills.refused", 1)  # as no release writes it
+    broken = browser.get("/")
+    assert (broken.status_code, "web.log" in broken.text) == (500, True)
 
 
 def test_two_edits_that_wait_and_act_on_the_same_work_name_each_other(
