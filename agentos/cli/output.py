@@ -175,6 +175,12 @@ def time_text(when: datetime) -> str:
     return f"{local:%H:%M:%S}" if local.date() == datetime.now().astimezone().date() else f"{local:%Y-%m-%d}"
 
 
+def moment_text(when: datetime | str) -> str:
+    """Local time to the second, also of a time that a file has as text; "" stays so."""
+    moment = datetime.fromisoformat(when) if isinstance(when, str) and when else when
+    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if isinstance(moment, datetime) else ""
+
+
 def tell_progress(sentence: str) -> None:
     """What takes a while, to whoever sits at a terminal and waits; nothing elsewhere."""
     if sys.stderr.isatty():

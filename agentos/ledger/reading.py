@@ -54,6 +54,7 @@ R = TypeVar("R")
 NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.table != "sighting"))
 _SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.1 s
 _ALIKE = 32  # sightings of one fingerprint: evidence needs fewer
+_SEEN_BY = {"question": "run answer", "proposal": "memory list"}  # not by the list of a noun of that name
 _DONE_TASKS = 500  # that are remembered, 5 kB each
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
@@ -413,8 +414,8 @@ class Reader:
         sql = f"SELECT id FROM {kind} WHERE ?1 <> '' AND ({matches}) ORDER BY id <> ?1, id LIMIT 6"
         found = [row[0] for row in self._rows(sql, fragment)]
         if not found:
-            other = self._other(kind, fragment)
-            raise NotFound(f"there is no {kind} {fragment!r}: {other}type `agentos {kind} list` to see them")
+            other, seen = self._other(kind, fragment), _SEEN_BY.get(kind, f"{kind} list")
+            raise NotFound(f"there is no {kind} {fragment!r}: {other}type `agentos {seen}` to see them")
         if len(found) > 1 and found[0] != fragment:
             some = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
             raise UserError(f"{fragment!r} could be any of {some}: give more letters of the {kind}'s id")

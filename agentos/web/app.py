@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -21,7 +23,7 @@ from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.people.feedback import FeedbackDetails, speak
 from agentos.daemon.people.remembering import accept, turn_down
 from agentos.daemon.scheduling.schedules import pause, resume, run_now
-from agentos.domain import MemoryProposal, ProposalState, Question, Rating
+from agentos.domain import MemoryProposal, ProposalState, Question, Rating, digest
 from agentos.errors import AgentOSError, Conflict, NotFound, Unavailable, UserError
 from agentos.evolver.find.triage import mute, unmute
 from agentos.ledger.listing import failure_group
@@ -48,7 +50,8 @@ Act = Callable[[WebContext, Request, Mapping[str, str]], str]
 def make_app(site: WebContext, is_ending: Callable[[], bool]) -> ASGIApp:
     """The application behind its guard, with the API beside it. ``is_ending``: streams end then."""
     routes = [*_ways_in(site, is_ending), *_shown(site), *_done(site)]
-    page = Guard(Starlette(routes=routes), site)
+    handlers: Mapping[Any, Any] = {HTTPException: _nothing_there(site), Exception: _broken(site)}
+    page = Guard(Starlette(routes=routes, exception_handlers=handlers), site)
     app = with_api(ApiHome(site.home, site.reader, site.registry), page, site.reach.hosts, is_ending)
     return BehindProxy(app, site.reach) if site.reach.header else app
 
@@ -109,10 +112,16 @@ def _done(site: WebContext) -> list[Route]:
             except UserError as error:
                 return _failed(site, request, error)
 
-            def work() -> Response:
+            def act_now() -> str:
                 address = doing(site, request, said)
                 _note(site, request, act.format(**request.path_params), address)
-                return RedirectResponse(address, 303)
+                return address
+
+            def work() -> Response:
+                if "nonce" in said:  # of an act that was shown first, which says itself that it was done
+                    return RedirectResponse(act_now(), 303)
+                sent = digest([request.url.path, *said.items()])
+                return RedirectResponse(_session(request).once(sent, act_now), 303)
 
             return await run_in_threadpool(_told, site, request, scope, work)
 
@@ -146,6 +155,32 @@ def _note(site: WebContext, request: Request, act: str, address: str) -> None:
     with writing(site.home) as ledger:
         led_to = address.partition("?")[0].rpartition("/")[2]
         ledger.note("page.act", subject or led_to or act.partition(".")[0], said)
+
+
+def _nothing_there(site: WebContext) -> Callable[[Request, HTTPException], Awaitable[Response]]:
+    """An address that is none, or one that a form is sent to, as who reloads an error asks for it."""
+
+    async def told(request: Request, error: HTTPException) -> Response:
+        sentence = "There is no such page." if error.status_code == 404 else "This is no page to look at."
+        shown = await run_in_threadpool(
+            site.page, request, "failed.html", error.status_code, sentence=sentence, code=error.status_code
+        )
+        shown.headers.update(error.headers or {})
+        return shown
+
+    return told
+
+
+def _broken(site: WebContext) -> Callable[[Request, Exception], Response]:
+    """A bug of ours, which the log tells."""
+
+    def told(request: Request, error: Exception) -> Response:
+        sentence = (
+            f"This is a bug of agentos ({type(error).__name__}); {site.home.logs / 'web.log'} tells where"
+        )
+        return site.page(request, "failed.html", 500, sentence=sentence, code=500)
+
+    return told
 
 
 def _static() -> Callable[[Request], Response]:

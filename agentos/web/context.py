@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from secrets import token_urlsafe
 from threading import Thread
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
@@ -112,7 +113,7 @@ class WebContext:
         """An HTML page. Every value is escaped, whoever wrote it."""
         session: WebSession | None = request.scope.get("session")
         known = {
-            "csrf": session.csrf if session else "",
+            "csrf": f"{session.csrf}.{token_urlsafe(9)}" if session else "",
             "may": session.scopes if session else frozenset(),
             "user": session.token.name if session and session.token else "",
             "path": request.url.path,
@@ -138,7 +139,7 @@ def environment() -> Environment:
     )
     found.filters |= {
         "when": when, "duration": duration, "tone": tone, "words": words, "value": value_text, "bytes": size_text,
-        "ticks": ticks, "is_reference": is_reference, "plural": plural, "passes": passes,
+        "ticks": ticks, "sentence": sentence, "is_reference": is_reference, "plural": plural, "passes": passes,
     }  # fmt: skip
     return found
 
@@ -210,6 +211,13 @@ def ticks(text: str) -> Markup:
         return escape(clean(text))
     marked = (Markup("<code>{}</code>").format(it) if n % 2 else escape(it) for n, it in enumerate(pieces))
     return Markup("").join(marked)
+
+
+def sentence(text: str) -> Markup:
+    """What the command line says with a capital and a full stop, as it does there."""
+    first = text.split(" ", 1)[0]
+    whole = text[:1].upper() + text[1:] if first.isalpha() else text
+    return ticks(whole if whole.endswith((".", "?", "!", "…")) else f"{whole}.")
 
 
 def size_text(count: int) -> str:

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -20,7 +21,7 @@ from agentos.evolver.promote.consent import PAGE, login, person
 LINK_S = 600  # for which a link may be used
 SESSION_S = 12 * 3600
 INTENT_S = 900  # from seeing what an act would do to doing it
-_SESSIONS_MAX, _OF_A_TOKEN, _INTENTS_MAX = 256, 8, 256
+_SESSIONS_MAX, _OF_A_TOKEN, _INTENTS_MAX, _SENT_MAX = 256, 8, 256, 256
 
 
 class LoginLinks:
@@ -68,13 +69,25 @@ class Intent:
 class WebSession:
     """One browser that was let in: by a link as who runs the server, else as the user whose ``token`` it gave.
 
-    ``csrf`` stands in each of its forms.
+    ``csrf`` begins what stands in each of its forms, and what follows it is another text on each page.
     """
 
     csrf: str
     expires: float
     token: Token | None = None
     intents: dict[str, Intent] = field(default_factory=dict)
+    _sent: dict[str, str] = field(default_factory=dict)
+    _acting: Lock = field(default_factory=Lock)
+
+    def once(self, sent: str, do: Callable[[], str]) -> str:
+        """The address that ``do`` leads to, or led to when the same was ``sent`` before: a button is pressed twice, a
+        page is sent again. What failed may be tried again."""
+        with self._acting:
+            if sent not in self._sent:
+                while len(self._sent) >= _SENT_MAX:
+                    del self._sent[next(iter(self._sent))]
+                self._sent[sent] = do()
+            return self._sent[sent]
 
     @property
     def scopes(self) -> frozenset[TokenScope]:

@@ -223,10 +223,9 @@ def new_task(site: WebContext, request: Request) -> Response:
 
 def task_view(site: WebContext, request: Request) -> Response:
     view = site.reader.task_view(site.reader.resolve("task", request.path_params["id"]))
-    found = site.reader.runs(view.task.id, limit=ROWS)
-    return show(
-        site, request, "task.html", view=view, task=view.task, rows=tables.run_rows(site, found), older=0
-    )
+    found = site.reader.runs(view.task.id, limit=ROWS + 1)
+    rows, more = tables.run_rows(site, found[:ROWS]), len(found) > ROWS
+    return show(site, request, "task.html", view=view, task=view.task, rows=rows, more=more)
 
 
 def resources_view(site: WebContext, request: Request) -> Response:
@@ -252,7 +251,8 @@ def blame_view(site: WebContext, request: Request) -> Response:
 
 
 def failures_view(site: WebContext, request: Request) -> Response:
-    return show(site, request, "failures.html", lines=tables.failure_lines(site, ROWS))
+    lines = tables.failure_lines(site, ROWS + 1)
+    return show(site, request, "failures.html", lines=lines[:ROWS], more=len(lines) > ROWS)
 
 
 def failure_view(site: WebContext, request: Request) -> Response:

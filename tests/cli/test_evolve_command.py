@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from subprocess import CompletedProcess
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +18,8 @@ from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+
+Agentos = Callable[..., CompletedProcess[str]]
 
 
 def test_what_is_under_way_is_told(home: Home) -> None:
@@ -58,6 +62,17 @@ def test_who_follows_is_told_when_the_daemon_ends(home: Home) -> None:
     assert [item.id for item in _follow(home, ["evo-2"], quiet=True)] == ["evo-2"]
 
 
+def test_watching_ends_though_an_edit_waits_for_a_person(home: Home) -> None:
+    ledger = Ledger(home.ledger)
+    base = Snapshot("c" * 40, "d" * 40)
+    ledger.put(Evolution("evo-1", "evd-1", "f", EvolutionState.AWAITING_CONSENT, base))
+    ledger.close()
+    watched = CliRunner().invoke(
+        app, ["watch", "--exit-when-idle", "--json"], env={"AGENTOS_HOME": str(home.root)}
+    )
+    assert [json.loads(line)["id"] for line in watched.output.splitlines()] == ["evo-1"]
+
+
 def test_files_that_changed_since_the_start_are_noticed(home: Home) -> None:
     said = {"pid": os.getpid(), "waiting": [], "settings": settings_digest(home)}
     beat = home.run / "heartbeat.json"
@@ -86,3 +101,17 @@ def test_a_list_gives_the_newest_evolutions(home: Home) -> None:
     assert listed() == ["evo-0", "evo-1", "evo-2"]
     assert listed("--limit", "2") == ["evo-1", "evo-2"]
     assert listed("--state", "rejected", "--limit", "1") == ["evo-2"]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("run", "list", "--task", ""),
+        ("run", "list", "--result", ""),
+        ("task", "list", "--state", ""),
+        ("evolution", "list", "--state", ""),
+        ("skill", "sync", ""),
+    ],
+)
+def test_what_a_script_left_empty_is_not_taken_for_all(agentos: Agentos, typed: tuple[str, ...]) -> None:
+    assert agentos(*typed, code=1).stdout == ""

@@ -21,7 +21,7 @@ import pytest
 from agentos.cli.connections.mcp_serving import HomeTools, serve
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.domain import Feedback, Question, Rating, TaskState
-from agentos.errors import Conflict, Unavailable, UserError
+from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -81,6 +81,7 @@ def test_a_server_that_cannot_be_started_is_refused_in_one_sentence(agentos: Age
         (["add", "x", "--url", "https://a.org/mcp", "--host", "b.org"], "is reached at its own host"),
         (["add", "x", "--url", "https://me:pw@a.org/mcp"], "without a user"),
         (["add", "x", "--url", "file:///etc/passwd"], "--url is https://HOST/PATH"),
+        (["add", "x", "--url", "http://[::1"], "--url is https://HOST/PATH"),
         (["add", "x", "--host", "a.org/path", "--", "python3"], "--host is a name, *.name or name:port"),
         (["add", "x", "--secret", "KEY", "--", "python3"], "name by --host where the server sends them"),
         (["add", "x", "--secret", "KEY", "--host", "a.org", "--", "python3"], "There is no secret 'KEY'"),
@@ -266,7 +267,7 @@ def test_only_named_clients_are_offered_to_approve(home: Home) -> None:
     assert anyio.run(offered_over_stdio)
 
 
-def test_a_question_is_answered_once(home: Home) -> None:
+def test_a_question_is_answered_once(home: Home, agentos: Agentos) -> None:
     tools = HomeTools(home, "tester", may_approve=False)
     task = tools.add_task("Ask me")["task"]
     with closing(Ledger(home.ledger)) as ledger:
@@ -279,6 +280,11 @@ def test_a_question_is_answered_once(home: Home) -> None:
     assert tools.answer_question("question-1", "b")["question"]["answer"] == "b"
     with pytest.raises(Conflict, match="was answered already"):
         tools.answer_question("question-1", "a")
+    with pytest.raises(NotFound, match="agentos run answer"):
+        tools.answer_question("question-2", "a")
+    shown = agentos("run", "answer", "question-1").stdout
+    assert "answered   b" in shown
+    assert "type:" not in shown
 
 
 @pytest.mark.slow

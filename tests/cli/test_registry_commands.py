@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,18 @@ def test_an_edit_says_what_it_does_not_know_and_refuses_what_nobody_can_read(
         call("edit", "agent/default", "--file", str(file))
     assert "must be a text" not in str(refused.value)
     assert registry.files(registry.stable(), TEXT)[TEXT] == b"# Lessons\n"
+
+
+def test_what_was_typed_in_an_editor_is_kept_where_it_is_refused(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} -c \"import sys; open(sys.argv[1], 'w').write('half')\"")
+    with pytest.raises(Invalid):
+        call("edit", "agent/default", "--yes")
+    (kept,) = tmp_path.glob("agentos-edit-*/*")
+    assert kept.read_text() == "half"
 
 
 def test_edit_in_an_editor_and_of_a_folder(

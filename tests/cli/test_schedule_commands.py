@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from agentos.cli.tasks.ask import _arguments
 from agentos.domain import TaskState
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
@@ -77,6 +78,12 @@ def test_asking_says_what_to_type_where_it_cannot(agentos: Agentos) -> None:
     assert "--tool" in agentos("ask", "what?", "--arg", "x=y", code=1).stderr
 
 
+def test_an_argument_is_json_or_else_text() -> None:
+    deep = "[" * 100_000
+    said = _arguments(["a=1", "b=one", "c=NaN", f"d={deep}", "e=", "f=x=y"])
+    assert said == {"a": 1, "b": "one", "c": "NaN", "d": deep, "e": "", "f": "x=y"}
+
+
 def test_what_nobody_could_do_is_told_when_it_is_added(agentos: Agentos) -> None:
     added = agentos("schedule", "add", "-", "--cron", "0 5 * * *", stdin="{goal: what went wrong?}")
     assert "agentos model add" in added.stderr
@@ -88,7 +95,7 @@ def test_what_nobody_could_do_is_told_when_it_is_added(agentos: Agentos) -> None
         "in",
         stdin="{goal: g, call: {tool: word_count, args: {path: '{file}'}}}",
     )
-    assert "Not there now" in added.stderr
+    assert "not there now" in added.stderr
     assert "model add" not in added.stderr
     assert "put a file into" in agentos("schedule", "show", added.stdout.split()[0]).stdout
 
@@ -102,6 +109,12 @@ def test_a_tool_that_is_not_here_and_a_name_twice_are_told_at_once(agentos: Agen
     again = agentos("schedule", "add", "-", *NEVER, stdin=document.replace("TOOL", "word_count"))
     assert "No tool" not in again.stderr
     assert added.stdout.split()[0] in again.stderr
+    for _ in range(2):
+        odd = agentos(
+            "schedule", "add", "-", *NEVER, stdin='{name: "\\e]0;x\\a", call: {tool: word_count, args: {}}}'
+        )
+    assert "another schedule" in odd.stderr
+    assert "\x1b" not in odd.stdout + odd.stderr
 
 
 def wait(what: Callable[[], Any], seconds: float = 60) -> Any:

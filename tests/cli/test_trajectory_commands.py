@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from agentos.cli.output import moment_text
+from agentos.cli.runs.trajectory_export import _moment
 from agentos.daemon.offline import offline_context
 from agentos.domain import (
     Arm,
@@ -30,6 +33,7 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
+from agentos.errors import UserError
 from agentos.evolver.find.mining import flag, mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.history.recordings import packed
@@ -46,6 +50,24 @@ SECRET = "tulip-4711-tulip"
 def chat(goal: str, answer: str, reward: float, **rest: Any) -> dict[str, Any]:
     messages = [{"role": "user", "content": goal}, {"role": "assistant", "content": answer}]
     return {"messages": messages, "reward": reward, **rest}
+
+
+def test_a_date_is_meant_as_times_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert _moment("2026-01-31") == datetime(2026, 1, 31, 5, tzinfo=UTC)
+        assert _moment("2026-01-31T12:00Z") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+        assert moment_text("2026-01-31T12:00:00+00:00") == "2026-01-31 07:00:00"
+        assert moment_text("") == ""
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        for wrong in ("soon", "0001-01-01"):
+            with pytest.raises(UserError, match="--since"):
+                _moment(wrong)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.fixture

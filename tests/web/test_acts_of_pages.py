@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
+from html import unescape
 from urllib.parse import quote
 
 import httpx
@@ -19,11 +21,13 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Feedback,
+    Json,
     MemoryProposal,
     Outcome,
     ProposalState,
     Rating,
     Result,
+    Share,
     TaskState,
 )
 from agentos.evolver.promote.consent import person
@@ -33,8 +37,9 @@ from agentos.messages import ToolCard
 from agentos.models.stop import model_stop
 from agentos.registry.store import Registry
 from agentos.retrieval.storage import Storage
+from agentos.web.pages.runs import ANSWER_MAX
 from agentos.web.pages.tasks import declared_schema
-from tests.web.conftest import SCRIPT, Served, add_varying_evolution
+from tests.web.conftest import SCRIPT, Served, a_run, a_task, add_varying_evolution
 from tests.web.test_pages import fields, reader
 
 SCHEMA = {
@@ -255,6 +260,45 @@ def test_no_act_is_done_for_another_site(
     assert browser.post(address, data={"csrf": "x"}).status_code == 400
     assert browser.get(address).status_code in (200, 404, 405)
     assert reader(served).head() == head
+
+
+def test_a_form_that_is_sent_twice_is_done_once(browser: httpx.Client, served: Served) -> None:
+    def sent(page: str, **said: str) -> httpx.Response:
+        return browser.post("/tasks/new", data=fields(page, "/tasks/new") | said)
+
+    before = len(reader(served).tasks())
+    first, second = (browser.get("/tasks/new").text for _ in range(2))
+    assert sent(first, goal="").status_code == 400
+    led = [sent(page, goal="Count").headers["location"] for page in (first, first, second)]
+    assert led[0] == led[1] != led[2]
+    assert len(reader(served).tasks()) == before + 2
+    assert sent(first, goal="Count more").headers["location"] not in led, "another form of the same page"
+
+
+@pytest.mark.parametrize(
+    ("answer", "whole"),
+    [
+        ("\n  first\nsecond", True),
+        ({"name": "x\u202ey\x00", "n": 1}, True),
+        ("x\u202ey", False),
+        ("one\r\ntwo", False),
+        ("x" * (ANSWER_MAX + 1), False),
+    ],
+)
+def test_an_answer_that_nobody_changes_comes_back_as_it_was(
+    browser: httpx.Client, served: Served, answer: Json, whole: bool
+) -> None:
+    ledger = Ledger(served.home.ledger)
+    task = a_task("task-odd", "Odd")
+    ledger.add_task(task, Share.OPEN)
+    run = a_run(ledger, task, Registry(served.home.registry).stable(), "run-odd")
+    ledger.finish_run(run.id, Outcome(Result.FAILED, 0.0, "no"), answer, (), ())
+    ledger.close()
+    found = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", browser.get("/runs/run-odd").text, re.DOTALL)
+    assert bool(found) == whole
+    if found:
+        typed = unescape(found[1])
+        assert (typed if isinstance(answer, str) else json.loads(typed)) == answer
 
 
 def test_a_tools_file_is_read_and_not_run() -> None:

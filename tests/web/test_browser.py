@@ -154,6 +154,19 @@ def test_an_edit_is_approved_after_its_effect_was_shown(chromium: Any, served: S
     assert window.errors == []
 
 
+def test_who_goes_by_the_keyboard_stays_where_they_are(chromium: Any, served: Served) -> None:
+    window = Window(chromium, served)
+    window.page.goto(f"{served.address}/?did=answer")
+    assert window.page.url == f"{served.address}/", "what was done is told once"
+    window.link("Review and approve").focus()
+    ledger = Ledger(served.home.ledger)
+    ledger.answer("question-1", "in")
+    ledger.close()
+    window.heading("Which folder?").wait_for(state="detached")
+    assert window.page.evaluate("document.activeElement.textContent") == "Review and approve"
+    assert window.errors == []
+
+
 def test_evidence_opens_in_place_and_leads_to_the_run(chromium: Any, served: Served) -> None:
     window = Window(chromium, served, color_scheme="dark")
     window.link("See the proof").click()

@@ -163,8 +163,14 @@ def test_what_is_not_possible_is_said(browser: httpx.Client, served: Served) -> 
     answer = browser.get(f"/evolutions/{served.evolution.id}/revert")
     assert answer.status_code == 409
     assert "there is nothing to revert" in answer.text
-    assert browser.get("/evolutions/evo-nothing").status_code == 404
+    for address, status in (("/nothing", 404), ("/evolutions/evo-nothing", 404), ("/runs/run-1/word", 405)):
+        answer = browser.get(address)
+        assert (answer.status_code, 'href="/">To the inbox' in answer.text) == (status, True), address
     assert browser.get(f"/evolutions/{served.evolution.id}/dance").status_code == 404
+    with closing(Ledger(served.home.ledger)) as ledger:
+        ledger.set_kv("skills.refused", 1)  # as no release writes it
+    broken = browser.get("/")
+    assert (broken.status_code, "web.log" in broken.text) == (500, True)
 
 
 def test_two_edits_that_wait_and_act_on_the_same_work_name_each_other(

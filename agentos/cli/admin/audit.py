@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import LIMIT_MAX, print_json, print_table, print_text
+from agentos.cli.output import LIMIT_MAX, moment_text, print_json, print_table, print_text
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead
 from agentos.ledger.reading import Reader
@@ -102,7 +101,7 @@ def list_(
         (
             (
                 entry.seq,
-                f"{datetime.fromisoformat(entry.at).astimezone():%Y-%m-%d %H:%M:%S}",
+                moment_text(entry.at),
                 entry.event,
                 entry.subject,
                 entry.detail_text,

@@ -10,7 +10,7 @@ import typer
 
 from agentos.cli.connections.notify import tell_undelivered, undelivered
 from agentos.cli.group import noun
-from agentos.cli.output import clean, print_json, print_text
+from agentos.cli.output import clean, moment_text, print_json, print_text
 from agentos.cli.tasks.deliveries import tell_delivery, undelivered_lately
 from agentos.errors import Unavailable
 from agentos.home import Home
@@ -120,7 +120,8 @@ def status(
             else f"has {mirror['main'][:12]}"
         )
         print_text(
-            f"mirror      {mirror['url']} {behind}, since {mirror['at']}", "yellow" if mirror["why"] else ""
+            f"mirror      {mirror['url']} {behind}, since {moment_text(mirror['at'])}",
+            "yellow" if mirror["why"] else "",
         )
     _tell(waits, ending)
     tell_undelivered(not_told)
@@ -207,15 +208,15 @@ def tell_status(home: Home, status: DaemonStatus) -> None:
     info, beat = status.info, status.beat
     if info is not None and info.alive:
         word = "stands by" if info.stand_by else "runs" if not status.code else f"runs, but {status.why}"
-        about = f"pid {info.pid}, since {info.started_at}, version {info.version}"
+        about = f"pid {info.pid}, since {moment_text(info.started_at)}, version {info.version}"
         print_text(f"daemon      {word}  ({about})", "red" if status.code == DEGRADED else "green")
     else:
         print_text(f"daemon      {status.why}", "yellow")
     if status.leads:
         print_text(f"control     {status.leads}")
     if beat is not None and beat.turn_at:
-        failed = f"; last failed {beat.error_at}: {beat.error}" if beat.error else ""
-        print_text(f"turn        last good {beat.turn_at}{failed}", "yellow" if failed else "")
+        failed = f"; last failed {moment_text(beat.error_at)}: {beat.error}" if beat.error else ""
+        print_text(f"turn        last good {moment_text(beat.turn_at)}{failed}", "yellow" if failed else "")
     files = "" if status.files_free is None else f", {status.files_free:,} files"
     room = f"room        {status.disk_free_mb:,} MB of disk{files}"
     print_text(room + (f", {beat.descriptors} of {beat.descriptors_max} descriptors used" if beat else ""))
@@ -233,7 +234,7 @@ def tell_status(home: Home, status: DaemonStatus) -> None:
     for sentence in status.overdue:
         print_text(f"overdue     {sentence}", "red")
     for item in status.waiting:
-        print_text(f"waits       {item.task} since {since_text(item.since)}: {item.why}", "yellow")
+        print_text(f"waits       {item.task} for {since_text(item.since)}: {item.why}", "yellow")
 
 
 def _waits(reader: Reader) -> list[dict[str, Any]]:

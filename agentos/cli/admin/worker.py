@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from agentos.cli.group import noun, verb
-from agentos.cli.output import print_json, print_table, print_text
+from agentos.cli.output import moment_text, print_json, print_table, print_text
 from agentos.errors import UserError, missing_extra
 from agentos.home import Home
 
@@ -121,4 +121,4 @@ def _show(*, as_json: bool, runs: bool = False) -> None:
         if one.why:
             print_text(f"{one.name}: {one.why}", "dim")
         for run, since in one.runs if runs else ():
-            print_text(f"{one.name}  {run or 'a check'}  since {since}")
+            print_text(f"{one.name}  {run or 'a check'}  since {moment_text(since)}")

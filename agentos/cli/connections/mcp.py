@@ -314,11 +314,11 @@ def _hosts_of(url: str, hosts: Sequence[str]) -> list[str]:
     try:
         parts = urlsplit(url)
         place = (parts.hostname or "") + (f":{parts.port}" if parts.port is not None else "")
-    except ValueError:
-        place = ""
-    if parts.scheme not in ("http", "https") or not place or parts.username is not None:
-        raise UserError(f"--url is https://HOST/PATH without a user, found '{url[:200]}'")
-    return [place]
+        if parts.scheme in ("http", "https") and place and parts.username is None:
+            return [place]
+    except ValueError:  # a bracket that is not closed, a port beyond all
+        pass
+    raise UserError(f"--url is https://HOST/PATH without a user, found '{url[:200]}'")
 
 
 def _environment_of(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_table, print_text
+from agentos.cli.output import moment_text, print_json, print_table, print_text
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def list_(
                 ", ".join(item.hosts),
                 "any" if item.any_task else "that name it",
                 item.kept_in,
-                item.set_at,
+                moment_text(item.set_at),
             )
             for item in found
         ],

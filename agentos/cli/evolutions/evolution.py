@@ -59,14 +59,15 @@ def _story(fragment: str) -> tuple[Reader, EvolutionRecords]:
 @app.command("list")
 def list_(
     state: Annotated[
-        str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}.")
-    ] = "",
+        str | None,
+        typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """The newest evolutions, newest last: what failed, what was changed, how it ended."""
     reader = _reader()
-    if state and state not in set(EvolutionState):
+    if state is not None and state not in set(EvolutionState):
         raise UserError(f"There is no state {state!r}; the states are {', '.join(EvolutionState)}.")
     wanted = {"state": EvolutionState(state)} if state else {}
     found = reader.newest(Evolution, limit, **wanted)[::-1]
@@ -310,7 +311,7 @@ def _trials_again(story: EvolutionRecords, *, quiet: bool) -> list[str]:
 @app.command()
 def watch(
     exit_when_idle: Annotated[
-        bool, typer.Option("--exit-when-idle", help="End when nothing is at work any more.")
+        bool, typer.Option("--exit-when-idle", help="End when nothing is at work; what waits for you is not.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON document a line.")] = False,
     until_quiet: Annotated[bool, typer.Option("--until-quiet", hidden=True)] = False,  # before 0.3
@@ -319,7 +320,7 @@ def watch(
     from rich.console import Console
 
     from agentos.cli.evolutions.screen import change_text
-    from agentos.domain import AT_WORK
+    from agentos.domain import RUNNING_STATES
 
     reader = _reader()
     exit_when_idle = exit_when_idle or until_quiet
@@ -337,7 +338,7 @@ def watch(
                     print_json(item, line=True)
                 else:
                     console.print(change_text(item))
-        if exit_when_idle and not any(item.state in AT_WORK for item in evolutions):
+        if exit_when_idle and not any(item.state in RUNNING_STATES for item in evolutions):
             return
         time.sleep(_POLL_S)
         evolutions = reader.newest(Evolution, _WATCHED)[::-1]

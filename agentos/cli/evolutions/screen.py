@@ -16,7 +16,7 @@ from agentos.cli.evolutions.waiting_edit import (
     print_lines,
     waiting_lines,
 )
-from agentos.cli.output import clean
+from agentos.cli.output import clean, moment_text
 from agentos.daemon.views.evolution_view import Scene, chosen, grounds_beside, verdict_on
 from agentos.domain import (
     Candidate,
@@ -165,7 +165,7 @@ def _evidence(scene: Scene) -> Iterator[ScreenLine]:
     yield ScreenLine(
         Text.assemble(
             f"{_count(len(evidence.task_ids), 'task')} failed alike ({evidence.fingerprint.klass})",
-            (f", sealed {_moment(evidence.sealed_at)} as {evidence.sha256[:12]}", "dim"),
+            (f", sealed {moment_text(evidence.sealed_at)} as {evidence.sha256[:12]}", "dim"),
         ),
         label="Evidence",
     )
@@ -318,7 +318,7 @@ def _consent(scene: Scene) -> Iterator[ScreenLine]:
     if scene.story.consents:
         given = scene.story.consents[-1]
         how = f" ({given.given})" if given.given else ""
-        valid = (f"{how}, valid until {_moment(given.expires_at)} ({given.id})", "dim")
+        valid = (f"{how}, valid until {moment_text(given.expires_at)} ({given.id})", "dim")
         yield ScreenLine(Text.assemble(given.principal, valid), label="Consent")
 
 
@@ -328,9 +328,9 @@ def _since(scene: Scene) -> Iterator[ScreenLine]:
         return
     commit = evolution.promoted.commit[:12]
     if evolution.state is EvolutionState.ROLLED_BACK:
-        told = f"promoted as commit {commit}, taken back {_moment(evolution.ended_at)}"
+        told = f"promoted as commit {commit}, taken back {moment_text(evolution.ended_at)}"
     else:
-        told = f"promoted {_moment(evolution.ended_at)} as commit {commit}"
+        told = f"promoted {moment_text(evolution.ended_at)} as commit {commit}"
     yield ScreenLine(Text(told), label="Since")
     if evolution.state is not EvolutionState.ROLLED_BACK:
         passed = sum(run.outcome is not None and run.outcome.result is Result.PASSED for run in scene.live)
@@ -342,7 +342,7 @@ def _since(scene: Scene) -> Iterator[ScreenLine]:
         end = evolution.ended_at + timedelta(days=rules.days)
         varies = any(run.outcome is not None and run.outcome.cost.calls for run in scene.live)
         runs = rules.varying_runs if varies else rules.runs
-        left = f"watched until {runs} such tasks have used it, or {_moment(end)}"
+        left = f"watched until {runs} such tasks have used it, or {moment_text(end)}"
         yield ScreenLine(Text(f"{left}: {min(len(scene.live), runs)} of {runs}"))
     if found := scene.story.attestation:
         true = len(set(found.predicted_fixes) & set(found.observed_fixes))
@@ -378,7 +378,3 @@ def _count(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number} {noun}{'es' if noun.endswith('x') else 's'}"
-
-
-def _moment(moment: datetime) -> str:
-    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_table, print_text
+from agentos.cli.output import moment_text, print_json, print_table, print_text
 from agentos.domain import Json, Kind, MemoryProposal, ProposalState, Snapshot
 from agentos.errors import Conflict, NotFound, meant
 from agentos.home import Home
@@ -81,7 +81,7 @@ def show(
     print_text(proposal.text)
     if proposal.why:
         print_text(f"why        {proposal.why}")
-    print_text(f"run        {proposal.run_id}, {proposal.at:%Y-%m-%d %H:%M} UTC")
+    print_text(f"run        {proposal.run_id}, {moment_text(proposal.at)}")
     if proposal.reason:
         print_text(f"reason     {proposal.reason}")
     if proposal.state is ProposalState.OPEN:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text, tell_outdated
+from agentos.cli.output import (
+    LIMIT_MAX,
+    confirm,
+    moment_text,
+    print_json,
+    print_table,
+    print_text,
+    tell_outdated,
+)
 from agentos.cli.resources import registry_edit
 from agentos.domain import EvolutionEnding, EvolutionState, Kind, ResourceId, Snapshot
 from agentos.errors import Unavailable, UserError
@@ -85,7 +93,7 @@ def show(target: Target, as_json: AsJson = False) -> None:
     if found.resource and (form := found.resource.settings.get("state", 1)) != 1:
         print_text(f"{'has' if resource.kind is Kind.MEMORY else 'reads memories of'} form {form}")
     print_text(
-        f"{version.origin} on {version.created_at:%Y-%m-%d %H:%M} UTC: {version.reason}\n"
+        f"{version.origin} on {moment_text(version.created_at)}: {version.reason}\n"
         f"{fixed.reason if fixed else 'may evolve'}\ncommit {version.commit}, content {version.digest}",
         "dim",
     )
@@ -210,14 +218,15 @@ def edit(
     resource, path = registry_edit.place(name)
     base = registry.stable()
     present = readable(registry.repository, base.tree, str(resource))  # so that damage can be mended
-    changes = registry_edit.changes(present, resource, path, file)
-    if not changes:
-        print_text("Nothing was changed.")
-        return
-    preview = registry.repository.write_tree(base.tree, dict(changes))
-    _show(registry, base, str(preview), str(resource))
-    confirm("Make this a new version?", yes=yes or file is not None)
-    registry.commit(changes, reason or f"Edit {resource}", "edit", base=base, author=registry_edit.author())
+    with registry_edit.changes(present, resource, path, file) as changes:
+        if not changes:
+            print_text("Nothing was changed.")
+            return
+        preview = registry.repository.write_tree(base.tree, dict(changes))
+        _show(registry, base, str(preview), str(resource))
+        confirm("Make this a new version?", yes=yes or file is not None)
+        reason = reason or f"Edit {resource}"
+        registry.commit(changes, reason, "edit", base=base, author=registry_edit.author())
     _say_now(registry, [resource])
     if stands := registry.files(registry.stable(), str(resource)):
         for warning in (*examine(resource, stands).warnings, *registry_edit.unknown_in(registry, resource)):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos.cli.output import confirm
 from agentos.daemon.views.evolution_view import version_of as version_of
 from agentos.domain import Evolution, Kind, ResourceId
-from agentos.errors import Invalid, NotFound, UserError
+from agentos.errors import AgentOSError, Invalid, NotFound, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -31,25 +32,38 @@ def place(name: str) -> tuple[ResourceId, str]:
     return resource, f"{resource}/{parts[2] if len(parts) > 2 else MAIN_FILE[resource.kind]}"
 
 
+@contextmanager
 def changes(
     present: Mapping[str, bytes], resource: ResourceId, path: str, file: Path | None
-) -> dict[str, bytes | None]:
+) -> Iterator[dict[str, bytes | None]]:
     """What differs between the registry and what the person gives; empty when nothing does."""
-    from agentos.resources import FILE_MAX, path_fault
+    if file is not None:
+        yield _differing(present, _given(present, resource, path, file))
+        return
+    with edited(present.get(path, b""), Path(path).name) as typed:
+        yield _differing(present, {path: typed})
+
+
+def _given(
+    present: Mapping[str, bytes], resource: ResourceId, path: str, file: Path
+) -> dict[str, bytes | None]:
+    from agentos.resources import FILE_MAX
     from agentos.sources import read_bounded
 
-    if file is None:
-        wanted: dict[str, bytes | None] = {path: edited(present.get(path, b""), Path(path).name)}
-    elif file.is_dir():
+    if file.is_dir():
         from agentos.registry.skill_folders.folder import read
 
         content = read(file)
         if faults := [*content.faults, *content.left_out]:
             raise Invalid(str(file), faults)
         given = {f"{resource}/{name}": data for name, data in content.files.items()}
-        wanted = {**dict.fromkeys(present), **given}
-    else:
-        wanted = {path: read_bounded(file, FILE_MAX, "a resource's file")}
+        return {**dict.fromkeys(present), **given}
+    return {path: read_bounded(file, FILE_MAX, "a resource's file")}
+
+
+def _differing(present: Mapping[str, bytes], wanted: dict[str, bytes | None]) -> dict[str, bytes | None]:
+    from agentos.resources import path_fault
+
     if faults := [fault for name in wanted if (fault := path_fault(name))]:
         raise Invalid("The change was refused", faults)
     return {name: data for name, data in wanted.items() if present.get(name) != data}
@@ -62,8 +76,12 @@ def author() -> str:
     return login()
 
 
-def edited(content: bytes, name: str) -> bytes:
-    """What the person's editor makes of it. Raises UserError."""
+@contextmanager
+def edited(content: bytes, name: str) -> Iterator[bytes]:
+    """What the person's editor makes of it. Raises UserError.
+
+    It is their work: where what is done with it is refused, or they turn back, it is kept, and told where.
+    """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise UserError("No editor is set: set $EDITOR, or give the new content with --file.")
@@ -76,7 +94,15 @@ def edited(content: bytes, name: str) -> bytes:
             raise UserError(f"The editor '{editor}' cannot be started: {error.strerror}") from None
         if done.returncode:
             raise UserError(f"The editor ended with {done.returncode}; nothing was changed.")
-        return file.read_bytes()
+        typed = file.read_bytes()
+    try:
+        yield typed
+    except (AgentOSError, KeyboardInterrupt, EOFError):
+        if typed != content:
+            kept = Path(tempfile.mkdtemp(prefix="agentos-edit-")) / name
+            kept.write_bytes(typed)
+            print(f"What you typed is kept in {kept}.", file=sys.stderr)
+        raise
 
 
 def retire(registry: Registry, resource: ResourceId, reason: str, *, yes: bool) -> str:

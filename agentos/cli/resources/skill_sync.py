@@ -39,8 +39,8 @@ def _differences(home: Home, registry: Registry, reader: Any) -> list[FolderDiff
 
 def sync(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="One skill; without it, all that differ.")
-    ] = "",
+        str | None, typer.Argument(metavar="[NAME]", help="One skill; without it, all that differ.")
+    ] = None,
     give: Annotated[
         str,
         typer.Option(help="branch, patch or in-place: how newer text of the registry goes to the folder."),
@@ -66,10 +66,11 @@ def sync(
     with offline_context(home) as parts:
         assert isinstance(parts.snapshots, Registry)
         known = parts.snapshots.names(parts.snapshots.stable())
-        if name and (skill := ResourceId(Kind.SKILL, name.removeprefix("skill/"))) not in known:
-            raise unknown(skill, known)
+        wanted = None if name is None else ResourceId(Kind.SKILL, name.removeprefix("skill/"))
+        if wanted is not None and wanted not in known:
+            raise unknown(wanted, known)
         for item in _differences(home, parts.snapshots, parts.records):
-            if name not in ("", item.skill.name, str(item.skill)):
+            if wanted not in (None, item.skill):
                 continue
             settled, why = _settled(home, parts, item, give, ask=not yes)
             one = {"skill": str(item.skill), "folder": str(item.folder), "ahead": item.ahead.value}

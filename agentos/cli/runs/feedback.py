@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,8 +75,8 @@ def correct(
     """Put the answer right: what you change is evidence, what you leave of an object has to stay."""
     from agentos.daemon.people.feedback import FeedbackDetails
 
-    said = FeedbackDetails(because, corrected=(_corrected(id, answer),))
-    _speak(id, Rating.BAD, said, as_json=as_json)
+    with _corrected(id, answer) as right:
+        _speak(id, Rating.BAD, FeedbackDetails(because, corrected=(right,)), as_json=as_json)
 
 
 def flag(id: Id, reason: Annotated[str, typer.Option()] = "") -> None:
@@ -147,7 +148,8 @@ def tell_words(words: Sequence[Feedback]) -> None:
             print_text(f"expects    {check.kind} {short_text(spec, 2000)}")
 
 
-def _corrected(id: str, given: str) -> Json:
+@contextmanager
+def _corrected(id: str, given: str) -> Iterator[Json]:
     """The answer as it should have been: JSON, or text where the run's own is text. Raises UserError."""
     from agentos.cli.resources.registry_edit import edited
     from agentos.ledger.blobs import BlobStore
@@ -160,12 +162,17 @@ def _corrected(id: str, given: str) -> Json:
     answer = BlobStore(home.blobs).expand(run.answer)
     is_text = isinstance(answer, str)
     if given == "-":
-        data = sys.stdin.buffer.read(_ANSWER_MAX + 1)
+        yield _read(sys.stdin.buffer.read(_ANSWER_MAX + 1), is_text=is_text)
     elif given:
-        data = read_bounded(Path(given), _ANSWER_MAX, "an answer")
+        yield _read(read_bounded(Path(given), _ANSWER_MAX, "an answer"), is_text=is_text)
     else:
         shown = answer if is_text else json.dumps(answer, indent=2, ensure_ascii=False)
-        data = edited(f"{shown}\n".encode(errors="replace"), "answer.txt" if is_text else "answer.json")
+        name = "answer.txt" if is_text else "answer.json"
+        with edited(f"{shown}\n".encode(errors="replace"), name) as typed:
+            yield _read(typed, is_text=is_text)
+
+
+def _read(data: bytes, *, is_text: bool) -> Json:
     if len(data) > _ANSWER_MAX:
         raise UserError(f"The answer has more than {_ANSWER_MAX:,} bytes.")
     try:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,9 @@ from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 
+if TYPE_CHECKING:
+    from agentos.evolver.replay.verification import Rerun
+
 app = noun("What happened: runs and their steps.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
@@ -38,19 +41,19 @@ def _reader() -> Reader:
 
 @app.command("list")
 def list_(
-    task: Annotated[str, typer.Option(metavar="ID", help="Only runs of this task.")] = "",
+    task: Annotated[str | None, typer.Option(metavar="ID", help="Only runs of this task.")] = None,
     result: Annotated[
-        str, typer.Option(metavar="RESULT", help=f"Only runs with this result: {', '.join(Result)}.")
-    ] = "",
+        str | None, typer.Option(metavar="RESULT", help=f"Only runs with this result: {', '.join(Result)}.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Runs, newest first."""
-    if result and result not in set(Result):
+    if result is not None and result not in set(Result):
         raise UserError(f"There is no result '{result}'; the results are {', '.join(Result)}.")
     reader = _reader()
     runs = reader.runs(
-        reader.resolve("task", task) if task else None, Result(result) if result else None, limit
+        None if task is None else reader.resolve("task", task), Result(result) if result else None, limit
     )
     if as_json:
         print_json([without_share(run) for run in runs])
@@ -297,7 +300,13 @@ def replay(id: Id, as_json: AsJson = False) -> None:
         found = rerun(parts.parts, run, parts.registry.find_tool)
     if as_json:
         print_json(found)
-    elif found.cause:
+    else:
+        _tell_replay(found)
+    raise typer.Exit(1 if found.cause else 0)
+
+
+def _tell_replay(found: Rerun) -> None:
+    if found.cause:
         where = "" if found.step is None else f" at step {found.step}"
         print_text(f"{found.run_id} differs{where}: {found.why}.", "yellow")
         if found.before != found.now:
@@ -308,7 +317,6 @@ def replay(id: Id, as_json: AsJson = False) -> None:
         print_text(f"{found.run_id} was run again from its record: the same.")
     if found.passed_over:
         print_text(f"{found.passed_over} calls of tools that are not here were passed over.")
-    raise typer.Exit(1 if found.cause else 0)
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from agentos.domain import Arm, Evolution, Json, Result, Run, Share, Task, Trial, TrialSet
 from agentos.errors import NotFound, UserError
@@ -188,8 +188,8 @@ def _as_run(trial: Trial, task: Task, started_at: datetime) -> Run:
 
 
 def _moment(text: str) -> datetime:
+    """Without a zone it is meant as times are shown: of this machine."""
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):  # the second for the first day that there is, in a zone to the east
         raise UserError(f"--since is '{text}', expected a date or a time, as 2026-01-31T12:00.") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -103,8 +103,10 @@ def _arguments(given: Sequence[str]) -> dict[str, Json]:
         if not is_one or not name:
             raise UserError(f"--arg is NAME=VALUE, as in --arg path=notes.txt; found '{item}'.")
         try:
-            found[name] = json.loads(text)
-        except ValueError:
+            found[name] = json.loads(
+                text, parse_constant=lambda word: word
+            )  # NaN is no JSON, so it is a text
+        except (ValueError, RecursionError):
             found[name] = text
     return found
 

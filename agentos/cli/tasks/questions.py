@@ -37,7 +37,10 @@ def questions_of(reader: Reader, id: str) -> Sequence[Question]:
 
 
 def tell(question: Question) -> None:
-    """Show it, and what to type."""
+    """Show it, and what to type, or what was answered."""
+    if question.answer is not None:
+        print_text(f"asked      {question.text}\nanswered   {question.answer}")
+        return
     print_text(f"asks       {question.text}", "yellow")
     for number, choice in enumerate(question.choices, 1):
         print_text(f"           {number}  {choice}")

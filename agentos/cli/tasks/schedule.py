@@ -66,55 +66,28 @@ def add(
     tasks = add_tasks(home := Home.find(), drafts)
     tell_notes(doubts(home, drafts))
     if as_json:
-        print_json([schedule_facts(Reader(Home.find().ledger), task) for task in tasks])
+        print_json([schedule_facts(Reader(home.ledger), task) for task in tasks])
         return
+    notes = []
     for task in tasks:
         print_text(f"{task.id}  {task.name}: {when_text(task)}{_next(task)}")
         for source in task.sources:
             if not Path(source.path).exists() and not any(letter in source.path for letter in "*?["):
-                print(f"Not there now: {source.path}; it is read at each run.", file=sys.stderr)
+                notes.append(f"not there now: {source.path}; it is read at each run.")
         watched = task.trigger.watch if task.trigger else None
         if watched is not None and not Path(watched.folder).is_dir():
-            print(f"Not there now: {watched.folder}; its files are taken once it is.", file=sys.stderr)
-    _tell_what_is_odd(Home.find(), tasks)
-    if any(task.call is None and task.agent == "default" for task in tasks):
-        _tell_if_no_model(Home.find())
+            notes.append(f"not there now: {watched.folder}; its files are taken once it is.")
+    tell_notes([*notes, *_same_names(home, tasks)])
 
 
-def _tell_what_is_odd(home: Home, tasks: Sequence[Task]) -> None:
-    """A tool that is not here, and a name that another schedule has: now rather than in the morning."""
+def _same_names(home: Home, tasks: Sequence[Task]) -> Iterator[str]:
+    """A name that another schedule has: now rather than in the morning."""
     reader = Reader(home.ledger)
     others = [view.task for state in SCHEDULED for view in reader.tasks(state)]
     for task in tasks:
-        if task.call is not None:
-            from agentos.registry.store import Registry
-
-            registry = Registry(home.registry)
-            try:
-                registry.find_tool(registry.stable(), task.call.tool)
-            except UserError as error:
-                print(f"{task.name} would fail as things stand: {error}", file=sys.stderr)
-                if reader.get_kv("skills.refused", {}):
-                    print("Folders of skills were refused: `agentos status` says why.", file=sys.stderr)
         same = [other.id for other in others if other.name == task.name and other.id != task.id]
         if same:
-            print(
-                f"Another schedule has the name '{task.name}' and goes on: `agentos schedule remove {same[0]}` ends it.",
-                file=sys.stderr,
-            )
-
-
-def _tell_if_no_model(home: Home) -> None:
-    """Now rather than in the morning."""
-    from agentos.daemon.intake.filing import require_model
-
-    try:
-        require_model(home, "default")
-    except UserError:
-        print(
-            "Nobody could do it yet: type `agentos model add` (docs/use/models.md), or name a tool with `call`.",
-            file=sys.stderr,
-        )
+            yield f"another schedule has the name '{task.name}' and goes on: `agentos schedule remove {same[0]}` ends it."
 
 
 def _watches(draft: Any) -> bool:

@@ -93,14 +93,14 @@ def run(file: File, as_json: AsJson = False) -> None:
 @app.command("list")
 def list_(
     state: Annotated[
-        str, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(TaskState)}.")
-    ] = "",
+        str | None, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(TaskState)}.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 100,
     every: Annotated[bool, typer.Option("--all", help="Each run of a schedule in a row of its own.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Tasks in the order they were added, with the result of the newest run; a schedule is one row."""
-    if state and state not in set(TaskState):
+    if state is not None and state not in set(TaskState):
         raise UserError(f"There is no state '{state}'; the states are {', '.join(TaskState)}.")
     reader = Reader(Home.find().ledger)
     only = TaskState(state) if state else None
@@ -147,7 +147,9 @@ def again(id: Id, as_json: AsJson = False) -> None:
 
     home = Home.find()
     reader = Reader(home.ledger)
-    task_id = reader.run(id).task_id if reader.has_run(id) else reader.resolve("task", id)
+    task_id = (
+        reader.run(reader.resolve("run", id)).task_id if id.startswith("run-") else reader.resolve("task", id)
+    )
     task = queue_again(home, task_id)
     if as_json:
         print_json(task.id)

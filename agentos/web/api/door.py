@@ -297,7 +297,7 @@ def held_against(form: type[BaseModel], read: Callable[[type[BaseModel]], BaseMo
         return read(form)
     except ValidationError as error:
         faults = [
-            f"{'.'.join(map(str, one['loc'])) or what}: {checks.told(one)}"
+            ": ".join(filter(None, (".".join(map(str, one["loc"])), checks.told(one))))
             for one in error.errors(include_url=False, include_input=False)
         ]
         raise Invalid(what, faults[:50]) from None

@@ -11,6 +11,7 @@ from agentos.daemon.views.json_views import handed_below
 from agentos.domain import Feedback, Json, Question, Result, Run, Step, Task
 from agentos.errors import UserError
 from agentos.ledger.reading import Flag, TaskView
+from agentos.plaintext import clean
 from agentos.resources import parse_id
 from agentos.supervisor.watching import NODE as SUPERVISOR
 from agentos.web.context import WebContext
@@ -90,9 +91,14 @@ def run_page(site: WebContext, run_id: str) -> RunPage:
 
 
 def _answer(site: WebContext, run: Run) -> str:
+    """ "" where it is too long, and where what is not shown as it is would come back as an edit that nobody made."""
     value = site.blobs.expand(run.answer)
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-    return text if len(text) <= ANSWER_MAX else ""
+    if isinstance(value, str):
+        text = value
+    else:
+        text = json.dumps(value, indent=2, ensure_ascii=False)
+        text = text if text == clean(text) else json.dumps(value, indent=2)
+    return text if len(text) <= ANSWER_MAX and text == clean(text) else ""
 
 
 def corrected_answer(site: WebContext, run_id: str, text: str) -> Json:

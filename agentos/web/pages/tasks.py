@@ -195,7 +195,7 @@ def _arguments(form: TaskForm, said: Mapping[str, str]) -> Json:
             found[field.name] = text == "on"
         elif not text.strip() and field.kind != "text":
             if field.required:
-                raise UserError(f"{field.name} is missing.")
+                raise UserError(f"'{field.name}' is missing.")
         elif text or field.required:
             found[field.name] = text if field.kind == "text" else _json(text, field.name)
     return found
@@ -210,7 +210,7 @@ def _json(text: str, what: str) -> Json:
 
 def _json_or_text(text: str) -> Json:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=lambda word: word)
     except (ValueError, RecursionError):
         return text
 

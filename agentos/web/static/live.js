@@ -12,6 +12,13 @@
     }
   });
 
+  // What was done is told once: not again when the page is loaded again, or its address is kept.
+  const shown = new URL(location.href);
+  if (shown.searchParams.has("did")) {
+    shown.searchParams.delete("did");
+    history.replaceState(history.state, "", shown);
+  }
+
   if (!body.dataset.version) return;
   const address = `/events?path=${encodeURIComponent(body.dataset.path)}&since=${encodeURIComponent(body.dataset.version)}`;
   let source = null;
@@ -36,15 +43,23 @@
     if (again) { again = false; refresh(); }
   };
 
+  // A form has another hidden text on each page, and which details are open is the reader's.
+  const text = (part) => part.outerHTML.replaceAll(/name="csrf" value="[^"]*"| open=""/g, "");
+  const keys = (part) => [...part.querySelectorAll("a[href], button, summary, [tabindex]")];
+  const name = (one) => `${one.tagName} ${one.getAttribute("href") ?? one.parentElement.id} ${one.textContent}`;
+
   const put = (fresh) => {
     document.title = fresh.title;
     for (const part of document.querySelectorAll("[data-live]")) {
       const other = fresh.getElementById(part.id);
-      if (!other || other.outerHTML === part.outerHTML || touched(part)) continue;
+      if (!other || text(other) === text(part) || touched(part)) continue;
       const open = [...part.querySelectorAll("details[open][id]")].map((one) => one.id);
+      const held = part.contains(document.activeElement) ? document.activeElement : null;
       const place = document.adoptNode(other);
       part.replaceWith(place);
       for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+      // who goes by the keyboard stays where they are
+      if (held) keys(place).find((one) => name(one) === name(held))?.focus({ preventScroll: true });
     }
   };
 

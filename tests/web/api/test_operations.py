@@ -185,6 +185,7 @@ def test_files_that_a_run_left_are_named_by_their_place(program: Client) -> None
         ("POST", "/tasks", {"goal": "x", "files": {"/etc/x": "out"}}, 422),
         ("POST", "/tasks", {"goal": "x", "files": {"a": {"base64": "%"}}}, 400),
         ("POST", "/runs/run-ask/feedback", {"rating": "good", "answer": 1}, 400),
+        ("POST", "/tasks", [], 422),
     ],
 )
 def test_what_cannot_be_is_told_in_one_form(
@@ -197,6 +198,7 @@ def test_what_cannot_be_is_told_in_one_form(
     said = response.json()
     assert said["status"] == status
     assert {"type", "title", "kind", "detail", "faults"} <= set(said)
+    assert said["detail"].count("the body") <= 1
 
 
 @pytest.mark.slow
