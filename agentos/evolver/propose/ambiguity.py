@@ -113,7 +113,11 @@ def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: Tas
 
     def opened(cases: Sequence[Case]) -> Bench:
         assert parts.benches is not None
-        return parts.benches.bench(candidate.base, path, cases, rules.neighbour_s)
+        # With what else it edits, of which the old source may make nothing.
+        alone = set(candidate.edit.files) == {path}
+        return parts.benches.bench(
+            candidate.base if alone else candidate.snapshot, path, cases, rules.neighbour_s
+        )
 
     return compared(opened, known, old, own, rivals)
 

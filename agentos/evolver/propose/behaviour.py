@@ -8,6 +8,7 @@ of it runs in a bench, in one box; an edit whose effect cannot be seen there is 
 
 from __future__ import annotations
 
+import ast
 import hmac
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ from agentos.evolver.propose.validation import as_one_text, newly_named, newly_w
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.evolver.select.renaming import RenamedTask, renamed
 from agentos.ports import Case
+from agentos.resources import is_tool_file
+from agentos.syntax import parse
 
 _SAMPLES, _SHOWN = 4, 36  # differences that people are shown, and characters of each value
 _LEAD = 8  # of these before two answers part
@@ -96,7 +99,15 @@ def behaves(
     why = by_names or fits
     taken = [loosened(old[path], text) for path, text in candidate.edit.files.items() if path.endswith(".py")]
     told = replace(_told(seen, parts.policy.replay), loosened=next(filter(None, taken), ""))
-    if not why and (edited := edited_alone(candidate, seen.path)):
+    sources = [
+        path
+        for path, text in candidate.edit.files.items()
+        if path.endswith(".py") and _code(text) != _code(old[path])
+    ]
+    edited = edited_alone(sources, seen.path)
+    if sources and not edited and seen.path.endswith(".py"):
+        told = replace(told, uncompared=", ".join(sources))
+    if not why and edited:
         found = findings(parts, candidate, edited, sets)
         told = replace(
             told,
@@ -114,12 +125,20 @@ def behaves(
     return told, Refusal(kind, why) if why else None
 
 
-def edited_alone(candidate: Candidate, path: str) -> str:
-    """The one file that the candidate edits, if that is the tool's or a helper module beside it; else ""."""
-    edited, *more = candidate.edit.files
-    folder, _, name = edited.rpartition("/")
-    helper = folder == path.rpartition("/")[0] and name.startswith("_") and name.endswith(".py")
-    return edited if not more and (helper or edited == path) else ""
+def edited_alone(sources: Sequence[str], path: str) -> str:
+    """The one source that is edited, if that is the tool's at ``path`` or a helper module beside it; else ""."""
+    if len(sources) != 1:
+        return ""
+    helper = sources[0].rpartition("/")[0] == path.rpartition("/")[0] and not is_tool_file(sources[0])
+    return sources[0] if helper or sources[0] == path else ""
+
+
+def _code(source: str) -> str:
+    """The same for two texts that differ in nothing but comments and blanks."""
+    try:
+        return ast.dump(parse(source)) if source else ""
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
 
 
 def fitted(seen: ObservedBehaviour, written: set[str], hashes: bool, rules: ReplayPolicy) -> str:
