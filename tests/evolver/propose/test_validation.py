@@ -131,7 +131,7 @@ def test_paths_outside_the_surface_are_refused(path: str) -> None:
         ("import csv\n", "import csv\nimport socket\n", K.SCREEN),
         ("import csv\n", "import csv\nimport subprocess as json\n", K.SCREEN),
         ("    total = 0.0\n", "    total = eval('0.0')\n", K.SCREEN),
-        ("    total = 0.0\n", "    total = 0.0\n    Input.__init__ = None\n", K.SCREEN),
+        ("    total = 0.0\n", "    total = 0.0\n    print(Input.__init__)\n", K.SCREEN),
         ("return Output(total=total)", "return Output(total=1234.5)", K.EXPECTED),
         ("    total = 0.0\n", "    total = 0.0\n    key = 'AKIAABCDEFGHIJKLMNOP'\n", K.TEXT),
         ("    total = 0.0\n", "    total = (\n", K.TEXT),
@@ -200,6 +200,46 @@ def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:
     changed = ("    column: str\n", "    column: str\n    extra: int = 0\n")
     assert refused(*changed, "skill/test-harness/tools/column_sum.py") is K.CONTRACT
     assert refused(*changed, "tool/harness/tool.py") is K.CONTRACT
+
+
+LOOSE = "class Loose(BaseModel):\n    path: object\n\n\n"
+REBOUND = {
+    "another class": f"{LOOSE}Input = Loose\n",
+    "by a hint": f"{LOOSE}Input: type = Loose\n",
+    "among others": f"{LOOSE}Input, other = Loose, 1\n",
+    "below a condition": "if True:\n    class Input(BaseModel):\n        path: object\n",
+    "in a loop": f"{LOOSE}for Input in [Loose]:\n    pass\n",
+    "in an expression": f"{LOOSE}print(Input := Loose)\n",
+    "by an import": "from decimal import Decimal as Output\n",
+    "from a function": f"{LOOSE}def exchange():\n    global Input\n    Input = Loose\n\n\nexchange()\n",
+    "a field": "Input.model_fields['path'].annotation = object\n",
+    "an attribute": "Output.model_config = {}\n",
+    "a call": "Input.model_fields.clear()\n",
+    "the function": "def other(input):\n    return Output(total=1)\n\n\nrun = other\n",
+    "gone": "del Output\n",
+    "a second one": "def run(input: Input, more=1) -> Output:\n    return Output(total=1)\n",
+}
+
+
+@pytest.mark.parametrize("way", REBOUND)
+def test_the_contract_is_not_bound_anew(way: str) -> None:
+    new = f"{TOOL}\n\n{REBOUND[way]}"
+    assert kind_of({PATH: TOOL}, {PATH: new}) is K.CONTRACT
+    changed = new.replace("total = 0.0", "total = 1.0")
+    assert kind_of({PATH: new}, {PATH: changed}) is None  # what was there is not the edit's fault
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "class Steps:\n    def run(self):\n        Input = 1\n        return Input\n",
+        "def helper(run, TOOL=None):\n    return [Input.model_validate(run)]\n",
+        "first = [run for run in (1, 2)][0]\n",
+    ],
+    ids=["a method", "a parameter", "within a list"],
+)
+def test_names_of_ones_own_are_not_the_contracts(more: str) -> None:
+    assert kind_of({PATH: TOOL}, {PATH: f"{TOOL}\n\n{more}"}) is None
 
 
 def test_more_files_than_allowed_are_refused() -> None:
