@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,12 +20,13 @@ from agentos.domain import Candidate, Kind, Refusal, RefusalKind, Snapshot, Tier
 from agentos.errors import Unavailable
 from agentos.evolver.guards.static import Construct, RuleHit, added
 from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
-from agentos.evolver.guards.static.rules_behaviour import hidden, lost, tells
+from agentos.evolver.guards.static.rules_behaviour import HOOKS, hidden, tells
 from agentos.evolver.guards.static.rules_names import MODULES, imports, references
 from agentos.evolver.guards.static.text_lint import unseen
 from agentos.evolver.policy import Screen
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed
+from agentos.syntax import UNKNOWN
 
 
 def guard(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> list[RuleHit]:
@@ -194,6 +196,92 @@ def growth(edit: SourceEdit, screen: Screen) -> Iterator[RuleHit]:
     if new.nesting > max(old.nesting, screen.max_nesting):
         why = f"blocks nested {new.nesting} deep, at most {screen.max_nesting} are allowed"
         yield RuleHit("growth", path, 0, why)
+
+
+# --- What is gone: records, failures, limits and hooks -------------------------------------------
+# Counted over the whole edit, so that code may move between its files, and only where it is reached: what
+# stands below ``if False`` or after a ``return`` is not there.
+
+
+_LIMITS = frozenset({"steps_left", "max_steps", "StepsUsedUp"})
+_LOGGING = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
+
+
+def lost(before: Sequence[ParsedSource], after: Sequence[ParsedSource]) -> Iterator[RuleHit]:
+    """What was recorded, checked or hooked in before the edit, and is not any more."""
+    old, new = _kept(before), _kept(after)
+    gone = Counter({key: len(places) - len(new.get(key, ())) for key, places in old.items()})
+    for (rule, what), count in gone.items():
+        if count > 0:
+            path, line = old[rule, what][-1]
+            where = f"line {line} before the edit" if count == 1 else f"{count} of {len(old[rule, what])}"
+            yield RuleHit(rule, path, 0, f"{what} is gone ({where})")
+
+
+def _kept(readings: Sequence[ParsedSource]) -> dict[tuple[str, str], list[tuple[str, int]]]:
+    """(rule, what) -> where it stands."""
+    found: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    called = {name for reading in readings for name in _mentioned(reading)}
+    for reading in readings:
+        idle = _idle(reading, called)
+        for node in reading.reached:
+            if node in idle:
+                continue
+            for key in _worth(reading, node):
+                found.setdefault(key, []).append((reading.path, getattr(node, "lineno", 0)))
+    return found
+
+
+def _worth(reading: ParsedSource, node: ast.AST) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Raise):
+        yield "checks", "a raise"
+    elif isinstance(node, ast.Assert) and reading.truth(node.test) is None:
+        yield "checks", "an assertion"
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        yield from _recorded(reading, node, node.func)
+    elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        if name in _LIMITS:
+            yield "checks", f"a look at {name}"
+        elif name in HOOKS:
+            yield "hooks", f"a use of {name}"
+    elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.List):
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if isinstance(target, ast.Name) and target.id in HOOKS:
+            yield from (("hooks", f"{ast.unparse(item)} in {target.id}") for item in node.value.elts)
+
+
+def _recorded(reading: ParsedSource, node: ast.Call, func: ast.Attribute) -> Iterator[tuple[str, str]]:
+    owner = ast.unparse(func.value).lower()
+    if func.attr in ("step", "fail") and "sdk" in owner:
+        first = reading.fold(node.args[0]) if node.args and func.attr == "step" else UNKNOWN
+        yield "record", f"sdk.{func.attr}({first!r})" if first is not UNKNOWN else f"sdk.{func.attr}"
+    elif func.attr in _LOGGING and "log" in owner:
+        yield "record", f"a call of {func.attr} on the log"
+
+
+def _mentioned(reading: ParsedSource) -> Iterator[str]:
+    for node in reading.nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield node.name
+
+
+def _idle(reading: ParsedSource, called: set[str]) -> set[ast.AST]:
+    """The insides of private functions that nothing mentions."""
+    return {
+        inner
+        for node in reading.nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("_")
+        and not node.name.startswith("__")
+        and node.name not in called
+        and not node.decorator_list
+        for inner in ast.walk(node)
+    }
 
 
 ASK, REFUSE = "ask", "refuse"
