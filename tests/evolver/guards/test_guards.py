@@ -140,6 +140,63 @@ def test_code_may_move_between_the_files_of_an_edit() -> None:
     assert guard(BESIDE, new, Screen()) == []
 
 
+HOLDING = """import contextlib
+
+
+def rate(table, name):
+    found = table[name.strip()]
+    try:
+        share = float(table["share"])
+    except (KeyError, ValueError):
+        share = 1.0
+    with contextlib.suppress(KeyError):
+        share *= table["more"]
+    try:
+        share += float(table["extra"])
+    except KeyError as error:
+        for part in error.args:
+            if not part:
+                continue
+        raise LookupError("no extra") from error
+    return found * share
+"""
+LOOKED_UP = "    found = table[name.strip()]\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "asks"),
+    [
+        ('        share = float(table["share"])\n', True),
+        ('        share *= table["more"]\n', True),
+        ('        share += float(table["extra"])\n', False),  # its handler raises
+        ("    return found * share\n", False),
+    ],
+)
+def test_what_moves_to_where_a_handler_goes_on_is_asked_about(above: str, asks: bool) -> None:
+    moved = LOOKED_UP.strip().rjust(len(above) - len(above.lstrip()) + len(LOOKED_UP.strip()))
+    new = HOLDING.replace(LOOKED_UP, "").replace(above, f"{moved}\n{above}")
+    found = findings({TOOL: HOLDING}, {TOOL: new}, Screen())
+    assert [finding.rule for finding in found] == ["swallow"] * asks
+    assert not findings({TOOL: new}, {TOOL: new.replace("1.0", "1.5")}, Screen())[
+        1:
+    ]  # the handler's own text alone
+    copied = HOLDING.replace(above, f"{moved}\n{above}")
+    assert findings({TOOL: HOLDING}, {TOOL: copied}, Screen()) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for sign in x:\n            if sign:\n                continue\n            break",
+        "y = lambda: 1",
+        "pass",
+    ],
+)
+def test_a_loop_within_finally_is_its_own(body: str) -> None:
+    new = SOURCES[TOOL] + f"\n\ndef f(x):\n    try:\n        return float(x)\n    finally:\n        {body}\n"
+    assert findings(BESIDE, {TOOL: new}, Screen()) == []
+
+
 @pytest.mark.parametrize("name", ["json", "socket", "agentos", "pydantic"])
 def test_a_new_file_does_not_stand_in_the_way_of_a_module(name: str) -> None:
     found = guard(BESIDE, {f"harness/default/{name}.py": "X = 1\n"}, Screen())

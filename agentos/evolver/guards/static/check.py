@@ -20,7 +20,7 @@ from agentos.domain import Candidate, Kind, Refusal, RefusalKind, Snapshot, Tier
 from agentos.errors import Unavailable
 from agentos.evolver.guards.static import Construct, RuleHit, added
 from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
-from agentos.evolver.guards.static.rules_behaviour import HOOKS, hidden, tells
+from agentos.evolver.guards.static.rules_behaviour import HOOKS, hidden, tells, widened
 from agentos.evolver.guards.static.rules_names import MODULES, imports, references
 from agentos.evolver.guards.static.text_lint import unseen
 from agentos.evolver.policy import Screen
@@ -60,6 +60,8 @@ def _findings(
         return (RuleHit("text", path, 0, f"not valid Python: {error}"),)
     beside = {PurePosixPath(path).stem for path in edit.after}
     found = added(_seen(edit.old, beside, screen), _seen(edit.new, beside, screen))
+    if not any(finding.rule == "swallow" for finding in found):
+        found += widened(edit.old, edit.new)
     return (*found, *_shadowing(edit), *lost(edit.old, edit.new), *growth(edit, screen))
 
 

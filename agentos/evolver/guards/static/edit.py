@@ -200,6 +200,17 @@ def read(path: str, source: str) -> ParsedSource:
     return reading
 
 
+def leaving(node: ast.AST, *, in_loop: bool = False) -> Iterator[ast.stmt]:
+    """What leaves the block that the node stands in; a loop or function of its own it may leave as it likes."""
+    if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not in_loop):
+        yield node
+    for name, value in ast.iter_fields(node) if not isinstance(node, (*FUNCTIONS, ast.Lambda)) else ():
+        within = in_loop or (isinstance(node, ast.For | ast.AsyncFor | ast.While) and name == "body")
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from leaving(child, in_loop=within)
+
+
 def _through(paths: Iterable[str]) -> set[str]:
     """The paths, and the module that each may lead to through another one: ``tarfile.time`` is ``time``.
 

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentos.evolver.guards.static import Construct, RuleHit
-from agentos.evolver.guards.static.edit import ParsedSource
+from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, leaving
 from agentos.evolver.guards.static.rules_names import MODULES, words
 from agentos.syntax import UNKNOWN
 
 HOOKS = frozenset({"before_act", "after_observe", "on_finish"})
 _BROAD = frozenset({"builtins.Exception", "builtins.BaseException"})
+_EXITS = frozenset({"__exit__", "__aexit__"})
+_PUSHES = frozenset({"push", "push_async_exit"})  # of an ExitStack
 _TAKES_AWAY = frozenset({"clear", "remove", "pop", "__delitem__"})
 
 
@@ -29,6 +31,8 @@ def hidden(reading: ParsedSource) -> Iterator[Construct]:
             yield from _handler(reading, node)
         elif isinstance(node, ast.Try | ast.TryStar):
             yield from _finally(reading, node)
+        elif isinstance(node, FUNCTIONS) and node.name in _EXITS:
+            yield from _leaves_quietly(reading, node)
         elif isinstance(node, ast.Call):
             yield from _suppressed(reading, node)
             yield from _taken_out(reading, node)
@@ -60,34 +64,78 @@ def _is_broad(reading: ParsedSource, node: ast.expr | None) -> bool:
 
 def _tells(node: ast.ExceptHandler) -> bool:
     """The handler raises or fails each time."""
-    inner = [inner for statement in node.body for inner in ast.walk(statement)]
-    return not any(isinstance(item, ast.Return | ast.Break | ast.Continue) for item in inner) and _raises(
-        node.body[-1]
-    )
+    return not any(True for statement in node.body for _ in leaving(statement)) and _raises(node.body[-1])
 
 
 def _raises(node: ast.stmt) -> bool:
     if isinstance(node, ast.If):
         return bool(node.orelse) and _raises(node.body[-1]) and _raises(node.orelse[-1])
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        return ast.unparse(node.value.func).rpartition(".")[2] in ("fail", "fault")
+        owner, _, name = ast.unparse(node.value.func).rpartition(".")
+        return name == "fail" and "sdk" in owner.lower()
     return isinstance(node, ast.Raise)
 
 
 def _finally(reading: ParsedSource, node: ast.Try | ast.TryStar) -> Iterator[Construct]:
     for statement in node.finalbody:
-        for inner in ast.walk(statement):
-            if isinstance(inner, ast.Return | ast.Break | ast.Continue):
-                yield _seen(
-                    reading,
-                    "except",
-                    inner,
-                    "leaves a finally clause, which drops the error",
-                    ast.dump(inner),
-                )
+        for inner in leaving(statement):
+            why = "leaves a finally clause, which drops the error"
+            yield _seen(reading, "except", inner, why, ast.dump(inner))
+
+
+def _leaves_quietly(
+    reading: ParsedSource, node: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[Construct]:
+    """A context manager whose end says that the error is dealt with."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Return) and inner.value and reading.truth(inner.value) is not False:
+            yield _seen(reading, "swallow", inner, f"{node.name} ends an error", ast.dump(node))
+
+
+def widened(before: Sequence[ParsedSource], after: Sequence[ParsedSource]) -> Iterator[RuleHit]:
+    """Statements that stood where their errors went on, and now stand where a handler ends them."""
+    (free, held), (free_now, held_now) = _held(before), _held(after)
+    for text, found in held_now.items():
+        moved = min(
+            len(found) - len(held.get(text, ())), len(free.get(text, ())) - len(free_now.get(text, ()))
+        )
+        yield from found[len(found) - moved :] if moved > 0 else ()
+
+
+def _held(readings: Sequence[ParsedSource]) -> tuple[dict[str, list[RuleHit]], dict[str, list[RuleHit]]]:
+    """Simple statements that may fail, by their text: those whose errors go on, and those where a handler ends some."""
+    free: dict[str, list[RuleHit]] = {}
+    held: dict[str, list[RuleHit]] = {}
+    for reading in readings:
+        for node in reading.nodes:
+            if isinstance(node, ast.stmt) and not hasattr(node, "body") and _may_fail(node):
+                caught = [*_caught(reading, node)]
+                why = f"goes on after {', '.join(caught)}, which it did not before"
+                hit = RuleHit("swallow", reading.path, node.lineno, why)
+                (held if caught else free).setdefault(ast.dump(node), []).append(hit)
+    return free, held
+
+
+def _may_fail(node: ast.stmt) -> bool:
+    return any(isinstance(part, ast.Call | ast.Subscript | ast.BinOp | ast.Raise) for part in ast.walk(node))
+
+
+def _caught(reading: ParsedSource, node: ast.AST) -> Iterator[str]:
+    """What handlers around a node, within its function, end without raising."""
+    while (above := reading.parents.get(node)) is not None and not isinstance(node, FUNCTIONS):
+        if isinstance(above, ast.Try | ast.TryStar) and node in above.body:
+            quiet = [handler for handler in above.handlers if not _tells(handler)]
+            yield from (ast.unparse(handler.type) if handler.type else "everything" for handler in quiet)
+        for item in above.items if isinstance(above, ast.With | ast.AsyncWith) and node in above.body else ():
+            call = item.context_expr
+            if isinstance(call, ast.Call) and "contextlib.suppress" in reading.dotted(call.func):
+                yield from map(ast.unparse, call.args)
+        node = above
 
 
 def _suppressed(reading: ParsedSource, node: ast.Call) -> Iterator[Construct]:
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _PUSHES and "ExitStack" in reading.source:
+        yield _seen(reading, "swallow", node, "what is pushed may end an error", ast.dump(node))
     if "contextlib.suppress" in reading.dotted(node.func):
         for argument in node.args:
             caught = ast.unparse(argument)
