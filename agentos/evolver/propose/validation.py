@@ -270,6 +270,11 @@ def _new_names_fault(before: Sequence[ast.AST], after: Sequence[ast.AST]) -> str
         return f"it starts to import {', '.join(sorted(imports))}"
     new = _names(after) - _names(before)
     own = {arg.arg for node in after if isinstance(node, ast.arguments) for arg in node.args}
+    own |= {
+        node.target.id
+        for node in before
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
     if names := (new & DANGEROUS) - own:
         return f"it starts to use {', '.join(sorted(names))}"
     dunder = {name for name in new if name.startswith("__")}

@@ -202,6 +202,12 @@ def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:
     assert refused(*changed, "tool/harness/tool.py") is K.CONTRACT
 
 
+def test_a_field_may_have_the_name_of_what_is_dangerous() -> None:
+    base = TOOL.replace("    column: str\n", "    column: str\n    system: str = ''\n")
+    new = base.replace("total = 0.0", "total = 0.0 if input.system else 1.0")
+    assert kind_of({PATH: base}, {PATH: new}) is None
+
+
 LOOSE = "class Loose(BaseModel):\n    path: object\n\n\n"
 REBOUND = {
     "another class": f"{LOOSE}Input = Loose\n",

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -59,7 +59,11 @@ def _findings(
         path = next(path for path, _ in new if is_source(path))
         return (RuleHit("text", path, 0, f"not valid Python: {error}"),)
     beside = {PurePosixPath(path).stem for path in edit.after}
-    found = added(_seen(edit.old, beside, screen), _seen(edit.new, beside, screen))
+    before, after = (
+        [part for reading in side for part in _seen(reading, edit.before.get(reading.path), beside, screen)]
+        for side in (edit.old, edit.new)
+    )
+    found = added(before, after)
     if not any(finding.rule == "swallow" for finding in found):
         found += widened(edit.old, edit.new)
     return (*found, *_shadowing(edit), *lost(edit.old, edit.new), *growth(edit, screen))
@@ -97,23 +101,43 @@ def screened(
     return asked(before, candidate.edit.files, screen)
 
 
-def _seen(readings: Iterable[ParsedSource], beside: set[str], screen: Screen) -> Iterator[Construct]:
-    for reading in readings:
-        harness = reading.path.startswith(f"{Kind.HARNESS.value}/")
-        allowed = {*(screen.imports_harness if harness else screen.imports), *_declared(reading)}
-        yield from imports(reading, allowed, {*MODULES, *screen.deny}, beside - sys.stdlib_module_names)
-        yield from references(reading)
-        yield from texts(reading, screen.max_line)
-        yield from hidden(reading)
-        yield from tells(reading)
+def _seen(
+    reading: ParsedSource, base: ParsedSource | None, beside: set[str], screen: Screen
+) -> Iterator[Construct]:
+    harness = reading.path.startswith(f"{Kind.HARNESS.value}/")
+    allowed = {*(screen.imports_harness if harness else screen.imports), *_declared(reading)}
+    longest = screen.max_line
+    if base is not None:
+        allowed |= {*_packages(base)} - {*MODULES, *screen.deny}
+        longest = max(longest, *map(len, base.source.splitlines()), 0)
+    yield from imports(reading, allowed, {*MODULES, *screen.deny}, beside - sys.stdlib_module_names)
+    yield from references(reading)
+    yield from texts(reading, longest)
+    yield from hidden(reading)
+    yield from tells(reading)
+
+
+def _packages(reading: ParsedSource) -> Iterator[str]:
+    """Those that it imports: whatever they are called where they are declared."""
+    for node in reading.nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names if _is_package(alias.name))
+        elif isinstance(node, ast.ImportFrom) and not node.level and _is_package(node.module or ""):
+            yield (node.module or "").split(".")[0]
+
+
+def _is_package(module: str) -> bool:
+    return module.split(".")[0] not in {*sys.stdlib_module_names, "agentos", ""}
 
 
 def _declared(reading: ParsedSource) -> Iterator[str]:
     """The packages that a tool declares; the screen sees to it that an edit does not change them."""
     for node in reading.tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TOOL":
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        if value and isinstance(targets[0], ast.Name) and targets[0].id == "TOOL":
             try:
-                wanted = ast.literal_eval(node.value).get("dependencies", [])
+                wanted = ast.literal_eval(value).get("dependencies", [])
                 yield from (re.split(r"[^\w.-]", name)[0].replace("-", "_").lower() for name in wanted)
             except (ValueError, AttributeError, TypeError):
                 return  # no literal: the contract's fault, told elsewhere

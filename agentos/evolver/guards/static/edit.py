@@ -123,6 +123,31 @@ class ParsedSource:
         """Those with a name."""
         return [node for node in self.nodes if isinstance(node, FUNCTIONS)]
 
+    @cached_property
+    def _given(self) -> tuple[str, frozenset[str]]:
+        """How a tool's ``run`` calls its input, "" where that may be something else; and the fields of ``Input``."""
+        runs = [node for node in self.tree.body if isinstance(node, ast.FunctionDef) and node.name == "run"]
+        named = [node.args.args[0].arg for node in runs if len(node.args.args) == 1]
+        again = any(
+            isinstance(node, ast.Name) and _is_bound(node) and node.id in named for node in self.nodes
+        )
+        fields = (
+            part.target.id
+            for node in self.tree.body
+            if isinstance(node, ast.ClassDef) and node.name == "Input"
+            for part in node.body
+            if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+        )
+        return named[0] if len(named) == 1 and not again else "", frozenset(fields)
+
+    def is_input(self, node: ast.Attribute) -> bool:
+        """Whether it reads a field of a tool's input. What is called is none."""
+        name, fields = self._given
+        above = self.parents.get(node)
+        called = isinstance(above, ast.Call) and above.func is node
+        plain = isinstance(node.value, ast.Name) and node.value.id == name and isinstance(node.ctx, ast.Load)
+        return plain and node.attr in fields and not called
+
     def _body(self, body: list[ast.stmt]) -> Iterator[ast.AST]:
         for statement in body:
             yield from self._node(statement)
@@ -226,8 +251,12 @@ def _through(paths: Iterable[str]) -> set[str]:
     return found
 
 
+def _is_bound(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
+
+
 def _bound(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+    if isinstance(node, ast.Name) and _is_bound(node):
         yield node.id
     elif isinstance(node, ast.arg):
         yield node.arg

@@ -354,6 +354,8 @@ def _attribute(reading: ParsedSource, node: ast.Attribute, *, leaves: bool) -> I
     found = {what for path in paths if (what := _of(path))}
     if found:
         yield from sorted(found)
+    elif reading.is_input(node):
+        return
     elif node.attr in _TELLING_ATTRIBUTES:
         yield _TELLING_ATTRIBUTES[node.attr]
     elif node.attr in _STATS and not _looks_at_size(reading, node):
