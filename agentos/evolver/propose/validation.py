@@ -297,11 +297,22 @@ def _is_pattern(node: ast.Name | ast.Attribute) -> bool:
 def _constant_fault(path: str, old: str, new: str, checks: Sequence[Check]) -> Refusal | None:
     written = newly_written(path, old, new)
     wanted = {as_one_text(value) for value in expected(checks)}
-    hard_coded = {value for value in (written & wanted) - _UNITS if len(value.strip("'\"")) > 2}
+    numbers = {*map(_as_number, written)} - _UNITS
+    alike = {value for value in wanted if _as_number(value) in numbers and len(_as_number(value)) > 2}
+    same = {value for value in (written & wanted) - _UNITS if len(value.strip("'\"")) > 2}
+    hard_coded = same | alike
     if not hard_coded:
         return None
     told = f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})"
     return Refusal(RefusalKind.EXPECTED, told)
+
+
+def _as_number(text: str) -> str:
+    """A text that is a number as the number that it is: ``'12.50'`` is 12.5; any other as it is."""
+    try:
+        return as_one_text(float(text.strip("'\"")))
+    except (ValueError, OverflowError):
+        return text
 
 
 def newly_written(path: str, old: str, new: str) -> set[str]:

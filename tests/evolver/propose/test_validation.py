@@ -202,6 +202,26 @@ def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:
     assert refused(*changed, "tool/harness/tool.py") is K.CONTRACT
 
 
+@pytest.mark.parametrize(
+    ("wanted", "written", "kind"),
+    [
+        (1015, '{"a": "1015"}', K.EXPECTED),
+        ("1015", '{"a": 1015}', K.EXPECTED),
+        ("12.50", '{"a": 12.5}', K.EXPECTED),
+        (1015, '{"a": "1016"}', None),
+        ("007", '{"a": 7}', None),
+        ("1000", '{"a": 1000}', None),
+        ("a1015", '{"a": 1015}', None),
+    ],
+)
+def test_a_number_is_the_one_that_is_expected_whether_it_is_a_text(
+    wanted: object, written: str, kind: K | None
+) -> None:
+    new = TOOL.replace("total = 0.0", f"total = 0.0 + {written}.get(input.path, 0)")
+    checks = (Check("equals", {"path": "total", "value": wanted}),)
+    assert kind_of({PATH: TOOL}, {PATH: new}, checks) is kind
+
+
 def test_a_field_may_have_the_name_of_what_is_dangerous() -> None:
     base = TOOL.replace("    column: str\n", "    column: str\n    system: str = ''\n")
     new = base.replace("total = 0.0", "total = 0.0 if input.system else 1.0")
