@@ -55,6 +55,12 @@ WAYS = {
     "a uuid": "import uuid\nhint = uuid.uuid1().time",
     "strftime": 'import time\nhint = time.strftime("%H")',
     "file times": "hint = Path(input.path).stat().st_mtime",
+    "file times by place and by name": "from os import lstat as look\nhint = look(input.path)[8]",
+    "file times handed on": "from os import stat\nhint = [*map(stat, [input.path])][0][8]",
+    "who traces": "import sys\nhint = sys.gettrace()",
+    "what it is fed by": "import sys\nhint = sys.stdin.closed",
+    "a terminal": "import sys\nhint = sys.stdout.isatty()",
+    "the time zone of the machine": "import time\nhint = time.tzname",
     "file times by place": "hint = os.stat(input.path)[8]",
     "file times by function": "hint = os.path.getctime(input.path)",
     "inode": "hint = Path(input.path).stat().st_ino",
@@ -254,6 +260,7 @@ def test_honest_edits_with_packages_ask_nobody(package: str) -> None:
 
 HONEST = [
     "size = Path(input.path).stat().st_size",
+    "from os import stat\nsize = stat(input.path).st_size",
     "rows = [line for line in open(input.path) if line.strip()]",
     'Path("a/b").parent.mkdir(parents=True)',
     'day = datetime.strptime(input.day, "%Y-%m-%d")',

@@ -207,6 +207,7 @@ _PLAIN = frozenset(
     )
 )
 _STATS = frozenset({"stat", "lstat", "fstat"})
+_OS_STATS = tuple(f"os.{name}" for name in sorted(_STATS))
 _HARMLESS_STATS = frozenset({"st_size", "st_mode", "st_nlink"})
 _UP = frozenset({"parent", "parents"})
 _WORDS = re.compile(
@@ -279,7 +280,10 @@ def _brought_in(node: ast.ImportFrom) -> Iterator[str]:
 
 def _name(reading: ParsedSource, node: ast.Name) -> Iterator[str]:
     if not isinstance(reading.parents.get(node), ast.Attribute):
-        yield from sorted({what for path in reading.dotted(node) if (what := _of(path))})
+        paths = reading.dotted(node)
+        yield from sorted({what for path in paths if (what := _of(path))})
+        if any(path in paths for path in _OS_STATS) and not _looks_at_size(reading, node):
+            yield _FILES  # from os import stat
     if node.id == "__file__":
         yield _PLACE
     elif node.id == "id" and isinstance(node.ctx, ast.Load) and _is_builtin(reading, node):
@@ -364,7 +368,7 @@ def _attribute(reading: ParsedSource, node: ast.Attribute, *, leaves: bool) -> I
         yield _PLACE
 
 
-def _looks_at_size(reading: ParsedSource, node: ast.Attribute) -> bool:
+def _looks_at_size(reading: ParsedSource, node: ast.expr) -> bool:
     """``path.stat().st_size`` and the like show nothing."""
     call = reading.parents.get(node)
     above = reading.parents.get(call) if isinstance(call, ast.Call) else None
