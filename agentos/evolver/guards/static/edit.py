@@ -188,7 +188,20 @@ class ParsedSource:
             return all(any(map(self._ends, branch)) for branch in branches)
         if isinstance(node, ast.While) and self.truth(node.test):
             return not any(isinstance(inner, ast.Break) for inner in ast.walk(node))
+        if isinstance(node, ast.With | ast.AsyncWith):  # which may end what is raised in it, and goes on then
+            raised = [any(isinstance(inner, ast.Raise) for inner in ast.walk(part)) for part in node.body]
+            return any(self._ends(part) and not fails for part, fails in zip(node.body, raised, strict=True))
+        if isinstance(node, ast.Try | ast.TryStar):
+            blocks = [[*node.body, *node.orelse], *(handler.body for handler in node.handlers)]
+            return all(map(self._one_ends, blocks)) or self._one_ends(node.finalbody)
+        if isinstance(node, ast.Match):
+            last = node.cases[-1]
+            always = isinstance(last.pattern, ast.MatchAs) and not (last.pattern.pattern or last.guard)
+            return always and all(self._one_ends(case.body) for case in node.cases)
         return False
+
+    def _one_ends(self, body: Iterable[ast.stmt]) -> bool:
+        return any(map(self._ends, body))
 
 
 # one edit is looked at by many rules: proposed, at consent, at its probe, at promotion
