@@ -106,10 +106,9 @@ def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: Tas
         {number for number, task in enumerate(tasks) if task.id in hidden},
         candidate.weight,
     )
-    old, own = (
-        parts.snapshots.files(candidate.base, path)[path].decode("utf-8", "replace"),
-        candidate.edit.files[path],
-    )
+    text = parts.snapshots.files(candidate.base, path)[path].decode("utf-8", "replace")
+    # Python reads both ends of lines alike: one who wrote the other has not changed every line.
+    old, own = (each.replace("\r\n", "\n") for each in (text, candidate.edit.files[path]))
 
     def opened(cases: Sequence[Case]) -> Bench:
         assert parts.benches is not None
@@ -439,9 +438,11 @@ def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for node in ast.walk(function):
-            if isinstance(node, ast.stmt) and node is not function:
-                body = getattr(node, "body", None)
-                last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or 0
+            if isinstance(node, ast.match_case):
+                yield node.pattern.lineno, (node.guard or node.pattern).end_lineno or 0
+            elif isinstance(node, ast.stmt) and node is not function:
+                body = getattr(node, "body", None) or [case.pattern for case in getattr(node, "cases", ())]
+                last = body[0].lineno - 1 if body else node.end_lineno or 0
                 yield node.lineno, max(node.lineno, last)
 
 

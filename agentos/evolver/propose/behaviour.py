@@ -118,7 +118,9 @@ def behaves(
             needless=_needless(found),
             accepted=found.accepted,
             noise=found.noise,
-            unread=unread(old[edited], candidate.edit.files[edited]),
+            unread=unread(
+                *(text.replace("\r\n", "\n") for text in (old[edited], candidate.edit.files[edited]))
+            ),
             share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
         )
     kind = RefusalKind.BY_NAME if by_names else RefusalKind.OVER_FITTED

@@ -361,6 +361,16 @@ def test_the_edited_lines_are_those_of_whole_statements_and_around_what_is_new()
     assert edited_lines("def f(:", "def f():") == set()
 
 
+def test_of_a_match_the_case_that_is_edited_has_to_run() -> None:
+    old = (
+        "def f(x):\n    match x:\n        case 1:\n            return 1\n"
+        "        case 2 if (\n            x\n        ):\n            return 2\n    return 3\n"
+    )
+    assert edited_lines(old, old.replace("return 2", "return 4")) == {8}
+    assert edited_lines(old, old.replace("case 2", "case 4")) == {5, 6}
+    assert edited_lines(old, old.replace("match x", "match -x")) == {2}
+
+
 CRASHES = HEAD % "missing // input.size"
 
 

@@ -417,6 +417,17 @@ def test_a_whole_evolution_screens_it_out_before_a_trial(world: World) -> None:
     assert TrialSet.GUARD not in {trial.set for trial in world.trials() if trial.candidate_id == first.id}
 
 
+def test_other_ends_of_lines_are_no_change() -> None:
+    """Nothing is asked of it that is not asked of the same edit with the ends that were there."""
+    unread = GRADE.replace("def run", "def unused(more):\n    return 1\n\n\ndef run")
+    edit = unread.replace("> 50", "> 45")
+    found = [
+        judged(old, edit, [{"points": 47}], [{"points": 90}])[1].behaviour
+        for old in (unread, unread.replace("\n", "\r\n"))
+    ]
+    assert found[0] == found[1]
+
+
 def _plain(bridge: str, condition: str) -> str:
     head = HEAD.partition("def run")[0] % "    points: int"
     head = head.replace("result: float", "result: str")
