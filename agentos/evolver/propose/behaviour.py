@@ -11,10 +11,11 @@ from __future__ import annotations
 import ast
 import hmac
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from agentos.benches import error_of
 from agentos.domain import Behaviour, Candidate, Json, Refusal, RefusalKind, Task, canonical, folder_of
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static.text_lint import leaves
@@ -57,7 +58,7 @@ class InputRun:
     @property
     def valid(self) -> bool:
         """Whether the tool takes such an input, and ends on it."""
-        return not isinstance(self.before, dict) or self.before.get("error") not in ("input", "died")
+        return error_of(self.before) not in ("input", "died")
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,9 +356,7 @@ def _text(parts: BehaviourContext, candidate: Candidate, path: str) -> str:
 def _told(seen: ObservedBehaviour, rules: ReplayPolicy) -> Behaviour:
     beside = [ran for ran in seen.beside if ran.valid]
     around = [ran for ran in (*seen.guards, *seen.beside_guards) if ran.valid]
-    answered = [
-        ran for ran in seen.beside_guards if not (isinstance(ran.before, dict) and "error" in ran.before)
-    ]
+    answered = [ran for ran in seen.beside_guards if not error_of(ran.before)]
     samples = [ran for ran in (*beside, *around) if ran.differs and ran.along]
     return Behaviour(
         shown=len(seen.shown),
@@ -390,8 +389,8 @@ def _sample(ran: InputRun) -> str:
 
 
 def _text_of(value: Json) -> str:
-    if isinstance(value, Mapping) and "error" in value:
-        return f"{value['error']}: {value.get('message', '')}"
+    if error := error_of(value):
+        return f"{error}: {value['message']}"
     return value if isinstance(value, str) else canonical(value).decode("utf-8", "replace")
 
 

@@ -428,6 +428,20 @@ def test_other_ends_of_lines_are_no_change() -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("field", ["error", "error: str = ''\n    code", "message"])
+def test_an_answer_may_have_a_field_for_an_error(field: str) -> None:
+    told = GRADE.replace("result: float", f"result: float\n    {field}: str = ''")
+    plain, other = (
+        judged(source, source.replace("> 50", "> 45"), [{"points": 47}], [{"points": 90}])[1].behaviour
+        for source in (GRADE, told)
+    )
+    assert plain is not None
+    assert other is not None
+    assert (
+        (other.ambiguity is None, other.needless) == (plain.ambiguity is None, plain.needless) == (False, "")
+    )
+
+
 def _plain(bridge: str, condition: str) -> str:
     head = HEAD.partition("def run")[0] % "    points: int"
     head = head.replace("result: float", "result: str")
