@@ -23,7 +23,7 @@ _KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
 
 _FAR = frozenset({"os", "sys", "time"})
 _BUILTINS = frozenset(dir(builtins))
-_NAMED = (
+NAMED = (
     ast.FunctionDef,
     ast.AsyncFunctionDef,
     ast.ClassDef,
@@ -275,7 +275,7 @@ def _bound(node: ast.AST) -> Iterator[str]:
         yield node.arg
     elif isinstance(node, ast.alias):
         yield (node.asname or node.name).split(".")[0]
-    elif isinstance(node, _NAMED) and node.name:
+    elif isinstance(node, NAMED) and node.name:
         yield node.name
     elif isinstance(node, ast.Global | ast.Nonlocal):
         yield from node.names
