@@ -202,6 +202,11 @@ def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:
     assert refused(*changed, "tool/harness/tool.py") is K.CONTRACT
 
 
+def test_a_sign_may_say_how_it_is_drawn() -> None:
+    path = "memory/default/memory.md"
+    assert kind_of({path: "- a\n"}, {path: "- a\n- Mind \u26a0\ufe0f and \u2764\ufe0e.\n"}) is None
+
+
 @pytest.mark.parametrize(
     ("wanted", "written", "kind"),
     [
@@ -297,6 +302,9 @@ def test_a_new_tool_states_its_contract_and_starts_nothing_bad() -> None:
         ("- The key is sk-abcdefghijklmnop1234", K.TEXT),
         ("- Amounts are in cents\u200b", K.TEXT),
         ("- Amounts are in \u202estnec", K.TEXT),
+        ("- Amounts are in \u3164cents", K.TEXT),
+        ("- Amounts \u2764" + "".join(chr(0xE0100 + byte) for byte in b"are in euros"), K.TEXT),
+        ("- Amounts \u2764" + "\ufe0e\ufe0f" * 8, K.TEXT),
         ("- " + "x" * 700, K.TEXT),
     ],
 )

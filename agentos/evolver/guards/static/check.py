@@ -362,8 +362,7 @@ def texts(reading: ParsedSource, longest_line: int) -> Iterator[Construct]:
         found = _CODING.match(line) if number <= 2 else None
         if found and found.group(1).lower() not in _PLAIN_CODINGS:
             yield _line(reading, number, f"says that it is encoded as {found.group(1)[:20]}", line)
-        hidden = [] if line.isprintable() else [char for char in line if unseen(char)]
-        if hidden:
+        if hidden := unseen(line):
             yield _line(reading, number, f"holds an invisible character (U+{ord(hidden[0]):04X})", line)
         if len(line) > longest_line:
             yield _line(reading, number, f"a line of {len(line)} characters", line)
