@@ -216,15 +216,15 @@ def read(path: str, source: str) -> ParsedSource:
     for node in reading.nodes:
         for child in ast.iter_child_nodes(node):
             reading.parents[child] = node
-        bound.update(_bound(node))
+        bound.update(names_bound(node))
         assigned += _assigned(node)
-        perhaps += _perhaps(node)
+        perhaps += possible_values(node)
         for name, dotted in _imported(node):
             reading.names.setdefault(name, set()).update(_through([dotted]))
     for name, value in assigned:
         reading.values.setdefault(name, []).append(value)
     made = [node for node in reading.nodes if isinstance(node, ast.ClassDef | ast.alias)]
-    defined = Counter(name for node in made for name in _bound(node))
+    defined = Counter(name for node in made for name in names_bound(node))
     reading.loose = {
         name for name, count in bound.items() if count > defined[name] + len(reading.values.get(name, ()))
     }
@@ -268,7 +268,7 @@ def _is_bound(node: ast.Name) -> bool:
     return not isinstance(node.ctx, ast.Load)
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
+def names_bound(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Name) and _is_bound(node):
         yield node.id
     elif isinstance(node, ast.arg):
@@ -291,7 +291,7 @@ def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         yield from _pairs(node.target, node.value)
 
 
-def _perhaps(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def possible_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Names with a value that they may have: a loop's and a parameter's default."""
     if isinstance(node, ast.For | ast.comprehension):
         for value in _choices(node.iter):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentos.evolver.guards.static import Construct, RuleHit
-from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, leaving
+from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, leaving, names_bound, possible_values
 from agentos.evolver.guards.static.rules_names import MODULES, words
 from agentos.syntax import UNKNOWN
 
@@ -178,6 +178,7 @@ def _seen(reading: ParsedSource, rule: str, node: ast.AST, why: str, key: str) -
 
 
 _CLOCK, _FILES, _MACHINE, _PLACE = "the clock", "times of files", "the machine", "folders above its workspace"
+_EARLIER = "what calls before it left"  # a trial often calls a tool once
 _CHANCE = "chance"  # what is wrong one time in thirty passes most trials
 
 _LISTS = tomllib.loads(Path(__file__).with_name("tells.toml").read_text())
@@ -245,7 +246,8 @@ def tells(reading: ParsedSource) -> Iterator[Construct]:
     leaves = any(_is_absolute(reading, node) for node in reading.nodes)
     methods = {**_CALLED, **(_DRAWN if _ABOUT_CHANCE.search(reading.source) else {})}
     for node in reading.nodes:
-        for what in (*_shown(reading, node, leaves=leaves), *_by_call(reading, node, methods)):
+        seen = (*_shown(reading, node, leaves=leaves), *_by_call(reading, node, methods))
+        for what in (*seen, *([_EARLIER] if _leaves_behind(reading, node) else ())):
             finding = RuleHit("tell", reading.path, getattr(node, "lineno", 0), f"newly reads {what}")
             yield Construct(finding, (what, _context(reading, node)))
 
@@ -321,6 +323,50 @@ def _says_now(reading: ParsedSource, call: ast.Call) -> bool:
         part for item in given for part in (item.elts if isinstance(item, ast.List | ast.Tuple) else [item])
     ]
     return any(isinstance(text := reading.fold(item), str) and _NOW.fullmatch(text) for item in inner)
+
+
+_CHANGING = frozenset(
+    words("append appendleft add clear discard extend insert pop popitem popleft remove setdefault update")
+)
+_CHANGEABLE = (ast.List, ast.Dict, ast.Set, ast.Call, ast.ListComp, ast.DictComp, ast.SetComp)
+
+
+def _leaves_behind(reading: ParsedSource, node: ast.AST) -> bool:
+    """Whether a function changes what outlasts its call: what the module keeps, or a default of its own."""
+    if isinstance(node, ast.Global):
+        return True
+    if isinstance(node, ast.Call):
+        func = node.func
+        changes = isinstance(func, ast.Attribute) and func.attr in _CHANGING
+        drawn = isinstance(func, ast.Name) and func.id == "next"
+        node = func if changes else node.args[0] if drawn and node.args else node
+    elif not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
+        return False
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Name) and _outlasts(reading, node)
+
+
+def _outlasts(reading: ParsedSource, name: ast.Name) -> bool:
+    node: ast.AST = name
+    inside = False
+    while (above := reading.parents.get(node)) is not None:
+        if isinstance(above, (*FUNCTIONS, ast.Lambda)) and node is not above.args:
+            inside = True
+            given = {arg for arg, value in possible_values(above.args) if isinstance(value, _CHANGEABLE)}
+            own = (part for child in ast.iter_child_nodes(above) for part in ast.walk(child))
+            if name.id in given or any(name.id in names_bound(part) for part in own):
+                return name.id in given
+        node = above
+    return inside and any(name.id in _kept_by(top) for top in reading.tree.body)
+
+
+def _kept_by(node: ast.stmt) -> set[str]:
+    """Names that a statement of the module binds, but for those of modules."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return set()
+    parts = [node] if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else ast.walk(node)
+    return {name for part in parts for name in names_bound(part)}
 
 
 def _is_given(call: ast.Call, wanted: Sequence[str]) -> bool:
