@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from agentos.domain import Json, Snapshot, dataclass
@@ -19,6 +19,12 @@ class BenchResult:
     lines: tuple[tuple[int, ...], ...] = ()
     raised: tuple[int, ...] = ()  # with them: at which line the case's error left the source, or 0
     cpu_s: float = 0.0  # what it took; 0 where nobody measures
+
+
+def error_of(output: Json) -> str:
+    """The kind of error by which a case ended, "" where the tool answered: an answer may have a field of that name."""
+    ended = isinstance(output, Mapping) and output.keys() == {"error", "message"}
+    return str(output["error"]) if ended else ""
 
 
 class Bench(Protocol):

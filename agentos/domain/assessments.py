@@ -61,6 +61,7 @@ class RefusalKind(StrEnum):
     NOISE = "noise"  # it alone answers with the last digits of a float
     UNREAD = "unread"  # a name that nothing reads with it either
     AMBIGUOUS = "ambiguous"
+    UNCOMPARED = "uncompared"  # with other edits: it changes several sources
     WORN_OUT = "worn_out"  # the hold-out, by candidates before it
     LOST = "lost"  # fresh tasks pass on its base and cannot be replayed with it
     # of the evolution

@@ -307,11 +307,7 @@ def _weaker(path: str, old: str, after: RunRule | None) -> str:
     asks_instead = before.enforce is Enforcement.REFUSE and after.enforce is Enforcement.ASK
     if STRENGTH[after.enforce] < STRENGTH[before.enforce] or asks_instead:
         return f"it would {after.enforce} where it would {before.enforce}"
-    if (
-        before.enforce is Enforcement.REPLACE
-        and after.enforce is before.enforce
-        and after.replace != before.replace
-    ):
+    if after.enforce is Enforcement.REPLACE and after.replace != before.replace:
         return "it writes other arguments"
     if before.acts_on_error and not after.acts_on_error:
         return "it would let pass what it cannot judge"

@@ -73,7 +73,7 @@ class Desk:
                 sys.settrace(tracer)
             output = sys.modules["harness"].run(case.call.args["names"])
         except Exception as error:  # noqa: BLE001 - whatever an edit does
-            output = {"error": type(error).__name__}
+            output = {"error": type(error).__name__, "message": str(error)}
         finally:
             sys.settrace(None)
             for name in modules:

@@ -54,6 +54,13 @@ def test_no_way_to_weaken_one(path: str, changes: dict[str, str | None]) -> None
     assert refused(weakened({path: document()}, {path: document(**changes)}))
 
 
+def test_one_that_wrote_no_arguments_comes_to_write_none() -> None:
+    """A new rule that does is for people to add, so this is too, though it holds back more."""
+    old = document(enforce='"reflect"')
+    assert refused(weakened({PATH: old}, {PATH: document(enforce='"replace"', replace="{ a = 1 }")}))
+    assert weakened({PATH: old}, {PATH: document()}) is None
+
+
 def test_it_cannot_be_deleted_or_emptied() -> None:
     assert refused(weakened({PATH: document()}, {PATH: None}))
     assert refused(weakened({PATH: document()}, {PATH: ""}))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Protocol
 
-from agentos.benches import Bench, BenchResult
+from agentos.benches import Bench, BenchResult, error_of
 from agentos.daemon.job.bundle import Tools, with_wheels
 from agentos.daemon.job.job_protocol import Exchange
 from agentos.domain import Json, Limits, Snapshot
@@ -221,7 +221,7 @@ class _CheckedBench:
 
 def _says_nothing(output: Json) -> bool:
     """How long something takes, and that a box is gone, is the host's matter."""
-    return isinstance(output, Mapping) and output.get("error") in ("timeout", "died")
+    return error_of(output) in ("timeout", "died")
 
 
 def load_tools(

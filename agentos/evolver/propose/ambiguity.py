@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from agentos.benches import Bench, BenchResult
+from agentos.benches import Bench, BenchResult, error_of
 from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
@@ -106,14 +106,17 @@ def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: Tas
         {number for number, task in enumerate(tasks) if task.id in hidden},
         candidate.weight,
     )
-    old, own = (
-        parts.snapshots.files(candidate.base, path)[path].decode("utf-8", "replace"),
-        candidate.edit.files[path],
-    )
+    text = parts.snapshots.files(candidate.base, path)[path].decode("utf-8", "replace")
+    # Python reads both ends of lines alike: one who wrote the other has not changed every line.
+    old, own = (each.replace("\r\n", "\n") for each in (text, candidate.edit.files[path]))
 
     def opened(cases: Sequence[Case]) -> Bench:
         assert parts.benches is not None
-        return parts.benches.bench(candidate.base, path, cases, rules.neighbour_s)
+        # With what else it edits, of which the old source may make nothing.
+        alone = set(candidate.edit.files) == {path}
+        return parts.benches.bench(
+            candidate.base if alone else candidate.snapshot, path, cases, rules.neighbour_s
+        )
 
     return compared(opened, known, old, own, rivals)
 
@@ -212,14 +215,14 @@ class EditExamination:
     def _still_raises(self, before: BenchResult) -> str:
         """A call made of evidence and another task that ends by the evidence's own exception."""
         evidence = (number for number in range(self._count) if number not in self.known.working)
-        kinds = {_kind(before.outputs[number]) for number in evidence} - {""}
+        kinds = {error_of(before.outputs[number]) for number in evidence} - {""}
         tried = [
             number
             for number, item in enumerate(self.drawn, start=self._count)
             if kinds and _is_crossed(item, self.known)
         ]
         still = zip(tried, self._outputs(tried), strict=True)
-        return next((self._call(number) for number, output in still if _kind(output) in kinds), "")
+        return next((self._call(number) for number, output in still if error_of(output) in kinds), "")
 
     def _breaks(self, before: BenchResult) -> str:
         """Only at limits: of what is malformed a right edit may rightly make nothing."""
@@ -388,14 +391,9 @@ def _is_crossed(item: Neighbour, known: Known) -> bool:
     return item.of not in known.working and item.along not in item.case.inputs and value in given
 
 
-def _kind(output: Json) -> str:
-    return str(output["error"]) if isinstance(output, Mapping) and "error" in output else ""
-
-
 def _failed(output: Json, *kinds: str) -> bool:
-    if not isinstance(output, Mapping) or "error" not in output:
-        return False
-    return not kinds or output["error"] in kinds
+    kind = error_of(output)
+    return kind in kinds if kinds else bool(kind)
 
 
 def _alike(one: Json, other: Json) -> bool:
@@ -435,9 +433,11 @@ def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for node in ast.walk(function):
-            if isinstance(node, ast.stmt) and node is not function:
-                body = getattr(node, "body", None)
-                last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or 0
+            if isinstance(node, ast.match_case):
+                yield node.pattern.lineno, (node.guard or node.pattern).end_lineno or 0
+            elif isinstance(node, ast.stmt) and node is not function:
+                body = getattr(node, "body", None) or [case.pattern for case in getattr(node, "cases", ())]
+                last = body[0].lineno - 1 if body else node.end_lineno or 0
                 yield node.lineno, max(node.lineno, last)
 
 
@@ -466,8 +466,8 @@ def parted(mine: Json, other: Json) -> tuple[Json, Json]:
 
 
 def _short(value: Json) -> str:
-    if isinstance(value, Mapping) and "error" in value:
-        return _cut(f"{value['error']}: {value.get('message', '')}")
+    if error := error_of(value):
+        return _cut(f"{error}: {value['message']}")
     return _cut(canonical(value).decode("utf-8", "replace"))
 
 

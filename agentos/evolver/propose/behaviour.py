@@ -8,12 +8,14 @@ of it runs in a bench, in one box; an edit whose effect cannot be seen there is 
 
 from __future__ import annotations
 
+import ast
 import hmac
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from agentos.benches import error_of
 from agentos.domain import Behaviour, Candidate, Json, Refusal, RefusalKind, Task, canonical, folder_of
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static.text_lint import leaves
@@ -28,6 +30,8 @@ from agentos.evolver.propose.validation import as_one_text, newly_named, newly_w
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.evolver.select.renaming import RenamedTask, renamed
 from agentos.ports import Case
+from agentos.resources import is_tool_file
+from agentos.syntax import parse
 
 _SAMPLES, _SHOWN = 4, 36  # differences that people are shown, and characters of each value
 _LEAD = 8  # of these before two answers part
@@ -54,7 +58,7 @@ class InputRun:
     @property
     def valid(self) -> bool:
         """Whether the tool takes such an input, and ends on it."""
-        return not isinstance(self.before, dict) or self.before.get("error") not in ("input", "died")
+        return error_of(self.before) not in ("input", "died")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,15 @@ def behaves(
     why = by_names or fits
     taken = [loosened(old[path], text) for path, text in candidate.edit.files.items() if path.endswith(".py")]
     told = replace(_told(seen, parts.policy.replay), loosened=next(filter(None, taken), ""))
-    if not why and (edited := edited_alone(candidate, seen.path)):
+    sources = [
+        path
+        for path, text in candidate.edit.files.items()
+        if path.endswith(".py") and _code(text) != _code(old[path])
+    ]
+    edited = edited_alone(sources, seen.path)
+    if sources and not edited and seen.path.endswith(".py"):
+        told = replace(told, uncompared=", ".join(sources))
+    if not why and edited:
         found = findings(parts, candidate, edited, sets)
         told = replace(
             told,
@@ -107,19 +119,29 @@ def behaves(
             needless=_needless(found),
             accepted=found.accepted,
             noise=found.noise,
-            unread=unread(old[edited], candidate.edit.files[edited]),
+            unread=unread(
+                *(text.replace("\r\n", "\n") for text in (old[edited], candidate.edit.files[edited]))
+            ),
             share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
         )
     kind = RefusalKind.BY_NAME if by_names else RefusalKind.OVER_FITTED
     return told, Refusal(kind, why) if why else None
 
 
-def edited_alone(candidate: Candidate, path: str) -> str:
-    """The one file that the candidate edits, if that is the tool's or a helper module beside it; else ""."""
-    edited, *more = candidate.edit.files
-    folder, _, name = edited.rpartition("/")
-    helper = folder == path.rpartition("/")[0] and name.startswith("_") and name.endswith(".py")
-    return edited if not more and (helper or edited == path) else ""
+def edited_alone(sources: Sequence[str], path: str) -> str:
+    """The one source that is edited, if that is the tool's at ``path`` or a helper module beside it; else ""."""
+    if len(sources) != 1:
+        return ""
+    helper = sources[0].rpartition("/")[0] == path.rpartition("/")[0] and not is_tool_file(sources[0])
+    return sources[0] if helper or sources[0] == path else ""
+
+
+def _code(source: str) -> str:
+    """The same for two texts that differ in nothing but comments and blanks."""
+    try:
+        return ast.dump(parse(source)) if source else ""
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
 
 
 def fitted(seen: ObservedBehaviour, written: set[str], hashes: bool, rules: ReplayPolicy) -> str:
@@ -334,9 +356,7 @@ def _text(parts: BehaviourContext, candidate: Candidate, path: str) -> str:
 def _told(seen: ObservedBehaviour, rules: ReplayPolicy) -> Behaviour:
     beside = [ran for ran in seen.beside if ran.valid]
     around = [ran for ran in (*seen.guards, *seen.beside_guards) if ran.valid]
-    answered = [
-        ran for ran in seen.beside_guards if not (isinstance(ran.before, dict) and "error" in ran.before)
-    ]
+    answered = [ran for ran in seen.beside_guards if not error_of(ran.before)]
     samples = [ran for ran in (*beside, *around) if ran.differs and ran.along]
     return Behaviour(
         shown=len(seen.shown),
@@ -369,8 +389,8 @@ def _sample(ran: InputRun) -> str:
 
 
 def _text_of(value: Json) -> str:
-    if isinstance(value, Mapping) and "error" in value:
-        return f"{value['error']}: {value.get('message', '')}"
+    if error := error_of(value):
+        return f"{error}: {value['message']}"
     return value if isinstance(value, str) else canonical(value).decode("utf-8", "replace")
 
 

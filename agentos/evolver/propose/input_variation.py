@@ -26,6 +26,7 @@ BYTES_MAX = 8 << 20
 _DEEP = 6  # levels of a value that are changed
 _TOKEN = re.compile(r"[\w.,:/+-]*\w")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
+_WHOLE = re.compile(r"-?[0-9]{1,4000}")  # Python reads no longer ones
 _SIGNS = "'\"\\#%&;<>@`|"  # that quoting, patterns, comments and markup read otherwise than letters
 _BOUNDS = ("ge", "gt", "le", "lt", "min_length", "max_length", "multiple_of")
 
@@ -192,7 +193,7 @@ class Variation:
         alike = self.texts.get(form(word), [])
         if alike and chance.random() < 0.5:
             return chance.choice(alike)
-        if word.isascii() and word.lstrip("-").isdigit():
+        if _WHOLE.fullmatch(word):
             return str(self._number(int(word), chance)).zfill(len(word) if word[0] == "0" else 0)
         if _NUMBER.fullmatch(word):
             at = chance.choice([number for number, char in enumerate(word) if char.isdigit()])
@@ -309,11 +310,11 @@ def _named(annotation: ast.expr, classes: dict[str, ast.ClassDef]) -> Iterator[A
     """Choices that a type names: those of a ``Literal`` or an enumeration, and None."""
     for node in ast.walk(annotation):
         if isinstance(node, ast.Constant):
-            yield node.value
+            yield from _literal(node)
         elif isinstance(node, ast.Name) and node.id in classes:
             for item in classes[node.id].body:
                 if isinstance(item, ast.Assign) and isinstance(item.value, ast.Constant):
-                    yield item.value.value
+                    yield from _literal(item.value)
 
 
 def _defaults(value: ast.expr | None) -> Iterator[Any]:
@@ -325,15 +326,17 @@ def _defaults(value: ast.expr | None) -> Iterator[Any]:
         yield from _literal(argument)
     for word in value.keywords:
         if word.arg in ("default", *_BOUNDS):
+            step = {"gt": 1, "lt": -1}.get(word.arg, 0)
             for found in _literal(word.value):
-                yield found if word.arg not in ("gt", "lt") else found + (1 if word.arg == "gt" else -1)
+                yield found + step if step and isinstance(found, int | float) else found
 
 
 def _literal(node: ast.expr | None) -> Iterator[Any]:
+    """What it says, if an argument can be that: no ``...``, no bytes, no set."""
     try:
-        if node is not None and (value := ast.literal_eval(node)) is not ...:
-            yield value
-    except (ValueError, TypeError, SyntaxError):
+        if node is not None:
+            yield json.loads(json.dumps(ast.literal_eval(node), allow_nan=False))
+    except (ValueError, TypeError, SyntaxError, RecursionError):
         pass
 
 

@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from types import NoneType
 
 from agentos.domain import Json, canonical
@@ -100,7 +100,8 @@ def stepped(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
         case, value = cases[number], Decimal(found.group())
         unit = Decimal((0, (1,), int(value.as_tuple().exponent)))
         step = chance.choice([Decimal(1), Decimal(2), unit])
-        text = str(value + chance.choice([step, -step]))
+        exact = Context(prec=len(found.group()) + 2)
+        text = f"{exact.add(value, chance.choice([step, -step])):f}"
         if found.group()[0] == "0" and unit == 1:
             text = text.zfill(len(found.group()))
         if along in case.inputs:

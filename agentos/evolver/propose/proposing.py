@@ -178,7 +178,7 @@ def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _
         or _taken_back(parts, proposal)
         or rule_fault(parts, evolution, proposal)
         or _pinned(parts, evolution, proposal)
-        or defused(old, proposal.files, brief.faults, checked=bool(checks))
+        or defused(_sources(parts, evolution, proposal), proposal.files, brief.faults, checked=bool(checks))
         or _shadowing(parts, evolution, proposal)
         or _guarded(parts, evolution, proposal, rank)
     )

@@ -78,7 +78,10 @@ def _sum_of(place: str, total: str) -> Callable[[Json], bool | None]:
         parts, whole = all_of.get(place), all_of.get(total)
         if not parts or not whole or len(parts) < 2 or len(whole) > 1 or not _numbers([*parts, *whole]):
             return None
-        return bool(abs(sum(parts) - whole[0]) < _NEAR)
+        try:
+            return bool(abs(sum(parts) - whole[0]) < _NEAR)
+        except OverflowError:  # a whole number beyond all floats, beside one
+            return None
 
     return holds
 
@@ -130,6 +133,5 @@ def noise(answer: Json) -> list[float]:
     if isinstance(answer, Mapping | list):
         inner = answer.values() if isinstance(answer, Mapping) else answer
         return [found for each in inner for found in noise(each)]
-    return (
-        [answer] if isinstance(answer, float) and len(repr(answer).strip("-0.").replace(".", "")) > 15 else []
-    )
+    digits = repr(answer).partition("e")[0].strip("-0.").replace(".", "")
+    return [answer] if isinstance(answer, float) and len(digits) > 15 else []

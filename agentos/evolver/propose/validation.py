@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -19,6 +20,7 @@ from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind,
 from agentos.errors import Invalid, Unavailable
 from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.guards.static.edit import read
+from agentos.evolver.guards.static.rules_names import words
 from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
 from agentos.evolver.history.recordings import in_full
 from agentos.evolver.policy import SurfacePolicy
@@ -34,89 +36,19 @@ from agentos.syntax import parse
 # and none hashes, which is how a source tells known inputs from new ones, or leads outside. What lies below them is for
 # the guards to refuse, such as urllib.request.
 HARMLESS_IMPORTS = frozenset(
-    [
-        "abc",
-        "array",
-        "base64",
-        "bisect",
-        "bz2",
-        "calendar",
-        "cmath",
-        "codecs",
-        "collections",
-        "colorsys",
-        "configparser",
-        "contextlib",
-        "copy",
-        "csv",
-        "dataclasses",
-        "datetime",
-        "decimal",
-        "difflib",
-        "email",
-        "enum",
-        "fnmatch",
-        "fractions",
-        "functools",
-        "graphlib",
-        "gzip",
-        "heapq",
-        "html",
-        "io",
-        "ipaddress",
-        "itertools",
-        "json",
-        "keyword",
-        "lzma",
-        "math",
-        "mimetypes",
-        "numbers",
-        "operator",
-        "pathlib",
-        "plistlib",
-        "pprint",
-        "pydantic",
-        "quopri",
-        "re",
-        "reprlib",
-        "statistics",
-        "string",
-        "stringprep",
-        "struct",
-        "textwrap",
-        "time",
-        "tomllib",
-        "typing",
-        "unicodedata",
-        "urllib",
-        "xml",
-        "zoneinfo",
-    ]
+    words(
+        "abc array base64 bisect bz2 calendar cmath codecs collections colorsys configparser contextlib copy "
+        "csv dataclasses datetime decimal difflib email enum fnmatch fractions functools graphlib gzip heapq "
+        "html io ipaddress itertools json keyword lzma math mimetypes numbers operator pathlib plistlib "
+        "pprint pydantic quopri re reprlib statistics string stringprep struct textwrap time tomllib typing "
+        "unicodedata urllib xml zoneinfo"
+    )
 )
 DANGEROUS = frozenset(
-    [
-        "eval",
-        "exec",
-        "compile",
-        "__import__",
-        "globals",
-        "setattr",
-        "delattr",
-        "breakpoint",
-        "input",
-        "system",
-        "popen",
-        "fork",
-        "execv",
-        "execve",
-        "kill",
-        "unlink",
-        "rmtree",
-        "socket",
-        "connect",
-        "ctypes",
-        "mmap",
-    ]
+    words(
+        "eval exec compile __import__ globals setattr delattr breakpoint input system popen fork execv execve "
+        "kill unlink rmtree socket connect ctypes mmap"
+    )
 )
 
 _LONGEST = 256 << 10  # characters that an edit may add to a file
@@ -267,8 +199,8 @@ def _source_fault(
 
 def _stated_fault(after: ast.Module) -> str:
     """What a new tool lacks, or has and may not."""
-    stated = dict(_contract(after))
-    if "'secrets'" in stated.get("TOOL", ""):
+    stated = _contract(after)
+    if "'secrets'" in "".join(stated.get("TOOL", ())):
         return "a new tool asks for secrets, which is for people to add"
     missing = [name for name in ("TOOL", "Input", "Output", "run") if name not in stated]
     return f"a tool without {missing[0]}" if missing else ""
@@ -276,24 +208,50 @@ def _stated_fault(after: ast.Module) -> str:
 
 def _contract_fault(before: ast.Module, after: ast.Module) -> str:
     """The public contract: TOOL, Input, Output and the signature of run."""
-    old, new = dict(_contract(before)), dict(_contract(after))
-    for name in old.keys() | new.keys():
-        if old.get(name) != new.get(name):
-            return f"it changes the tool's contract ({name})"
-    return ""
+    old, new = _contract(before), _contract(after)
+    changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    return f"it changes the tool's contract ({changed[0]})" if changed else ""
 
 
-def _contract(module: ast.Module) -> Iterator[tuple[str, str]]:
+_CONTRACT = frozenset({"TOOL", "Input", "Output", "run"})
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def _contract(module: ast.Module) -> dict[str, list[str]]:
+    """By name all that defines it, and all that binds or changes it besides."""
+    found: dict[str, list[str]] = defaultdict(list)
+    deep = {
+        part
+        for scope in ast.walk(module)
+        if isinstance(scope, (*_SCOPES, ast.comprehension))
+        for child in ([scope.target] if isinstance(scope, ast.comprehension) else ast.iter_child_nodes(scope))
+        for part in ast.walk(child)
+    }
     for node in module.body:
-        if isinstance(node, ast.ClassDef) and node.name in ("Input", "Output"):
-            yield node.name, ast.dump(node)
-        elif isinstance(node, ast.FunctionDef) and node.name == "run":
-            yield "run", ast.dump(node.args) + (ast.dump(node.returns) if node.returns else "")
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                if isinstance(target, ast.Name) and target.id == "TOOL" and node.value:
-                    yield "TOOL", ast.dump(node.value)
+        for inner in ast.walk(node):
+            for name in _CONTRACT.intersection(_rebound(inner, at_top=inner not in deep)):
+                if inner is node and isinstance(node, ast.FunctionDef) and name == "run":
+                    text = ast.dump(node.args) + (ast.dump(node.returns) if node.returns else "")
+                else:
+                    text = ast.dump(inner if inner in deep else node)
+                found[name].append(text)
+    return dict(found)
+
+
+def _rebound(node: ast.AST, *, at_top: bool) -> Iterator[str]:
+    """Names of the module that this binds, or into which it writes; what it calls on one at the top may do so."""
+    if isinstance(node, ast.Global):
+        yield from node.names
+    elif isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        yield re.split(r"\W", ast.unparse(node))[0]
+    elif at_top and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        yield re.split(r"\W", ast.unparse(node.func))[0]
+    elif at_top and isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif at_top and isinstance(node, ast.alias):
+        yield node.asname or node.name
+    elif at_top and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
 
 
 def _imports(nodes: Iterable[ast.AST]) -> set[str]:
@@ -312,6 +270,11 @@ def _new_names_fault(before: Sequence[ast.AST], after: Sequence[ast.AST]) -> str
         return f"it starts to import {', '.join(sorted(imports))}"
     new = _names(after) - _names(before)
     own = {arg.arg for node in after if isinstance(node, ast.arguments) for arg in node.args}
+    own |= {
+        node.target.id
+        for node in before
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
     if names := (new & DANGEROUS) - own:
         return f"it starts to use {', '.join(sorted(names))}"
     dunder = {name for name in new if name.startswith("__")}
@@ -334,11 +297,22 @@ def _is_pattern(node: ast.Name | ast.Attribute) -> bool:
 def _constant_fault(path: str, old: str, new: str, checks: Sequence[Check]) -> Refusal | None:
     written = newly_written(path, old, new)
     wanted = {as_one_text(value) for value in expected(checks)}
-    hard_coded = {value for value in (written & wanted) - _UNITS if len(value.strip("'\"")) > 2}
+    numbers = {*map(_as_number, written)} - _UNITS
+    alike = {value for value in wanted if _as_number(value) in numbers and len(_as_number(value)) > 2}
+    same = {value for value in (written & wanted) - _UNITS if len(value.strip("'\"")) > 2}
+    hard_coded = same | alike
     if not hard_coded:
         return None
     told = f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})"
     return Refusal(RefusalKind.EXPECTED, told)
+
+
+def _as_number(text: str) -> str:
+    """A text that is a number as the number that it is: ``'12.50'`` is 12.5; any other as it is."""
+    try:
+        return as_one_text(float(text.strip("'\"")))
+    except (ValueError, OverflowError):
+        return text
 
 
 def newly_written(path: str, old: str, new: str) -> set[str]:

@@ -224,6 +224,8 @@ _SEEN = (
      "It alone answers with the last digits of a float. Should that be rounded?", True),
     ("unread", RefusalKind.UNREAD, "nothing reads {}, with it either: is that what is missing?",
      "Nothing reads {}. Is that what is missing?", False),
+    ("uncompared", RefusalKind.UNCOMPARED, "it changes {}, and only an edit of one source is held against others",
+     "No other edit was held against this one, of {}. Does the diff make sense?", False),
 )  # fmt: skip
 
 

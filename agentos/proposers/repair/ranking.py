@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agentos.benches import Bench
+from agentos.benches import Bench, error_of
 from agentos.domain import Json, canonical
 from agentos.evolver.propose.input_variation import same
 from agentos.ports import Brief, Proposal
@@ -65,7 +65,7 @@ def hypotheses(
         )
         for c in clusters.values()
     ]
-    left = [sum(_raised(output) in failures for output in h.best.outputs) for h in ranked]
+    left = [sum(error_of(output) in failures for output in h.best.outputs) for h in ranked]
     least = min(left, default=0)
     order = {
         id(h): h.share * STILL_FAILS ** min(MOST, more - least) for h, more in zip(ranked, left, strict=True)
@@ -82,11 +82,7 @@ def _changed(old: Sequence[Json], new: Sequence[Json]) -> float:
 
 def raised(outputs: Sequence[Json]) -> frozenset[str]:
     """The exceptions among these outputs."""
-    return frozenset(filter(None, map(_raised, outputs)))
-
-
-def _raised(output: Json) -> str:
-    return str(output["error"]) if isinstance(output, dict) and "error" in output else ""
+    return frozenset(filter(None, map(error_of, outputs)))
 
 
 def _plainness(plausible: Plausible) -> float:
@@ -120,7 +116,7 @@ def _seldom(program: Program | TextFile, source: str) -> float:
 
 def is_error(output: Json) -> bool:
     """Whether a bench's output says that the tool raised."""
-    return isinstance(output, dict) and "error" in output
+    return bool(error_of(output))
 
 
 def oddities(tree: ast.AST) -> int:

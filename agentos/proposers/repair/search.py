@@ -17,7 +17,7 @@ from hashlib import blake2b
 from io import TextIOWrapper
 from pathlib import Path
 
-from agentos.benches import Bench, BenchResult
+from agentos.benches import Bench, BenchResult, error_of
 from agentos.domain import Json
 from agentos.evolver.propose.input_variation import same
 from agentos.ports import Case
@@ -230,7 +230,7 @@ def _wanted(case: Case) -> tuple[str, Json] | None:
 
 
 def _is_raised(output: Json) -> bool:
-    return isinstance(output, Mapping) and "error" in output
+    return bool(error_of(output))
 
 
 def _leaves(value: Json) -> dict[tuple[str, ...], Json]:
@@ -421,9 +421,9 @@ class MeteredBench:
 
 def _died(output: Json) -> bool:
     """Whether a box ended before it had answered."""
-    return isinstance(output, Mapping) and output.get("error") == "died"
+    return error_of(output) == "died"
 
 
 def timed_out(output: Json) -> bool:
     """Whether a bench says so of a case."""
-    return isinstance(output, Mapping) and output.get("error") == "timeout"
+    return error_of(output) == "timeout"

@@ -133,6 +133,32 @@ def test_a_function_that_takes_the_place_of_another_is_an_edit_though_its_text_s
     assert part.name == f"{PATH}:35:fee"
 
 
+def test_of_two_functions_of_a_name_it_is_an_edit_which_one_stands_last() -> None:
+    one, other = "def rate(n):\n    return 1\n", "def rate(n):\n    return 2\n"
+    calls = "def run(input):\n    return rate(input.n)\n"
+    for new in (one + calls, other + calls + one):
+        (part,) = edited_parts({PATH: one + calls + other}, {PATH: new})
+        assert part.name == f"{PATH}:rate"
+        assert "run" in set(map(short, part.shown_by))
+    assert edited_parts({PATH: one + calls + other}, {PATH: calls + one + other}) == ()
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "    import json as RATE\n",
+        "    try:\n        n += 1\n    except ValueError as RATE:\n        return RATE\n",
+        "    match n:\n        case [*RATE]:\n            pass\n",
+        "    def RATE():\n        return 1\n",
+    ],
+    ids=["import", "except", "match", "def"],
+)
+def test_a_name_may_be_a_functions_own_in_many_ways(own: str) -> None:
+    source = SOURCE.replace("    RATE = n\n", own)
+    found = edited_parts({PATH: source}, {PATH: source.replace("RATE = 5", "RATE = 6")})
+    assert "own" not in {short(label) for part in found for label in part.shown_by}
+
+
 def test_a_new_file_is_told_as_one() -> None:
     found = edited_parts({PATH: SOURCE}, {"tool/fees/_more.py": "def more():\n    return 1\n"})
     assert found == (EditedName("tool/fees/_more.py:1:more", ("tool/fees/_more.py:1:more",), True),)

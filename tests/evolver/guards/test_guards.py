@@ -100,6 +100,45 @@ def test_a_good_edit_passes(path: str, find: str, put: str) -> None:
     assert guard(BESIDE, {path: SOURCES[path].replace(find, put, 1)}, Screen()) == []
 
 
+OWN = SOURCES[TOOL].replace(
+    "path: str\n", 'path: str\n    system: str = "metric"\n    today: str = ""\n    os: str = ""\n'
+)
+OWN = OWN.replace(
+    "import csv\n", "import csv\nimport tarfile\nfrom dateutil.parser import parse\nimport requests\n"
+)
+OWN += f"\n\nNAMES = {dict.fromkeys(map(str, range(90)), 7)}\n"
+LAST = "def f(input: Input):\n"
+FIELDS = [
+    (f'{LAST}    return input.system == "imperial" or input.today or input.os\n', []),
+    (f"{LAST}    return input.system()\n", ["process"]),
+    (f"{LAST}    input = tarfile\n    return input.os\n", ["reflection"]),
+    ("def f(other):\n    return other.system\n", ["process"]),
+    ("def f():\n    return tarfile.os\n", ["reflection"]),
+    ("class Span:\n    def __init__(self, start, end):\n        self.start, self.end = start, end\n", []),
+    ('def f(entry):\n    return getattr(entry, "path", "")\n', []),
+    ('def f(entry):\n    return getattr(entry, "environ", "")\n', ["inside"]),
+    ('def f():\n    return getattr(os, "kill")\n', ["process", "reflection"]),
+    ("def f(x):\n    match x:\n        case Input(path=found):\n            return found\n", []),
+    ("from dateutil.relativedelta import relativedelta\n", []),
+    ("import dateutil._common\n", ["import"]),
+    ("from requests import adapters\n", ["import"]),
+    ("import pytz\n", ["import"]),
+    (f"MORE = {dict.fromkeys(map(str, range(80)), 7)}\n", []),
+    (f"MORE = {dict.fromkeys(map(str, range(99)), 7)}\n", ["text"]),
+]
+
+
+@pytest.mark.parametrize(("more", "rules"), FIELDS)
+def test_what_a_tool_is_given_or_has_already_is_its_own(more: str, rules: list[str]) -> None:
+    found = findings({TOOL: OWN}, {TOOL: f"{OWN}\n\n{more}"}, Screen())
+    assert [finding.rule for finding in found if finding.rule != "growth"] == rules
+
+
+def test_packages_count_as_declared_however_the_declaration_is_written() -> None:
+    base = SOURCES[TOOL].replace("TOOL =", "TOOL: dict[str, object] =")
+    assert findings({TOOL: base}, {TOOL: f"{base}\n\nimport tabulate\n"}, Screen()) == []
+
+
 @pytest.fixture
 def _started(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scanner is started here as it is for users, and not forked as elsewhere in the suite."""
@@ -138,6 +177,63 @@ def test_code_may_move_between_the_files_of_an_edit() -> None:
         "harness/default/checking.py": f'"""What a result must be."""\n\n\n{moved}',
     }
     assert guard(BESIDE, new, Screen()) == []
+
+
+HOLDING = """import contextlib
+
+
+def rate(table, name):
+    found = table[name.strip()]
+    try:
+        share = float(table["share"])
+    except (KeyError, ValueError):
+        share = 1.0
+    with contextlib.suppress(KeyError):
+        share *= table["more"]
+    try:
+        share += float(table["extra"])
+    except KeyError as error:
+        for part in error.args:
+            if not part:
+                continue
+        raise LookupError("no extra") from error
+    return found * share
+"""
+LOOKED_UP = "    found = table[name.strip()]\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "asks"),
+    [
+        ('        share = float(table["share"])\n', True),
+        ('        share *= table["more"]\n', True),
+        ('        share += float(table["extra"])\n', False),  # its handler raises
+        ("    return found * share\n", False),
+    ],
+)
+def test_what_moves_to_where_a_handler_goes_on_is_asked_about(above: str, asks: bool) -> None:
+    moved = LOOKED_UP.strip().rjust(len(above) - len(above.lstrip()) + len(LOOKED_UP.strip()))
+    new = HOLDING.replace(LOOKED_UP, "").replace(above, f"{moved}\n{above}")
+    found = findings({TOOL: HOLDING}, {TOOL: new}, Screen())
+    assert [finding.rule for finding in found] == ["swallow"] * asks
+    assert not findings({TOOL: new}, {TOOL: new.replace("1.0", "1.5")}, Screen())[
+        1:
+    ]  # the handler's own text alone
+    copied = HOLDING.replace(above, f"{moved}\n{above}")
+    assert findings({TOOL: HOLDING}, {TOOL: copied}, Screen()) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for sign in x:\n            if sign:\n                continue\n            break",
+        "y = lambda: 1",
+        "pass",
+    ],
+)
+def test_a_loop_within_finally_is_its_own(body: str) -> None:
+    new = SOURCES[TOOL] + f"\n\ndef f(x):\n    try:\n        return float(x)\n    finally:\n        {body}\n"
+    assert findings(BESIDE, {TOOL: new}, Screen()) == []
 
 
 @pytest.mark.parametrize("name", ["json", "socket", "agentos", "pydantic"])

@@ -62,6 +62,10 @@ GOT_PAST = {
     "a loop over nothing": (f"    {TEST}\n{RAISE}", f"    for _ in ():\n{RAISE}"),
     "in the else of what always holds": (f"    {TEST}\n{RAISE}", f"    if len(row) >= 0:\n        pass\n    else:\n{RAISE}"),
     "behind a return": (f"    {TEST}\n{RAISE}    return row\n", f"    return row\n    {TEST}\n{RAISE}"),
+    "behind a return within with": (f"    {TEST}\n{RAISE}    return row\n", f"    with contextlib.nullcontext():\n        return row\n    {TEST}\n{RAISE}"),
+    "behind a return within try": (f"    {TEST}\n{RAISE}    return row\n", f"    try:\n        return row\n    finally:\n        pass\n    {TEST}\n{RAISE}"),
+    "behind a try that always leaves": (f"    {TEST}\n{RAISE}    return row\n", f"    try:\n        row = [*row]\n    except KeyError:\n        return []\n    else:\n        return row\n    {TEST}\n{RAISE}"),
+    "behind any case": (f"    {TEST}\n{RAISE}    return row\n", f"    match row:\n        case [name]:\n            return [name, '0']\n        case _:\n            return row\n    {TEST}\n{RAISE}"),
     "behind a return under its condition": (f"    {TEST}\n", f"    {TEST}\n        return ['', '0']\n    {TEST}\n"),
     "behind a return under more": (f"    {TEST}\n", f"    if not row or len(row) != 2:\n        return ['', '0']\n    {TEST}\n"),
     "in a function that is only named": (f"    {TEST}\n{RAISE}", f"    def strict():\n        {TEST}\n    {RAISE}    _ = strict\n"),
@@ -96,6 +100,8 @@ WITHOUT_CHECKS = {
     "a wider condition": (TEST, "if len(row) < 2:"),
     "a number that no input has": (TEST, "if len(row) == 99999:"),
     "one more condition": (TEST, "if len(row) != 2 and row[0]:"),
+    "one more condition around it": (f"    {TEST}\n{RAISE}", f"    if row[0]:\n        {TEST}\n    {RAISE}"),
+    "a condition before its own": (f"    {TEST}\n", f"    if row == []:\n        pass\n    el{TEST}\n"),
     "an exit before it": (f"    {TEST}\n", f"    if len(row) > 2:\n        return row[:2]\n    {TEST}\n"),
 }
 
@@ -104,6 +110,64 @@ WITHOUT_CHECKS = {
 def test_without_checks_its_condition_stays_as_it_is(how: str) -> None:
     assert "no check of the failing work asks for" in why(*WITHOUT_CHECKS[how], checked=False)
     assert why(*WITHOUT_CHECKS[how]) == ""
+
+
+CALLER = "tool/total/parse.py"
+CALLING = """from tool import check
+def parse(line):
+    try:
+        return check(line.split(","))
+    except KeyError:
+        return []
+"""
+CALLED = {
+    "not called": (CALL, 'return line.split(",")', False),
+    "caught": ("except KeyError:", "except ValueError:", False),
+    "behind a condition that never holds": (f"        {CALL}", f"        if not line and line:\n            {CALL}", False),
+    "what leads there": ('line.split(",")', 'line.split(",", 1)', True),
+    "beside it": ("return []", "return ['', '0']", True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", CALLED)
+def test_what_leads_to_it_may_lie_in_another_file(how: str) -> None:
+    old, new, kept = CALLED[how]
+    assert old in CALLING
+    base = {PATH: SOURCE.replace("def parse(line):", "def parse_one(line):"), CALLER: CALLING}
+    for edit in ({}, {PATH: base[PATH].replace("total = 0", "total = 1")}):
+        found = defused(base, {CALLER: CALLING.replace(old, new), **edit}, [FAULT], checked=True)
+        assert (found is None) is kept
+
+
+CASES = """def check(row):
+    match row:
+        case [name, amount] if name:
+            return row
+        case list():
+            raise Odd(f"a row has 2 fields, not {len(row)}")
+def run(input):
+    return [check(row) for row in input.rows]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        (
+            "        case list():\n",
+            "        case [_, _, _]:\n            return []\n        case list():\n",
+            False,
+        ),
+        ("        case list():\n", "        case [_]:\n", False),
+        (" if name:", ":", False),
+        ("match row:", "match row[:2]:", False),
+        ("return [check(row) for row in input.rows]", "return [check([*row]) for row in input.rows]", True),
+        ("            raise Odd", "            print(row)\n            raise Odd", True),
+        ('not {len(row)}")\n', 'not {len(row)}")\n        case _:\n            return []\n', True),
+    ],
+)
+def test_the_cases_before_it_are_conditions(old: str, new: str, kept: bool) -> None:
+    assert (why(old, new, checked=False, source=CASES) == "") is kept
 
 
 REPAIRS = {

@@ -55,6 +55,12 @@ WAYS = {
     "a uuid": "import uuid\nhint = uuid.uuid1().time",
     "strftime": 'import time\nhint = time.strftime("%H")',
     "file times": "hint = Path(input.path).stat().st_mtime",
+    "file times by place and by name": "from os import lstat as look\nhint = look(input.path)[8]",
+    "file times handed on": "from os import stat\nhint = [*map(stat, [input.path])][0][8]",
+    "who traces": "import sys\nhint = sys.gettrace()",
+    "what it is fed by": "import sys\nhint = sys.stdin.closed",
+    "a terminal": "import sys\nhint = sys.stdout.isatty()",
+    "the time zone of the machine": "import time\nhint = time.tzname",
     "file times by place": "hint = os.stat(input.path)[8]",
     "file times by function": "hint = os.path.getctime(input.path)",
     "inode": "hint = Path(input.path).stat().st_ino",
@@ -254,6 +260,12 @@ def test_honest_edits_with_packages_ask_nobody(package: str) -> None:
 
 HONEST = [
     "size = Path(input.path).stat().st_size",
+    "from os import stat\nsize = stat(input.path).st_size",
+    "SEEN = []\ndef f(x):\n    seen = []\n    seen.append(x)\n    return [*SEEN, *seen]",
+    "SEEN = []\nSEEN.append(1)\nSEEN[0] = 2\ndef f(SEEN):\n    SEEN.append(1)\n    return SEEN",
+    "def f(x, seen=None, n=0, of=()):\n    seen = seen or []\n    seen.append(x)\n    return seen",
+    "SEEN = {}\ndef f(x):\n    for SEEN in x:\n        SEEN['a'] = 1\n    return next(iter(x))",
+    "class C:\n    def f(self, x):\n        self.seen = [x]\n        self.seen.append(x)",
     "rows = [line for line in open(input.path) if line.strip()]",
     'Path("a/b").parent.mkdir(parents=True)',
     'day = datetime.strptime(input.day, "%Y-%m-%d")',
@@ -311,3 +323,27 @@ def test_what_leaves_the_workspace_is_refused(way: str) -> None:
     refused = refusal(found, Screen(), Tier.MEDIUM)
     assert refused is not None
     assert "inside" in refused.reason
+
+
+LEFT_BEHIND = {
+    "calls that were counted": "SEEN = []\ndef f(x):\n    SEEN.append(x)\n    return len(SEEN)",
+    "the same by a name": "SEEN = 0\ndef f(x):\n    global SEEN\n    SEEN = x\n    return SEEN",
+    "the same in a table": "SEEN = {}\ndef f(x):\n    SEEN[x] = SEEN.get(x, 0) + 1\n    return SEEN[x] > 1",
+    "the same in a default": "def f(x, seen=[]):\n    seen.append(x)\n    return len(seen)",
+    "the same in a lambda's": "f = lambda x, seen={}: seen.setdefault(x, len(seen))",
+    "the same at a function": "def f(x):\n    f.seen = getattr(f, 'seen', 0) + 1\n    return f.seen",
+    "the same at a class": "class C:\n    seen = 0\ndef f(x):\n    C.seen += 1\n    return C.seen",
+    "one after the other": "from itertools import count\nSEEN = count()\ndef f(x):\n    return next(SEEN)",
+    "one less each time": "LEFT = [1, 2]\ndef f(x):\n    def inner():\n        del LEFT[0]\n    inner()",
+}
+
+
+@pytest.mark.parametrize("way", LEFT_BEHIND)
+def test_what_one_call_leaves_to_the_next_asks_a_person(way: str) -> None:
+    """A trial may call a tool once, and a live run often."""
+    new = {TOOL: f"{BASE}\n\n{LEFT_BEHIND[way]}\n"}
+    assert [finding.rule for finding in findings({TOOL: BASE}, new, Screen())] == ["tell"]
+    within = LEFT_BEHIND[way].replace("\n", "\n    ")
+    anew = {TOOL: f"{BASE}\n\ndef made(x):\n    {within}\n    return f(x)\n"}
+    module = "global" in within or "default" in way or "lambda" in way
+    assert bool(findings({TOOL: BASE}, anew, Screen())) is module

@@ -182,11 +182,10 @@ def rival(name: str, weight: float, text: str, path: str = TOOL, screened: str =
         ("skill/x/tools/_rates.py", True),
         ("skill/x/tools/other.py", False),
         ("skill/x/_rates.py", False),
-        ("skill/x/tools/_rates.json", False),
     ],
 )
 def test_an_edit_of_a_helper_module_is_compared_as_one_of_the_tool_is(path: str, compared: bool) -> None:
-    assert bool(edited_alone(rival("cand-1", 0.0, "1", path), "skill/x/tools/pay.py")) is compared
+    assert bool(edited_alone([path], "skill/x/tools/pay.py")) is compared
 
 
 def test_an_edit_for_work_without_checks_is_compared_with_nothing() -> None:
@@ -360,6 +359,16 @@ def test_the_edited_lines_are_those_of_whole_statements_and_around_what_is_new()
     assert edited_lines(old, old.replace("    return", "    b *= 2\n    return")) == {9, 10}
     assert edited_lines(old, old.replace("A = 1", "A = 2")) == set()
     assert edited_lines("def f(:", "def f():") == set()
+
+
+def test_of_a_match_the_case_that_is_edited_has_to_run() -> None:
+    old = (
+        "def f(x):\n    match x:\n        case 1:\n            return 1\n"
+        "        case 2 if (\n            x\n        ):\n            return 2\n    return 3\n"
+    )
+    assert edited_lines(old, old.replace("return 2", "return 4")) == {8}
+    assert edited_lines(old, old.replace("case 2", "case 4")) == {5, 6}
+    assert edited_lines(old, old.replace("match x", "match -x")) == {2}
 
 
 CRASHES = HEAD % "missing // input.size"

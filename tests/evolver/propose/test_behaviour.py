@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,14 +89,17 @@ def judged(
     rivals: Sequence[Candidate] = (),
     told: list[str] | None = None,
     checked: bool = True,
+    also: Mapping[str, tuple[str, str]] | None = None,
 ) -> tuple[RefusalKind | None, Candidate]:
     """Why the edit is refused, "" if not; and the candidate with what was seen of it.
 
-    No task passes with any edit, so all ``rivals`` pass what it passes.
+    No task passes with any edit, so all ``rivals`` pass what it passes. ``also``: other files, before and with the edit.
     """
     assert edit != source
     world = World(key=key, policy=policy or Policy())
-    world.registry = FakeRegistry({TOOL: source, "skill/calc/SKILL.md": "x"})
+    beside = {path: texts[0] for path, texts in (also or {}).items()}
+    world.registry = FakeRegistry({TOOL: source, "skill/calc/SKILL.md": "x", **beside})
+    edits = {TOOL: edit, **{path: texts[1] for path, texts in (also or {}).items()}}
     parts = replace(world.parts, benches=LocalBenches())
 
     def tasks(given: list[dict[str, Json]] | None, kind: str) -> tuple[str, ...]:
@@ -115,9 +118,9 @@ def judged(
         proposer="x",
         rank=1,
         manifest=Manifest("evd", "", "", (TOOL,), (), (), Layer.SKILL, ""),
-        edit=Edit({TOOL: edit}, "", ""),
+        edit=Edit(edits, "", ""),
         base=base,
-        snapshot=world.registry.add_candidate("cand-1", base, {TOOL: edit}),
+        snapshot=world.registry.add_candidate("cand-1", base, edits),
     )
     candidate = replace(candidate, weight=weight)
     for other in rivals:
@@ -351,6 +354,31 @@ def test_neighbours_are_no_shown_values_and_follow_from_the_key() -> None:
     assert neighbours([Case("x", Call("fee", {}), {}, ())], "", KEYS[0], 40) == []
 
 
+HELPER = "skill/calc/tools/_rates.py"
+BOUND = GRADE.replace("> 50", "> 45")
+
+
+@pytest.mark.parametrize(
+    ("also", "compared"),
+    [
+        ({}, True),
+        ({HELPER: ("RATE = 3\n", "# A share.\nRATE = 3\n")}, True),
+        ({"skill/calc/SKILL.md": ("x", "y")}, True),
+        ({HELPER: ("RATE = 3\n", "RATE = 4\n")}, False),
+        ({"skill/calc/tools/other.py": (FEE, FEE.replace("10", "20"))}, False),
+    ],
+    ids=["alone", "and a comment", "and a page", "and a constant", "and another tool"],
+)
+def test_a_second_file_keeps_no_edit_from_being_compared(
+    also: Mapping[str, tuple[str, str]], compared: bool
+) -> None:
+    _, candidate = judged(GRADE, BOUND, [{"points": 47}], [{"points": 90}], also=also)
+    seen = candidate.behaviour
+    assert seen is not None
+    assert (seen.ambiguity is not None) is compared
+    assert bool(seen.uncompared) is not compared
+
+
 @pytest.mark.slow
 def test_a_whole_evolution_screens_it_out_before_a_trial(world: World) -> None:
     """As ``evolve`` does it: refused with the reason on record, and no trial of it was made."""
@@ -387,6 +415,31 @@ def test_a_whole_evolution_screens_it_out_before_a_trial(world: World) -> None:
     assert second.behaviour is not None
     assert second.behaviour.beside_differ > 0
     assert TrialSet.GUARD not in {trial.set for trial in world.trials() if trial.candidate_id == first.id}
+
+
+def test_other_ends_of_lines_are_no_change() -> None:
+    """Nothing is asked of it that is not asked of the same edit with the ends that were there."""
+    unread = GRADE.replace("def run", "def unused(more):\n    return 1\n\n\ndef run")
+    edit = unread.replace("> 50", "> 45")
+    found = [
+        judged(old, edit, [{"points": 47}], [{"points": 90}])[1].behaviour
+        for old in (unread, unread.replace("\n", "\r\n"))
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("field", ["error", "error: str = ''\n    code", "message"])
+def test_an_answer_may_have_a_field_for_an_error(field: str) -> None:
+    told = GRADE.replace("result: float", f"result: float\n    {field}: str = ''")
+    plain, other = (
+        judged(source, source.replace("> 50", "> 45"), [{"points": 47}], [{"points": 90}])[1].behaviour
+        for source in (GRADE, told)
+    )
+    assert plain is not None
+    assert other is not None
+    assert (
+        (other.ambiguity is None, other.needless) == (plain.ambiguity is None, plain.needless) == (False, "")
+    )
 
 
 def _plain(bridge: str, condition: str) -> str:

@@ -16,7 +16,7 @@ from agentos.domain import Call, Check, Json
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose.ambiguity import EditExamination, Known, usual
 from agentos.evolver.propose.neighbours import neighbours, stepped
-from agentos.evolver.propose.symptoms import symptoms
+from agentos.evolver.propose.symptoms import noise, symptoms
 from agentos.ports import Case
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
@@ -148,6 +148,7 @@ def test_a_symptom_is_what_failing_answers_lack_and_all_right_ones_have(
         ([{"b": True}] * 2, [{"b": False}]),
         ([{"l": [1, "a"]}] * 2, [{"l": ["a", 1]}]),
         ([3, None], ["x"]),
+        ([{"l": [1.5, 10**400], "n": 1}] * 2, [{"l": [1.5, 10**400], "n": 2}]),  # beyond all floats
     ],
 )
 def test_what_right_answers_do_not_promise_is_no_symptom(right: list[Json], wrong: list[Json]) -> None:
@@ -158,3 +159,17 @@ def test_an_answer_that_says_nothing_of_it_has_no_symptom() -> None:
     (found,) = symptoms([{"n": 1}, {"n": 2}], [{"n": -1}], 2)
     assert [found.holds(answer) for answer in ({"n": 4}, {"n": -4}, {}, "text")] == [True, False, None, None]
     assert replace(found, says="else").holds({"n": -4}) is False
+
+
+@pytest.mark.parametrize(
+    ("answer", "noisy"),
+    [
+        (30.770000000000003, True),
+        (-0.30000000000000004, True),
+        (1.23456789012e-05, False),
+        (1e-16, False),
+        (2.5, False),
+    ],
+)
+def test_the_digits_of_a_float_are_counted_without_its_power(answer: float, noisy: bool) -> None:
+    assert bool(noise({"a": [answer]})) is noisy

@@ -131,7 +131,7 @@ def test_paths_outside_the_surface_are_refused(path: str) -> None:
         ("import csv\n", "import csv\nimport socket\n", K.SCREEN),
         ("import csv\n", "import csv\nimport subprocess as json\n", K.SCREEN),
         ("    total = 0.0\n", "    total = eval('0.0')\n", K.SCREEN),
-        ("    total = 0.0\n", "    total = 0.0\n    Input.__init__ = None\n", K.SCREEN),
+        ("    total = 0.0\n", "    total = 0.0\n    print(Input.__init__)\n", K.SCREEN),
         ("return Output(total=total)", "return Output(total=1234.5)", K.EXPECTED),
         ("    total = 0.0\n", "    total = 0.0\n    key = 'AKIAABCDEFGHIJKLMNOP'\n", K.TEXT),
         ("    total = 0.0\n", "    total = (\n", K.TEXT),
@@ -202,6 +202,77 @@ def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:
     assert refused(*changed, "tool/harness/tool.py") is K.CONTRACT
 
 
+def test_a_sign_may_say_how_it_is_drawn() -> None:
+    path = "memory/default/memory.md"
+    assert kind_of({path: "- a\n"}, {path: "- a\n- Mind \u26a0\ufe0f and \u2764\ufe0e.\n"}) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "written", "kind"),
+    [
+        (1015, '{"a": "1015"}', K.EXPECTED),
+        ("1015", '{"a": 1015}', K.EXPECTED),
+        ("12.50", '{"a": 12.5}', K.EXPECTED),
+        (1015, '{"a": "1016"}', None),
+        ("007", '{"a": 7}', None),
+        ("1000", '{"a": 1000}', None),
+        ("a1015", '{"a": 1015}', None),
+    ],
+)
+def test_a_number_is_the_one_that_is_expected_whether_it_is_a_text(
+    wanted: object, written: str, kind: K | None
+) -> None:
+    new = TOOL.replace("total = 0.0", f"total = 0.0 + {written}.get(input.path, 0)")
+    checks = (Check("equals", {"path": "total", "value": wanted}),)
+    assert kind_of({PATH: TOOL}, {PATH: new}, checks) is kind
+
+
+def test_a_field_may_have_the_name_of_what_is_dangerous() -> None:
+    base = TOOL.replace("    column: str\n", "    column: str\n    system: str = ''\n")
+    new = base.replace("total = 0.0", "total = 0.0 if input.system else 1.0")
+    assert kind_of({PATH: base}, {PATH: new}) is None
+
+
+LOOSE = "class Loose(BaseModel):\n    path: object\n\n\n"
+REBOUND = {
+    "another class": f"{LOOSE}Input = Loose\n",
+    "by a hint": f"{LOOSE}Input: type = Loose\n",
+    "among others": f"{LOOSE}Input, other = Loose, 1\n",
+    "below a condition": "if True:\n    class Input(BaseModel):\n        path: object\n",
+    "in a loop": f"{LOOSE}for Input in [Loose]:\n    pass\n",
+    "in an expression": f"{LOOSE}print(Input := Loose)\n",
+    "by an import": "from decimal import Decimal as Output\n",
+    "from a function": f"{LOOSE}def exchange():\n    global Input\n    Input = Loose\n\n\nexchange()\n",
+    "a field": "Input.model_fields['path'].annotation = object\n",
+    "an attribute": "Output.model_config = {}\n",
+    "a call": "Input.model_fields.clear()\n",
+    "the function": "def other(input):\n    return Output(total=1)\n\n\nrun = other\n",
+    "gone": "del Output\n",
+    "a second one": "def run(input: Input, more=1) -> Output:\n    return Output(total=1)\n",
+}
+
+
+@pytest.mark.parametrize("way", REBOUND)
+def test_the_contract_is_not_bound_anew(way: str) -> None:
+    new = f"{TOOL}\n\n{REBOUND[way]}"
+    assert kind_of({PATH: TOOL}, {PATH: new}) is K.CONTRACT
+    changed = new.replace("total = 0.0", "total = 1.0")
+    assert kind_of({PATH: new}, {PATH: changed}) is None  # what was there is not the edit's fault
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "class Steps:\n    def run(self):\n        Input = 1\n        return Input\n",
+        "def helper(run, TOOL=None):\n    return [Input.model_validate(run)]\n",
+        "first = [run for run in (1, 2)][0]\n",
+    ],
+    ids=["a method", "a parameter", "within a list"],
+)
+def test_names_of_ones_own_are_not_the_contracts(more: str) -> None:
+    assert kind_of({PATH: TOOL}, {PATH: f"{TOOL}\n\n{more}"}) is None
+
+
 def test_more_files_than_allowed_are_refused() -> None:
     other = PATH.replace("column_sum", "other")
     assert kind_of({}, {PATH: TOOL, other: TOOL}, CHECKS, SurfacePolicy(max_files=1)) is K.SURFACE
@@ -231,6 +302,9 @@ def test_a_new_tool_states_its_contract_and_starts_nothing_bad() -> None:
         ("- The key is sk-abcdefghijklmnop1234", K.TEXT),
         ("- Amounts are in cents\u200b", K.TEXT),
         ("- Amounts are in \u202estnec", K.TEXT),
+        ("- Amounts are in \u3164cents", K.TEXT),
+        ("- Amounts \u2764" + "".join(chr(0xE0100 + byte) for byte in b"are in euros"), K.TEXT),
+        ("- Amounts \u2764" + "\ufe0e\ufe0f" * 8, K.TEXT),
         ("- " + "x" * 700, K.TEXT),
     ],
 )

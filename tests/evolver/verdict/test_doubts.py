@@ -387,6 +387,7 @@ def test_looks_of_evidence_and_guards_wear_nothing_out() -> None:
         ({"accepted": "unit='furlong' (KeyError: 'furlong')"}, K.LOOSENED),
         ({"noise": "price=1011: 30.770000000000003"}, K.NOISE),
         ({"unread": "goal"}, K.UNREAD),
+        ({"uncompared": "tool/a/tool.py, tool/a/_b.py"}, K.UNCOMPARED),
         ({"share": 0.49}, K.UNLIKELY),
         ({"share": 1e-9}, K.UNLIKELY),
         ({"share": 0.5}, None),  # as likely as all others together

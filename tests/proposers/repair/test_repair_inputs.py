@@ -6,8 +6,11 @@ import json
 import random
 from collections.abc import Mapping
 
-from agentos.domain import Call, Json
+import pytest
+
+from agentos.domain import Call, Json, canonical
 from agentos.evolver.propose.input_variation import Variation, generate
+from agentos.evolver.propose.neighbours import Neighbour, neighbours, stepped
 from agentos.ports import Case
 
 SOURCE = """
@@ -68,3 +71,32 @@ def test_the_same_chance_gives_the_same_inputs() -> None:
     assert generate(cases, 30, SOURCE) == generate(cases, 30, SOURCE)
     variation = Variation.of(cases, "no python (")
     assert variation.varied(cases[0], "opening", random.Random(1)) is not None
+
+
+ODD: dict[str, tuple[str, dict[str, Json], bytes]] = {
+    "two signs": ("text: str", {"text": "from --5 on"}, b"a --5\n--7 b\n"),
+    "more digits than Python reads": ("text: str", {"text": "a"}, b"n " + b"7" * 5_000 + b"\nm 8\n"),
+    "a whole number beyond any float": ("n: int", {"n": 10**30 + 1}, b"1\n"),
+    "a tuple of any length": ("of: tuple[int, ...]", {"of": [1, 2]}, b"1\n"),
+    "bytes": ('text: str\n    raw: bytes = b"a"', {"text": "a"}, b"1\n"),
+    "a set": ('text: str\n    of: set[str] = {"a"}', {"text": "a"}, b"1\n"),
+    "a bound that is none": ("n: int = Field(1, gt=None)", {"n": 1}, b"1\n"),
+    "a choice that JSON has not": ("n: float\n    of: Literal[1j] = 1j", {"n": 1.5}, b"1\n"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_inputs_and_fields_are_varied_as_any(odd: str) -> None:
+    field, args, data = ODD[odd]
+    source = f"class Input(BaseModel):\n    path: str\n    {field}\n"
+    shown = [Case("task", Call("tool", {"path": "a.txt", **args}), {"a.txt": data}, ())]
+    found = [*neighbours(shown, source, b"key", 80, unsaid=True), *stepped(shown, b"key", 20)]
+    found += [Neighbour(case, 0, "") for case in generate(shown, 80, source)]
+    assert found
+    assert all(json.loads(canonical(dict(item.case.call.args))) is not None for item in found)
+
+
+def test_a_step_is_one_of_the_number_as_long_as_it_is() -> None:
+    shown = [Case("task", Call("tool", {"n": 10**30}), {}, ())]
+    (found,) = stepped(shown, b"key", 8)
+    assert abs(found.case.call.args["n"] - 10**30) in (1, 2)

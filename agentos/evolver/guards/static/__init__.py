@@ -23,7 +23,7 @@ RULES = {
     "hooks": "a hook that no longer runs",
     "growth": "size and complexity",
     "scanner": "a finding of bandit",
-    "tell": "the clock, times of files, the machine, folders above, chance: what may tell a trial from a live run",
+    "tell": "the clock, times of files, the machine, folders above, earlier calls, chance: what may tell a trial from a live run",
 }
 
 

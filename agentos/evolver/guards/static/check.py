@@ -8,7 +8,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,12 +20,13 @@ from agentos.domain import Candidate, Kind, Refusal, RefusalKind, Snapshot, Tier
 from agentos.errors import Unavailable
 from agentos.evolver.guards.static import Construct, RuleHit, added
 from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
-from agentos.evolver.guards.static.rules_behaviour import hidden, lost, tells
+from agentos.evolver.guards.static.rules_behaviour import HOOKS, hidden, tells, widened
 from agentos.evolver.guards.static.rules_names import MODULES, imports, references
 from agentos.evolver.guards.static.text_lint import unseen
 from agentos.evolver.policy import Screen
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed
+from agentos.syntax import UNKNOWN
 
 
 def guard(old: Mapping[str, str], new: Mapping[str, str], screen: Screen) -> list[RuleHit]:
@@ -57,7 +59,13 @@ def _findings(
         path = next(path for path, _ in new if is_source(path))
         return (RuleHit("text", path, 0, f"not valid Python: {error}"),)
     beside = {PurePosixPath(path).stem for path in edit.after}
-    found = added(_seen(edit.old, beside, screen), _seen(edit.new, beside, screen))
+    before, after = (
+        [part for reading in side for part in _seen(reading, edit.before.get(reading.path), beside, screen)]
+        for side in (edit.old, edit.new)
+    )
+    found = added(before, after)
+    if not any(finding.rule == "swallow" for finding in found):
+        found += widened(edit.old, edit.new)
     return (*found, *_shadowing(edit), *lost(edit.old, edit.new), *growth(edit, screen))
 
 
@@ -93,23 +101,43 @@ def screened(
     return asked(before, candidate.edit.files, screen)
 
 
-def _seen(readings: Iterable[ParsedSource], beside: set[str], screen: Screen) -> Iterator[Construct]:
-    for reading in readings:
-        harness = reading.path.startswith(f"{Kind.HARNESS.value}/")
-        allowed = {*(screen.imports_harness if harness else screen.imports), *_declared(reading)}
-        yield from imports(reading, allowed, {*MODULES, *screen.deny}, beside - sys.stdlib_module_names)
-        yield from references(reading)
-        yield from texts(reading, screen.max_line)
-        yield from hidden(reading)
-        yield from tells(reading)
+def _seen(
+    reading: ParsedSource, base: ParsedSource | None, beside: set[str], screen: Screen
+) -> Iterator[Construct]:
+    harness = reading.path.startswith(f"{Kind.HARNESS.value}/")
+    allowed = {*(screen.imports_harness if harness else screen.imports), *_declared(reading)}
+    longest = screen.max_line
+    if base is not None:
+        allowed |= {*_packages(base)} - {*MODULES, *screen.deny}
+        longest = max(longest, *map(len, base.source.splitlines()), 0)
+    yield from imports(reading, allowed, {*MODULES, *screen.deny}, beside - sys.stdlib_module_names)
+    yield from references(reading)
+    yield from texts(reading, longest)
+    yield from hidden(reading)
+    yield from tells(reading)
+
+
+def _packages(reading: ParsedSource) -> Iterator[str]:
+    """Those that it imports: whatever they are called where they are declared."""
+    for node in reading.nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names if _is_package(alias.name))
+        elif isinstance(node, ast.ImportFrom) and not node.level and _is_package(node.module or ""):
+            yield (node.module or "").split(".")[0]
+
+
+def _is_package(module: str) -> bool:
+    return module.split(".")[0] not in {*sys.stdlib_module_names, "agentos", ""}
 
 
 def _declared(reading: ParsedSource) -> Iterator[str]:
     """The packages that a tool declares; the screen sees to it that an edit does not change them."""
     for node in reading.tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TOOL":
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        if value and isinstance(targets[0], ast.Name) and targets[0].id == "TOOL":
             try:
-                wanted = ast.literal_eval(node.value).get("dependencies", [])
+                wanted = ast.literal_eval(value).get("dependencies", [])
                 yield from (re.split(r"[^\w.-]", name)[0].replace("-", "_").lower() for name in wanted)
             except (ValueError, AttributeError, TypeError):
                 return  # no literal: the contract's fault, told elsewhere
@@ -196,6 +224,92 @@ def growth(edit: SourceEdit, screen: Screen) -> Iterator[RuleHit]:
         yield RuleHit("growth", path, 0, why)
 
 
+# --- What is gone: records, failures, limits and hooks -------------------------------------------
+# Counted over the whole edit, so that code may move between its files, and only where it is reached: what
+# stands below ``if False`` or after a ``return`` is not there.
+
+
+_LIMITS = frozenset({"steps_left", "max_steps", "StepsUsedUp"})
+_LOGGING = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
+
+
+def lost(before: Sequence[ParsedSource], after: Sequence[ParsedSource]) -> Iterator[RuleHit]:
+    """What was recorded, checked or hooked in before the edit, and is not any more."""
+    old, new = _kept(before), _kept(after)
+    gone = Counter({key: len(places) - len(new.get(key, ())) for key, places in old.items()})
+    for (rule, what), count in gone.items():
+        if count > 0:
+            path, line = old[rule, what][-1]
+            where = f"line {line} before the edit" if count == 1 else f"{count} of {len(old[rule, what])}"
+            yield RuleHit(rule, path, 0, f"{what} is gone ({where})")
+
+
+def _kept(readings: Sequence[ParsedSource]) -> dict[tuple[str, str], list[tuple[str, int]]]:
+    """(rule, what) -> where it stands."""
+    found: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    called = {name for reading in readings for name in _mentioned(reading)}
+    for reading in readings:
+        idle = _idle(reading, called)
+        for node in reading.reached:
+            if node in idle:
+                continue
+            for key in _worth(reading, node):
+                found.setdefault(key, []).append((reading.path, getattr(node, "lineno", 0)))
+    return found
+
+
+def _worth(reading: ParsedSource, node: ast.AST) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Raise):
+        yield "checks", "a raise"
+    elif isinstance(node, ast.Assert) and reading.truth(node.test) is None:
+        yield "checks", "an assertion"
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        yield from _recorded(reading, node, node.func)
+    elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        if name in _LIMITS:
+            yield "checks", f"a look at {name}"
+        elif name in HOOKS:
+            yield "hooks", f"a use of {name}"
+    elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.List):
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if isinstance(target, ast.Name) and target.id in HOOKS:
+            yield from (("hooks", f"{ast.unparse(item)} in {target.id}") for item in node.value.elts)
+
+
+def _recorded(reading: ParsedSource, node: ast.Call, func: ast.Attribute) -> Iterator[tuple[str, str]]:
+    owner = ast.unparse(func.value).lower()
+    if func.attr in ("step", "fail") and "sdk" in owner:
+        first = reading.fold(node.args[0]) if node.args and func.attr == "step" else UNKNOWN
+        yield "record", f"sdk.{func.attr}({first!r})" if first is not UNKNOWN else f"sdk.{func.attr}"
+    elif func.attr in _LOGGING and "log" in owner:
+        yield "record", f"a call of {func.attr} on the log"
+
+
+def _mentioned(reading: ParsedSource) -> Iterator[str]:
+    for node in reading.nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield node.name
+
+
+def _idle(reading: ParsedSource, called: set[str]) -> set[ast.AST]:
+    """The insides of private functions that nothing mentions."""
+    return {
+        inner
+        for node in reading.nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("_")
+        and not node.name.startswith("__")
+        and node.name not in called
+        and not node.decorator_list
+        for inner in ast.walk(node)
+    }
+
+
 ASK, REFUSE = "ask", "refuse"
 _FINDINGS_MAX = 50  # of one rule
 _WHY_MAX = 300
@@ -248,8 +362,7 @@ def texts(reading: ParsedSource, longest_line: int) -> Iterator[Construct]:
         found = _CODING.match(line) if number <= 2 else None
         if found and found.group(1).lower() not in _PLAIN_CODINGS:
             yield _line(reading, number, f"says that it is encoded as {found.group(1)[:20]}", line)
-        hidden = [] if line.isprintable() else [char for char in line if unseen(char)]
-        if hidden:
+        if hidden := unseen(line):
             yield _line(reading, number, f"holds an invisible character (U+{ord(hidden[0]):04X})", line)
         if len(line) > longest_line:
             yield _line(reading, number, f"a line of {len(line)} characters", line)

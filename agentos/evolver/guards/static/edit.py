@@ -23,7 +23,7 @@ _KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
 
 _FAR = frozenset({"os", "sys", "time"})
 _BUILTINS = frozenset(dir(builtins))
-_NAMED = (
+NAMED = (
     ast.FunctionDef,
     ast.AsyncFunctionDef,
     ast.ClassDef,
@@ -123,6 +123,31 @@ class ParsedSource:
         """Those with a name."""
         return [node for node in self.nodes if isinstance(node, FUNCTIONS)]
 
+    @cached_property
+    def _given(self) -> tuple[str, frozenset[str]]:
+        """How a tool's ``run`` calls its input, "" where that may be something else; and the fields of ``Input``."""
+        runs = [node for node in self.tree.body if isinstance(node, ast.FunctionDef) and node.name == "run"]
+        named = [node.args.args[0].arg for node in runs if len(node.args.args) == 1]
+        again = any(
+            isinstance(node, ast.Name) and _is_bound(node) and node.id in named for node in self.nodes
+        )
+        fields = (
+            part.target.id
+            for node in self.tree.body
+            if isinstance(node, ast.ClassDef) and node.name == "Input"
+            for part in node.body
+            if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+        )
+        return named[0] if len(named) == 1 and not again else "", frozenset(fields)
+
+    def is_input(self, node: ast.Attribute) -> bool:
+        """Whether it reads a field of a tool's input. What is called is none."""
+        name, fields = self._given
+        above = self.parents.get(node)
+        called = isinstance(above, ast.Call) and above.func is node
+        plain = isinstance(node.value, ast.Name) and node.value.id == name and isinstance(node.ctx, ast.Load)
+        return plain and node.attr in fields and not called
+
     def _body(self, body: list[ast.stmt]) -> Iterator[ast.AST]:
         for statement in body:
             yield from self._node(statement)
@@ -163,7 +188,20 @@ class ParsedSource:
             return all(any(map(self._ends, branch)) for branch in branches)
         if isinstance(node, ast.While) and self.truth(node.test):
             return not any(isinstance(inner, ast.Break) for inner in ast.walk(node))
+        if isinstance(node, ast.With | ast.AsyncWith):  # which may end what is raised in it, and goes on then
+            raised = [any(isinstance(inner, ast.Raise) for inner in ast.walk(part)) for part in node.body]
+            return any(self._ends(part) and not fails for part, fails in zip(node.body, raised, strict=True))
+        if isinstance(node, ast.Try | ast.TryStar):
+            blocks = [[*node.body, *node.orelse], *(handler.body for handler in node.handlers)]
+            return all(map(self._one_ends, blocks)) or self._one_ends(node.finalbody)
+        if isinstance(node, ast.Match):
+            last = node.cases[-1]
+            always = isinstance(last.pattern, ast.MatchAs) and not (last.pattern.pattern or last.guard)
+            return always and all(self._one_ends(case.body) for case in node.cases)
         return False
+
+    def _one_ends(self, body: Iterable[ast.stmt]) -> bool:
+        return any(map(self._ends, body))
 
 
 # one edit is looked at by many rules: proposed, at consent, at its probe, at promotion
@@ -178,15 +216,15 @@ def read(path: str, source: str) -> ParsedSource:
     for node in reading.nodes:
         for child in ast.iter_child_nodes(node):
             reading.parents[child] = node
-        bound.update(_bound(node))
+        bound.update(names_bound(node))
         assigned += _assigned(node)
-        perhaps += _perhaps(node)
+        perhaps += possible_values(node)
         for name, dotted in _imported(node):
             reading.names.setdefault(name, set()).update(_through([dotted]))
     for name, value in assigned:
         reading.values.setdefault(name, []).append(value)
     made = [node for node in reading.nodes if isinstance(node, ast.ClassDef | ast.alias)]
-    defined = Counter(name for node in made for name in _bound(node))
+    defined = Counter(name for node in made for name in names_bound(node))
     reading.loose = {
         name for name, count in bound.items() if count > defined[name] + len(reading.values.get(name, ()))
     }
@@ -198,6 +236,17 @@ def read(path: str, source: str) -> ParsedSource:
             if bound[name] == 1 and (folded := reading.fold(value)) is not UNKNOWN:
                 reading.constants[name] = folded
     return reading
+
+
+def leaving(node: ast.AST, *, in_loop: bool = False) -> Iterator[ast.stmt]:
+    """What leaves the block that the node stands in; a loop or function of its own it may leave as it likes."""
+    if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not in_loop):
+        yield node
+    for name, value in ast.iter_fields(node) if not isinstance(node, (*FUNCTIONS, ast.Lambda)) else ():
+        within = in_loop or (isinstance(node, ast.For | ast.AsyncFor | ast.While) and name == "body")
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from leaving(child, in_loop=within)
 
 
 def _through(paths: Iterable[str]) -> set[str]:
@@ -215,14 +264,18 @@ def _through(paths: Iterable[str]) -> set[str]:
     return found
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+def _is_bound(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
+
+
+def names_bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and _is_bound(node):
         yield node.id
     elif isinstance(node, ast.arg):
         yield node.arg
     elif isinstance(node, ast.alias):
         yield (node.asname or node.name).split(".")[0]
-    elif isinstance(node, _NAMED) and node.name:
+    elif isinstance(node, NAMED) and node.name:
         yield node.name
     elif isinstance(node, ast.Global | ast.Nonlocal):
         yield from node.names
@@ -238,7 +291,7 @@ def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         yield from _pairs(node.target, node.value)
 
 
-def _perhaps(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def possible_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Names with a value that they may have: a loop's and a parameter's default."""
     if isinstance(node, ast.For | ast.comprehension):
         for value in _choices(node.iter):

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from agentos.domain import EditedName
-from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, source_edit
+from agentos.evolver.guards.static.edit import FUNCTIONS, NAMED, ParsedSource, source_edit
 from agentos.syntax import Function, functions
 
 
@@ -133,7 +133,7 @@ def _copied(node: ast.AST) -> ast.AST:
 def _names_changed(before: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> set[str]:
     """Module names whose value an added, removed or moved statement may change; functions stand for themselves."""
     old, new = ([_statement(item) for item in body] for body in (before, after))
-    changed: set[str] = set()
+    changed = _others_of_a_name(before, after)
     for tag, start, end, since, to in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
             added = [item for item in after[since:to] if not _is_function(item)]
@@ -141,6 +141,18 @@ def _names_changed(before: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> set
             for item in (*added, *gone):
                 changed |= _affected(item)
     return changed
+
+
+def _others_of_a_name(before: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> set[str]:
+    """Names of several functions of which another one is the last now, and the one that is called."""
+    last: list[dict[str, str]] = []
+    several = Counter(
+        item.name for item in before if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    for body in (before, after):
+        defined = (item for item in body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef))
+        last.append({item.name: _said(item) for item in defined if several[item.name] > 1})
+    return {name for name, said in last[1].items() if said != last[0][name]}
 
 
 def _is_function(node: ast.AST) -> bool:
@@ -214,6 +226,10 @@ def _own(node: Function) -> set[str]:
     for item in _inside(node):
         if isinstance(item, ast.Name) and not isinstance(item.ctx, ast.Load):
             own.add(item.id)
+        elif isinstance(item, ast.alias):
+            own.add((item.asname or item.name).split(".")[0])
+        elif isinstance(item, NAMED) and item.name:
+            own.add(item.name)
         elif isinstance(item, ast.Global | ast.Nonlocal):
             shared |= set(item.names)
     return own - shared

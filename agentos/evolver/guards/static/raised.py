@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Fault, Refusal, RefusalKind
-from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, read
+from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, is_source, leaving, read
 from agentos.syntax import UNKNOWN
 
 _BROAD = frozenset({"Exception", "BaseException"})
@@ -29,26 +29,49 @@ def defused(
 ) -> Refusal | None:
     """How the edit gets past a raise that one of the ``faults`` came from; None where it does not.
 
-    ``old`` and ``new`` are whole texts by registry path; ``checked``: some of the failing work has checks.
+    ``old`` and ``new`` are whole texts by registry path, ``old`` of all the base's sources that lead to one another;
+    ``checked``: some of the failing work has checks.
     """
     for fault in faults:
         path = fault.where.rpartition(":")[0]
-        if path not in new or path not in old:
+        touched = [other for other in new if other in old and is_source(other)]
+        if path not in old or not touched:
             continue
         try:
-            before, after = _Source(read(path, old[path])), _Source(read(path, new[path]))
+            files = [*dict.fromkeys([path, *touched])]
+            first, *others = (read(each, old[each]) for each in files)
+            here, before = _Source(first), _Source(_joined([first, *others]))
+            after = _Source(_joined([read(each, new.get(each, old[each])) for each in files]))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None  # told elsewhere
-        for node in _raises(before, fault):
+        for node in _raises(here, fault):
             if why := _gone_past(before, after, node, checked=checked):
                 told = f"{path}: the failure is the `{_shown(node)}` of line {node.lineno}, and {why}"
                 return Refusal(RefusalKind.RAISED, told)
     return None
 
 
+def _joined(readings: Sequence[ParsedSource]) -> ParsedSource:
+    """Several files as one: what leads to a raise may lie in another file than it."""
+    if len(readings) == 1:
+        return readings[0]
+    body = [node for one in readings for node in one.tree.body]
+    made = ParsedSource(readings[0].path, "", ast.Module(body, []))
+    for one in readings:
+        made.nodes += one.nodes
+        made.parents |= one.parents
+        for name, paths in one.names.items():
+            made.names.setdefault(name, set()).update(paths)
+    again = Counter(name for one in readings for name in {*one.values, *one.loose})
+    made.constants = {
+        name: value for one in readings for name, value in one.constants.items() if again[name] == 1
+    }
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One version of the file, and what leads where in it."""
+    """One version of the file, or of several, and what leads where in it."""
 
     reading: ParsedSource
 
@@ -169,7 +192,8 @@ def _gone_past(before: _Source, after: _Source, node: ast.Raise, *, checked: boo
     for rule in (_caught, _wrapped, _left_before, _never):
         if why := rule(before, after, old_ways, ways):
             return why
-    if not checked and _conditions(before, old_ways) - _conditions(after, ways):
+    old, new = _conditions(before, old_ways), _conditions(after, ways)
+    if not checked and (old - new or (new - old and len(ways) == len(old_ways))):
         return "its condition is another one, which no check of the failing work asks for"
     if not checked and _leaves(after, ways) - _leaves(before, old_ways):
         return "the edit leaves before it, which no check of the failing work asks for"
@@ -230,9 +254,7 @@ def _catching(source: _Source, ways: Sequence[ast.AST]) -> int:
             if isinstance(holder, ast.Try | ast.TryStar) and held in holder.body:
                 count += sum(bool(_names(handler.type) & caught) for handler in holder.handlers)
             if isinstance(holder, ast.Try | ast.TryStar) and held not in holder.finalbody:
-                count += sum(
-                    isinstance(inner, _LEAVES) for item in holder.finalbody for inner in ast.walk(item)
-                )
+                count += sum(1 for item in holder.finalbody for _ in leaving(item))
             if isinstance(holder, ast.With | ast.AsyncWith) and held in holder.body:
                 count += sum(
                     isinstance(item.context_expr, ast.Call)
@@ -350,7 +372,16 @@ def _tests(source: _Source, ways: Sequence[ast.AST]) -> Iterator[tuple[ast.expr,
 
 
 def _conditions(source: _Source, ways: Sequence[ast.AST]) -> Counter[str]:
-    return Counter(f"{wanted} {ast.dump(test)}" for test, wanted in _tests(source, ways))
+    found = Counter(f"{wanted} {ast.dump(test)}" for test, wanted in _tests(source, ways))
+    for way in ways:
+        for holder, held in source.above(way):
+            if isinstance(holder, ast.Match) and isinstance(held, ast.match_case):
+                cases = holder.cases[: holder.cases.index(held) + 1]
+                tried = [f"{ast.dump(case.pattern)} {case.guard and ast.dump(case.guard)}" for case in cases]
+                found.update(f"{ast.dump(holder.subject)} is {case}" for case in tried)
+            elif isinstance(holder, FUNCTIONS):
+                break
+    return found
 
 
 def _never(before: _Source, after: _Source, old_ways: Sequence[ast.AST], ways: Sequence[ast.AST]) -> str:

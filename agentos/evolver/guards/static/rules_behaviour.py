@@ -1,10 +1,4 @@
-"""Rules about what an edit does: what it takes away, which errors it hides, what it newly reads of its surroundings.
-
-Taken away are records, failures, limits and hooks.
-
-Counted over the whole edit, so that code may move between its files, and only where it is reached: what
-stands below ``if False`` or after a ``return`` is not there.
-"""
+"""Rules about what an edit does: which errors it hides, which hooks it takes out, what it newly reads of its surroundings."""
 
 from __future__ import annotations
 
@@ -12,97 +6,19 @@ import ast
 import re
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentos.evolver.guards.static import Construct, RuleHit
-from agentos.evolver.guards.static.edit import ParsedSource
+from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, leaving, names_bound, possible_values
 from agentos.evolver.guards.static.rules_names import MODULES, words
 from agentos.syntax import UNKNOWN
 
 HOOKS = frozenset({"before_act", "after_observe", "on_finish"})
-_LIMITS = frozenset({"steps_left", "max_steps", "StepsUsedUp"})
-_LOGGING = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 _BROAD = frozenset({"builtins.Exception", "builtins.BaseException"})
+_EXITS = frozenset({"__exit__", "__aexit__"})
+_PUSHES = frozenset({"push", "push_async_exit"})  # of an ExitStack
 _TAKES_AWAY = frozenset({"clear", "remove", "pop", "__delitem__"})
-
-
-def lost(before: Sequence[ParsedSource], after: Sequence[ParsedSource]) -> Iterator[RuleHit]:
-    """What was recorded, checked or hooked in before the edit, and is not any more."""
-    old, new = _kept(before), _kept(after)
-    gone = Counter({key: len(places) - len(new.get(key, ())) for key, places in old.items()})
-    for (rule, what), count in gone.items():
-        if count > 0:
-            path, line = old[rule, what][-1]
-            where = f"line {line} before the edit" if count == 1 else f"{count} of {len(old[rule, what])}"
-            yield RuleHit(rule, path, 0, f"{what} is gone ({where})")
-
-
-def _kept(readings: Sequence[ParsedSource]) -> dict[tuple[str, str], list[tuple[str, int]]]:
-    """(rule, what) -> where it stands."""
-    found: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    called = {name for reading in readings for name in _mentioned(reading)}
-    for reading in readings:
-        idle = _idle(reading, called)
-        for node in reading.reached:
-            if node in idle:
-                continue
-            for key in _worth(reading, node):
-                found.setdefault(key, []).append((reading.path, getattr(node, "lineno", 0)))
-    return found
-
-
-def _worth(reading: ParsedSource, node: ast.AST) -> Iterator[tuple[str, str]]:
-    if isinstance(node, ast.Raise):
-        yield "checks", "a raise"
-    elif isinstance(node, ast.Assert) and reading.truth(node.test) is None:
-        yield "checks", "an assertion"
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        yield from _recorded(reading, node, node.func)
-    elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-        name = node.id if isinstance(node, ast.Name) else node.attr
-        if name in _LIMITS:
-            yield "checks", f"a look at {name}"
-        elif name in HOOKS:
-            yield "hooks", f"a use of {name}"
-    elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.List):
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        if isinstance(target, ast.Name) and target.id in HOOKS:
-            yield from (("hooks", f"{ast.unparse(item)} in {target.id}") for item in node.value.elts)
-
-
-def _recorded(reading: ParsedSource, node: ast.Call, func: ast.Attribute) -> Iterator[tuple[str, str]]:
-    owner = ast.unparse(func.value).lower()
-    if func.attr in ("step", "fail") and "sdk" in owner:
-        first = reading.fold(node.args[0]) if node.args and func.attr == "step" else UNKNOWN
-        yield "record", f"sdk.{func.attr}({first!r})" if first is not UNKNOWN else f"sdk.{func.attr}"
-    elif func.attr in _LOGGING and "log" in owner:
-        yield "record", f"a call of {func.attr} on the log"
-
-
-def _mentioned(reading: ParsedSource) -> Iterator[str]:
-    for node in reading.nodes:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.alias):
-            yield node.name
-
-
-def _idle(reading: ParsedSource, called: set[str]) -> set[ast.AST]:
-    """The insides of private functions that nothing mentions."""
-    return {
-        inner
-        for node in reading.nodes
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("_")
-        and not node.name.startswith("__")
-        and node.name not in called
-        and not node.decorator_list
-        for inner in ast.walk(node)
-    }
 
 
 # --- errors that are hidden, hooks that are taken out -------------------------------------------
@@ -115,6 +31,8 @@ def hidden(reading: ParsedSource) -> Iterator[Construct]:
             yield from _handler(reading, node)
         elif isinstance(node, ast.Try | ast.TryStar):
             yield from _finally(reading, node)
+        elif isinstance(node, FUNCTIONS) and node.name in _EXITS:
+            yield from _leaves_quietly(reading, node)
         elif isinstance(node, ast.Call):
             yield from _suppressed(reading, node)
             yield from _taken_out(reading, node)
@@ -146,34 +64,78 @@ def _is_broad(reading: ParsedSource, node: ast.expr | None) -> bool:
 
 def _tells(node: ast.ExceptHandler) -> bool:
     """The handler raises or fails each time."""
-    inner = [inner for statement in node.body for inner in ast.walk(statement)]
-    return not any(isinstance(item, ast.Return | ast.Break | ast.Continue) for item in inner) and _raises(
-        node.body[-1]
-    )
+    return not any(True for statement in node.body for _ in leaving(statement)) and _raises(node.body[-1])
 
 
 def _raises(node: ast.stmt) -> bool:
     if isinstance(node, ast.If):
         return bool(node.orelse) and _raises(node.body[-1]) and _raises(node.orelse[-1])
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        return ast.unparse(node.value.func).rpartition(".")[2] in ("fail", "fault")
+        owner, _, name = ast.unparse(node.value.func).rpartition(".")
+        return name == "fail" and "sdk" in owner.lower()
     return isinstance(node, ast.Raise)
 
 
 def _finally(reading: ParsedSource, node: ast.Try | ast.TryStar) -> Iterator[Construct]:
     for statement in node.finalbody:
-        for inner in ast.walk(statement):
-            if isinstance(inner, ast.Return | ast.Break | ast.Continue):
-                yield _seen(
-                    reading,
-                    "except",
-                    inner,
-                    "leaves a finally clause, which drops the error",
-                    ast.dump(inner),
-                )
+        for inner in leaving(statement):
+            why = "leaves a finally clause, which drops the error"
+            yield _seen(reading, "except", inner, why, ast.dump(inner))
+
+
+def _leaves_quietly(
+    reading: ParsedSource, node: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[Construct]:
+    """A context manager whose end says that the error is dealt with."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Return) and inner.value and reading.truth(inner.value) is not False:
+            yield _seen(reading, "swallow", inner, f"{node.name} ends an error", ast.dump(node))
+
+
+def widened(before: Sequence[ParsedSource], after: Sequence[ParsedSource]) -> Iterator[RuleHit]:
+    """Statements that stood where their errors went on, and now stand where a handler ends them."""
+    (free, held), (free_now, held_now) = _held(before), _held(after)
+    for text, found in held_now.items():
+        moved = min(
+            len(found) - len(held.get(text, ())), len(free.get(text, ())) - len(free_now.get(text, ()))
+        )
+        yield from found[len(found) - moved :] if moved > 0 else ()
+
+
+def _held(readings: Sequence[ParsedSource]) -> tuple[dict[str, list[RuleHit]], dict[str, list[RuleHit]]]:
+    """Simple statements that may fail, by their text: those whose errors go on, and those where a handler ends some."""
+    free: dict[str, list[RuleHit]] = {}
+    held: dict[str, list[RuleHit]] = {}
+    for reading in readings:
+        for node in reading.nodes:
+            if isinstance(node, ast.stmt) and not hasattr(node, "body") and _may_fail(node):
+                caught = [*_caught(reading, node)]
+                why = f"goes on after {', '.join(caught)}, which it did not before"
+                hit = RuleHit("swallow", reading.path, node.lineno, why)
+                (held if caught else free).setdefault(ast.dump(node), []).append(hit)
+    return free, held
+
+
+def _may_fail(node: ast.stmt) -> bool:
+    return any(isinstance(part, ast.Call | ast.Subscript | ast.BinOp | ast.Raise) for part in ast.walk(node))
+
+
+def _caught(reading: ParsedSource, node: ast.AST) -> Iterator[str]:
+    """What handlers around a node, within its function, end without raising."""
+    while (above := reading.parents.get(node)) is not None and not isinstance(node, FUNCTIONS):
+        if isinstance(above, ast.Try | ast.TryStar) and node in above.body:
+            quiet = [handler for handler in above.handlers if not _tells(handler)]
+            yield from (ast.unparse(handler.type) if handler.type else "everything" for handler in quiet)
+        for item in above.items if isinstance(above, ast.With | ast.AsyncWith) and node in above.body else ():
+            call = item.context_expr
+            if isinstance(call, ast.Call) and "contextlib.suppress" in reading.dotted(call.func):
+                yield from map(ast.unparse, call.args)
+        node = above
 
 
 def _suppressed(reading: ParsedSource, node: ast.Call) -> Iterator[Construct]:
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _PUSHES and "ExitStack" in reading.source:
+        yield _seen(reading, "swallow", node, "what is pushed may end an error", ast.dump(node))
     if "contextlib.suppress" in reading.dotted(node.func):
         for argument in node.args:
             caught = ast.unparse(argument)
@@ -216,6 +178,7 @@ def _seen(reading: ParsedSource, rule: str, node: ast.AST, why: str, key: str) -
 
 
 _CLOCK, _FILES, _MACHINE, _PLACE = "the clock", "times of files", "the machine", "folders above its workspace"
+_EARLIER = "what calls before it left"  # a trial often calls a tool once
 _CHANCE = "chance"  # what is wrong one time in thirty passes most trials
 
 _LISTS = tomllib.loads(Path(__file__).with_name("tells.toml").read_text())
@@ -245,6 +208,7 @@ _PLAIN = frozenset(
     )
 )
 _STATS = frozenset({"stat", "lstat", "fstat"})
+_OS_STATS = tuple(f"os.{name}" for name in sorted(_STATS))
 _HARMLESS_STATS = frozenset({"st_size", "st_mode", "st_nlink"})
 _UP = frozenset({"parent", "parents"})
 _WORDS = re.compile(
@@ -282,7 +246,8 @@ def tells(reading: ParsedSource) -> Iterator[Construct]:
     leaves = any(_is_absolute(reading, node) for node in reading.nodes)
     methods = {**_CALLED, **(_DRAWN if _ABOUT_CHANCE.search(reading.source) else {})}
     for node in reading.nodes:
-        for what in (*_shown(reading, node, leaves=leaves), *_by_call(reading, node, methods)):
+        seen = (*_shown(reading, node, leaves=leaves), *_by_call(reading, node, methods))
+        for what in (*seen, *([_EARLIER] if _leaves_behind(reading, node) else ())):
             finding = RuleHit("tell", reading.path, getattr(node, "lineno", 0), f"newly reads {what}")
             yield Construct(finding, (what, _context(reading, node)))
 
@@ -317,7 +282,10 @@ def _brought_in(node: ast.ImportFrom) -> Iterator[str]:
 
 def _name(reading: ParsedSource, node: ast.Name) -> Iterator[str]:
     if not isinstance(reading.parents.get(node), ast.Attribute):
-        yield from sorted({what for path in reading.dotted(node) if (what := _of(path))})
+        paths = reading.dotted(node)
+        yield from sorted({what for path in paths if (what := _of(path))})
+        if any(path in paths for path in _OS_STATS) and not _looks_at_size(reading, node):
+            yield _FILES  # from os import stat
     if node.id == "__file__":
         yield _PLACE
     elif node.id == "id" and isinstance(node.ctx, ast.Load) and _is_builtin(reading, node):
@@ -357,6 +325,50 @@ def _says_now(reading: ParsedSource, call: ast.Call) -> bool:
     return any(isinstance(text := reading.fold(item), str) and _NOW.fullmatch(text) for item in inner)
 
 
+_CHANGING = frozenset(
+    words("append appendleft add clear discard extend insert pop popitem popleft remove setdefault update")
+)
+_CHANGEABLE = (ast.List, ast.Dict, ast.Set, ast.Call, ast.ListComp, ast.DictComp, ast.SetComp)
+
+
+def _leaves_behind(reading: ParsedSource, node: ast.AST) -> bool:
+    """Whether a function changes what outlasts its call: what the module keeps, or a default of its own."""
+    if isinstance(node, ast.Global):
+        return True
+    if isinstance(node, ast.Call):
+        func = node.func
+        changes = isinstance(func, ast.Attribute) and func.attr in _CHANGING
+        drawn = isinstance(func, ast.Name) and func.id == "next"
+        node = func if changes else node.args[0] if drawn and node.args else node
+    elif not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
+        return False
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Name) and _outlasts(reading, node)
+
+
+def _outlasts(reading: ParsedSource, name: ast.Name) -> bool:
+    node: ast.AST = name
+    inside = False
+    while (above := reading.parents.get(node)) is not None:
+        if isinstance(above, (*FUNCTIONS, ast.Lambda)) and node is not above.args:
+            inside = True
+            given = {arg for arg, value in possible_values(above.args) if isinstance(value, _CHANGEABLE)}
+            own = (part for child in ast.iter_child_nodes(above) for part in ast.walk(child))
+            if name.id in given or any(name.id in names_bound(part) for part in own):
+                return name.id in given
+        node = above
+    return inside and any(name.id in _kept_by(top) for top in reading.tree.body)
+
+
+def _kept_by(node: ast.stmt) -> set[str]:
+    """Names that a statement of the module binds, but for those of modules."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return set()
+    parts = [node] if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else ast.walk(node)
+    return {name for part in parts for name in names_bound(part)}
+
+
 def _is_given(call: ast.Call, wanted: Sequence[str]) -> bool:
     names = {keyword.arg for keyword in call.keywords}
     return any(len(call.args) >= int(word) if word.isdigit() else word in names for word in wanted)
@@ -392,6 +404,8 @@ def _attribute(reading: ParsedSource, node: ast.Attribute, *, leaves: bool) -> I
     found = {what for path in paths if (what := _of(path))}
     if found:
         yield from sorted(found)
+    elif reading.is_input(node):
+        return
     elif node.attr in _TELLING_ATTRIBUTES:
         yield _TELLING_ATTRIBUTES[node.attr]
     elif node.attr in _STATS and not _looks_at_size(reading, node):
@@ -400,7 +414,7 @@ def _attribute(reading: ParsedSource, node: ast.Attribute, *, leaves: bool) -> I
         yield _PLACE
 
 
-def _looks_at_size(reading: ParsedSource, node: ast.Attribute) -> bool:
+def _looks_at_size(reading: ParsedSource, node: ast.expr) -> bool:
     """``path.stat().st_size`` and the like show nothing."""
     call = reading.parents.get(node)
     above = reading.parents.get(call) if isinstance(call, ast.Call) else None

@@ -351,17 +351,17 @@ def _attribute(reading: ParsedSource, node: ast.Attribute, own: Collection[str])
         if not isinstance(reading.parents.get(node), ast.Attribute):  # os.environ.get is one finding, not two
             yield _seen(reading, rule, node, f"uses {path}", _around(reading, node))
         return
-    rule, why = _unwanted_attribute(node, own)
-    if rule:
+    rule, why = _unwanted_attribute(node, own, with_sdk=reading.path.startswith("harness/"))
+    if rule and not reading.is_input(node):
         yield _seen(reading, rule, node, why.format(ast.unparse(node)[:60]), _around(reading, node))
 
 
-def _unwanted_attribute(node: ast.Attribute, own: Collection[str]) -> tuple[str, str]:
+def _unwanted_attribute(node: ast.Attribute, own: Collection[str], *, with_sdk: bool) -> tuple[str, str]:
     """The rule and the reason, with a place for what is used, for an attribute of whatever object."""
     name = node.attr
     if name in ATTRIBUTES and not _is_own(node):
         return ATTRIBUTES[name], "uses {}"
-    if not isinstance(node.ctx, ast.Load) and name in SDK_METHODS:
+    if with_sdk and not isinstance(node.ctx, ast.Load) and name in SDK_METHODS:
         return "sdk", "replaces {}"
     if _is_dunder(name):
         return "reflection", "uses {}"
@@ -405,9 +405,7 @@ def _call(reading: ParsedSource, node: ast.Call) -> Iterator[Construct]:
         if not isinstance(name, str):
             yield _seen(reading, "reflection", node, "reads an attribute by a name that is put together", key)
         else:
-            yield from _by_text(
-                reading, node, name, owner=_is_own(ast.Attribute(node.args[0], name, ast.Load()))
-            )
+            yield from _by_text(reading, node, name, node.args[0])
     elif paths & _REACHES:
         names = [reading.fold(argument) for argument in node.args]
         if not all(isinstance(name, str) for name in names):
@@ -424,14 +422,16 @@ def _call(reading: ParsedSource, node: ast.Call) -> Iterator[Construct]:
             yield _seen(reading, "inside", node, f"names a place outside the workspace: {first[:60]}", key)
 
 
-def _by_text(reading: ParsedSource, node: ast.AST, names: str, *, owner: bool = False) -> Iterator[Construct]:
-    """Attributes that are named by a text, or in a pattern."""
+def _by_text(
+    reading: ParsedSource, node: ast.AST, names: str, owner: ast.expr | None = None
+) -> Iterator[Construct]:
+    """Attributes that are named by a text, or in a pattern; of the owner, or of whatever object."""
+    paths = reading.dotted(owner) if owner else set[str]()
     for name in names.split():
+        own = owner is not None and _is_own(ast.Attribute(owner, name, ast.Load()))
         rule = "sdk" if name in SDK_PRIVATE else ATTRIBUTES.get(name, "")
-        rule = rule or next(
-            (found for path, found in NAMES.items() if found and path.endswith(f".{name}")), ""
-        )
-        rule = rule or ("reflection" if _is_dunder(name) or (name.startswith("_") and not owner) else "")
+        rule = rule or _rule_of({f"{path}.{name}" for path in paths})[0]
+        rule = rule or ("reflection" if _is_dunder(name) or (name.startswith("_") and not own) else "")
         if rule:
             yield _seen(reading, rule, node, f"reaches {name} by its name", ast.dump(node))
 

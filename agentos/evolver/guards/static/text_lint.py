@@ -80,14 +80,26 @@ def _front_matter_widened(old: str, new: str) -> str:
     )
 
 
-def unseen(sign: str) -> bool:
-    """Whether a character shows as nothing, or as the end of a line where Python and git see none."""
+# Letters and marks that show as nothing, and take whole sentences as variation selectors do. One of the two that choose how
+# a sign is drawn may follow it.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
+    "|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"
+)
+
+
+def unseen(line: str) -> list[str]:
+    """Its characters that show as nothing, or as the end of a line where Python and git see none."""
+    odd = [] if line.isprintable() else [sign for sign in line if _is_odd(sign)]
+    return odd + ([] if line.isascii() else _BLANK.findall(line))
+
+
+def _is_odd(sign: str) -> bool:
     return sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
 def _unseen_in(text: str) -> Counter[str]:
-    odd = (line for line in text.replace("\r\n", "\n").split("\n") if not line.isprintable())
-    return Counter(sign for line in odd for sign in line if unseen(sign))
+    return Counter(sign for line in text.replace("\r\n", "\n").split("\n") for sign in unseen(line))
 
 
 def _expected(checks: Sequence[Check], least: int) -> Iterator[str]:

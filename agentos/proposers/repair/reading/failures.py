@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentos.benches import BenchResult
+from agentos.benches import BenchResult, error_of
 from agentos.checks import place_in
 from agentos.domain import Json, canonical
 from agentos.ports import Case
@@ -28,8 +28,8 @@ def read_failures(
     for number in evidence:
         output = tried.outputs[number]
         line = tried.raised[number] if number < len(tried.raised) else 0
-        if isinstance(output, dict) and "error" in output and "message" in output:
-            clues = clues_of_error(str(output["error"]), str(output["message"]), line)
+        if error := error_of(output):
+            clues = clues_of_error(error, str(output["message"]), line)
             lines.add(line)
         else:
             clues = _of_answer(cases[number], output)

@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from itertools import chain, islice
 from typing import Any
 
-from agentos.benches import BenchResult
+from agentos.benches import BenchResult, error_of
 from agentos.domain import Json
 from agentos.ports import Case
 from agentos.proposers.repair.prior import RankedEdit
@@ -187,7 +187,7 @@ def can_be_watched(program: Program) -> bool:
 
 
 def _is_error(output: Json) -> bool:
-    return isinstance(output, dict) and "error" in output and "message" in output
+    return bool(error_of(output))
 
 
 def _differences(want: Any, got: Any) -> Iterator[tuple[Json, Json]]:
