@@ -291,7 +291,7 @@ def _given(job: PreparedRun) -> tuple[str, ...]:
 def _outcome(ran: BoxResult, graded: Grade, cost: Cost) -> Outcome:
     """What the run and its grade mean together: an answer counts only if every check passes."""
     if ran.result is not Result.PASSED:
-        reason = ran.fault.message if ran.fault else "the harness gave no answer"
+        reason = _reason(ran.fault) if ran.fault else "the harness gave no answer"
         return Outcome(ran.result, 0.0, reason, ran.fault, cost=cost)
     wrong = [check for check in graded.checks if not check.passed]
     if not wrong:
@@ -300,6 +300,14 @@ def _outcome(ran: BoxResult, graded: Grade, cost: Cost) -> Outcome:
     reason = f"{len(wrong)} of {len(graded.checks)} checks failed: {details}"
     fault = graded.fault or kernel_fault(KernelFault.CHECK, details)
     return Outcome(Result.FAILED, graded.score, reason, fault, graded.checks, cost)
+
+
+def _reason(fault: Fault) -> str:
+    """Its message, which of some exceptions says nothing without their class: ``'month'``, or nothing at all."""
+    message = fault.message.rstrip()
+    if message.endswith(":") or not message:
+        return f"{message} {fault.type}".lstrip()
+    return f"{fault.type}: {message}" if fault.type == "KeyError" else message
 
 
 # --- Success is decided here: outside of the run's box, by checks that it never saw --------------
