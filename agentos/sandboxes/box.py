@@ -162,6 +162,7 @@ class _Deadlines:
                 now = time.monotonic()
                 if now - self._looked > _STILL_S:
                     self._stood_still.append((now, now - self._looked))
+                    self._looked = now
                 over = [box for box, at in self._due.items() if at <= now]
                 for box in over:
                     del self._due[box]
