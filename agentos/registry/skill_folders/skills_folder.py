@@ -92,7 +92,7 @@ class SkillsFolders:
         self.load = load
         self.settle_s = settle_s
         self.batch = batch  # folders that one scan takes in: the writer's lock is held meanwhile
-        self.looked: set[Path] = set()  # folders whose content the last scan read: what was said of them is over
+        self.looked: set[Path] = set()  # what the last scan read: what was said of these is over
         self._seen: dict[Path, _Seen] = {}
         self._waiting: set[Path] = set()  # not quiet yet, or beyond the batch
         self._taken: set[tuple[str, str]] | None = None  # of this scan: names and trees, wherever they lay
