@@ -151,7 +151,7 @@ def _ripe(sightings: Sequence[Sighting], rules: MinePolicy, now: datetime) -> li
 def _withdrawn(parts: TriageContext) -> set[str]:
     """Runs as words graded them that were taken back since."""
     said = parts.records.newest(Feedback, parts.policy.look_back.sets)
-    opposed = taken_back(said)
+    opposed = taken_back(said) if said else {}
     return {word.regraded_id for word in said if word.id in opposed}
 
 
