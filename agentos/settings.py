@@ -345,6 +345,8 @@ def _sentence(fault: Any, text: str) -> str:
     variable = _PREFIX + str(fault["loc"][0]).upper() if fault["loc"] else ""
     if fault["type"] == "extra_forbidden":
         table = _table_of(fault["loc"])
+        if table is not Settings and (name := names[-1]) in Settings.model_fields:
+            return f"{line}'{key}' is no setting, but '{name}' is: put it above the first [table] of the file"
         return f"{line}'{key}' is no setting (there are: {', '.join(table.model_fields)})"
     where = f"the variable {variable}" if variable in os.environ else f"{line}'{key}'"
     return f"{where} is {shown(fault['input'], 80)}, but it should be {_expected(fault)}"

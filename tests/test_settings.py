@@ -61,6 +61,11 @@ def test_the_first_file_is_valid_and_names_every_setting(tmp_path: Path) -> None
     [
         ("paralell = 2", ["'paralell' is no setting", "parallel"]),
         ("[budget]\n\nrun_usd = 'much'", ["line 3: 'budget.run_usd' is 'much'"]),
+        (
+            "[budget]\nday_usd = 1\nweb = true",
+            ["line 3: 'budget.web'", "'web' is", "above the first [table]"],
+        ),
+        ("[providers.local]\negress = []", ["line 2: 'providers.local.egress'", "'egress' is"]),
         ("web = true\n[budgets]\nrun_usd = 1", ["line 2: 'budgets' is no setting"]),
         ("# parallel = 1\nparallel = 'x' # parallel = 2", ["line 2: 'parallel' is 'x'"]),
         ("parallel = 0", ["'parallel' is 0", "at least 1"]),

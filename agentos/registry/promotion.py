@@ -285,10 +285,11 @@ def _taken_back(
     for resource, number in made.items():
         version, last = _get(repository, resource, number), versions.latest(repository, resource)
         if resource.kind is not Kind.MEMORY or resource not in brought:
-            _nothing_built_on(repository, version)
-        elif _form(repository, tree, resource) != brought[resource]:
+            contents[resource] = _without(repository, version)
+            continue
+        if _form(repository, tree, resource) != brought[resource]:
             continue  # it was retired, or taken back, since
-        elif last and last.number != number:
+        if last and last.number != number:
             aside.append(f"{resource}@{last.number}")
         contents[resource] = _before(repository, version)
     for version in _learnt_since(repository, brought) if contents else ():
@@ -352,15 +353,23 @@ def _before(repository: Repository, version: Version) -> str:
     return _get(repository, version.resource, version.parent).digest if version.parent else ""
 
 
-def _nothing_built_on(repository: Repository, version: Version) -> None:
+def _without(repository: Repository, version: Version) -> str:
+    """The resource's content without what the version changed; Conflict where something later changed the same files."""
     later: list[str] = []
     for other in versions.lineage(repository, version.resource):
         if other.number == version.number:
             break
         later.append(other.number)
-    if later:
+    before = _before(repository, version)
+    if not later:
+        return before
+    digests = before, version.digest, reading.digest(repository, tip(repository).tree, version.resource)
+    old, made, now = ({**reading.files(repository, one, "")} if one else {} for one in digests)
+    changed = [path for path in old.keys() | made.keys() if old.get(path) != made.get(path)]
+    if not old or any(now.get(path) != made.get(path) for path in changed):
         raise Conflict(
             f"{version.resource}@{version.number} cannot be undone alone: {', '.join(reversed(later))} came "
             f"after it. To go back to an earlier content as a whole: agentos registry revert "
             f"{version.resource} --to {version.parent or version.number}"
         )
+    return str(repository.write_tree(digests[2], {path: old.get(path) for path in changed}))

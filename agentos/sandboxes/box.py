@@ -13,6 +13,7 @@ import select
 import signal
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -23,6 +24,10 @@ from agentos.sandboxes import cgroups
 from agentos.wire import Channel
 
 _GONE_S = 10.0
+_LOOK_S, _STILL_S = (
+    1.0,
+    6.0,
+)  # between two looks at the clock while a box is open; beyond which nothing ran meanwhile
 CHUNK = 128 << 10  # bytes of a channel that are carried at a time
 _ANSWER_BLOBS = 1  # the archive of what a run leaves
 _OPEN: set[WorkerBox] = set()  # of this process
@@ -125,6 +130,8 @@ class _Deadlines:
         self._changed = threading.Condition()
         self._due: dict[WorkerBox, float] = {}
         self._next = float("inf")
+        self._looked = float("inf")  # when it last looked, while a box is open
+        self._stood_still: deque[tuple[float, float]] = deque(maxlen=100)  # (until, seconds)
         self._thread: threading.Thread | None = None
 
     def add(self, box: WorkerBox, at: float) -> None:
@@ -142,16 +149,28 @@ class _Deadlines:
         with self._changed:
             self._due.pop(box, None)
 
+    def stood_still(self, since: float) -> float:
+        """Seconds since then for which this process did not run, as when it, or its machine, was stopped."""
+        with self._changed:
+            lasting = time.monotonic() - self._looked
+            past = sum(seconds for until, seconds in self._stood_still if until > since)
+            return past + (lasting if lasting > _STILL_S else 0.0)
+
     def _run(self) -> None:
         while True:
             with self._changed:
                 now = time.monotonic()
+                if now - self._looked > _STILL_S:
+                    self._stood_still.append((now, now - self._looked))
+                    self._looked = now
                 over = [box for box, at in self._due.items() if at <= now]
                 for box in over:
                     del self._due[box]
                 if not over:
                     self._next = min(self._due.values(), default=float("inf"))
-                    self._changed.wait(min(self._next - now, threading.TIMEOUT_MAX))
+                    self._looked = now if self._due else float("inf")
+                    longest = _LOOK_S if self._due else threading.TIMEOUT_MAX
+                    self._changed.wait(min(self._next - now, longest))
             for box in over:  # whoever closes one holds its lock, and wants ours
                 _kill_aside(box)
 
@@ -165,6 +184,11 @@ def _kill_aside(box: WorkerBox) -> None:
 
 
 _DEADLINES = _Deadlines()
+
+
+def stood_still(since: float) -> float:
+    """Seconds for which this process did not run since then, on the clock of ``time.monotonic``, while a box of it was open."""
+    return _DEADLINES.stood_still(since)
 
 
 def overdue(patience_s: float = 0.0) -> list[tuple[str, float]]:

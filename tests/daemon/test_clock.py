@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -95,3 +96,14 @@ def test_an_unknown_zone_is_this_machines_and_an_impossible_date_is_none() -> No
     now = datetime(2026, 1, 1, tzinfo=UTC)
     assert local(now, "Nowhere/Atlantis") == now
     assert due_after("0 0 30 2 *", "", now) is None
+
+
+def test_the_machines_zone_is_the_one_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 11, 28, 12, tzinfo=UTC)
+    try:
+        for zone, hour in (("Asia/Tokyo", 0), (BERLIN, 8), ("UTC", 9)):
+            monkeypatch.setenv("TZ", zone)
+            assert due_after("0 9 * * *", "", now) == datetime(2026, 11, 29, hour, tzinfo=UTC)
+    finally:
+        monkeypatch.undo()
+        time.tzset()

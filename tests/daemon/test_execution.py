@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.run.execution import GONE_MAX, BoxExecutor
-from agentos.domain import Check, InputFile, Limits, Result, Step, Task
+from agentos.daemon.run.execution import GONE_MAX, BoxExecutor, _reason
+from agentos.domain import Check, InputFile, Limits, Result, Step, Task, box_fault
 from agentos.errors import BoxDied, Unavailable
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -125,6 +125,21 @@ def test_every_bad_end_has_its_outcome(
     assert done.outcome.score == 0.0
     # what failed is known also where the worker could not say it, or no evolution would look at it
     assert tool == "nobody" or "skill/test-kit" in done.resources
+
+
+@pytest.mark.parametrize(
+    ("type", "message", "told"),
+    [
+        ("StopIteration", "rows: ", "rows: StopIteration"),
+        ("AssertionError", "", "AssertionError"),
+        ("KeyError", "rows: 'month'", "KeyError: rows: 'month'"),
+        ("ValueError", "rows: line 3 is empty", "rows: line 3 is empty"),
+    ],
+)
+def test_a_reason_names_the_exception_where_its_message_says_nothing(
+    type: str, message: str, told: str
+) -> None:
+    assert _reason(box_fault(type, message)) == told
 
 
 def test_endless_output_is_cut_and_ends_by_the_clock(

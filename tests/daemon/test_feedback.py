@@ -232,7 +232,7 @@ def test_a_word_against_an_older_one_says_so(home: Home, ran: Callable[..., Run]
     assert ["the newer word" in done.stdout for done in (first, second)] == [False, True]
 
 
-def test_a_correction_takes_an_earlier_good_word_back_and_no_bad_one(
+def test_a_correction_takes_an_earlier_good_word_back_and_another_correction(
     home: Home, ledger: Ledger, ran: Callable[..., Run], settled: Callable[[], list[Evolution]]
 ) -> None:
     run = ran(prices=[3, 4], shipping=2)
@@ -244,7 +244,22 @@ def test_a_correction_takes_an_earlier_good_word_back_and_no_bad_one(
     with offline_context(home) as parts:  # the whole answer is wrong, so it may guard nothing
         assert {it.id for it in _spoken(parts, run.resources)} == {kept.regraded_id}
     speak(home, run.id, Rating.BAD, FeedbackDetails(corrected=({"total": 10, "items": 2},)))
-    assert bad.id not in taken_back(ledger.find(Feedback))
+    assert {*taken_back(ledger.find(Feedback))} == {good.id, bad.id, kept.id}
+
+
+def test_a_mistyped_word_is_no_evidence_once_it_was_put_right(
+    home: Home, sandbox: Bubblewrap, ran: Callable[..., Run], settled: Callable[[], list[Evolution]]
+) -> None:
+    run = ran(prices=[3, 4], shipping=2)
+    (wrong,) = speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total=90",)))
+    with offline_context(home) as parts:
+        assert isinstance(parts.records, Ledger)
+        settle(parts, parts.records, graded_by(sandbox))
+        assert parts.records.has_run(wrong.regraded_id)
+    (right,) = speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total=9",)))
+    (opened,) = settled()
+    with offline_context(home) as parts:
+        assert parts.records.get(Evidence, opened.evidence_id).run_ids == (right.regraded_id,)
 
 
 def test_a_word_on_a_run_of_a_schedule_is_no_run_of_it(

@@ -88,3 +88,9 @@ def test_dropped_folders_are_taken_in_and_stand_in_the_audit_log(
         assert [entry.subject for entry in parts.ledger.entries() if entry.event == "skill.imported"][1:] == [
             "skill/bad"
         ]
+        taken = (home.skills / "dice" / "SKILL.md").read_text()
+        for text, refused in (("---", [str(home.skills / "dice")]), (taken, [])):  # broken, and undone again
+            (home.skills / "dice" / "SKILL.md").write_text(text)
+            for _ in range(60):
+                watched.scan()
+            assert list(parts.ledger.get_kv(folders.REFUSED)) == refused

@@ -60,6 +60,13 @@ def test_one_that_turns_works_and_one_that_pauses_does_not(home: Home, beats: He
     assert "the disk is full" in status.why
 
 
+def test_a_task_that_waits_for_its_first_host_says_so(home: Home, beats: HeartbeatFile) -> None:
+    beats.turned()
+    beats.write("", "", ["task-a"])
+    (waiting,) = daemon_status(home).waiting
+    assert "agentos cluster status" in waiting.why
+
+
 def test_one_whose_chores_fail_does_not_work_until_they_do(home: Home, beats: HeartbeatFile) -> None:
     beats.turned()
     assert not beats.chore("skills")

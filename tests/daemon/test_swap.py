@@ -352,6 +352,6 @@ def test_the_command_approves_nothing_that_is_stale(home: Home, ledger: Ledger) 
     done = command_server().run(*command, env=os.environ)
     assert done.returncode == 1
     said = " ".join(done.stderr.split())
-    assert f"{item.evolution.id} is stale: the registry moved since it was judged" in said
+    assert f"{item.evolution.id} is stale: what it changes was changed since it was judged" in said
     assert f"agentos evolution retry {item.evolution.id}" in said
     assert ledger.find(Consent, evolution_id=item.evolution.id) == []

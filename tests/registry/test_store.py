@@ -267,6 +267,26 @@ def test_a_plan_does_not_outlive_a_change(registry: Registry) -> None:
         registry.revert(plan, "")
 
 
+def test_what_later_versions_of_other_files_stand_on_is_undone_alone(registry: Registry) -> None:
+    helper = "tool/add-up/_rows.py"
+
+    def now() -> tuple[bytes, bytes | None]:
+        found = registry.files(registry.stable(), str(ADD))
+        return found[PATH], found.get(helper)
+
+    promote(registry)
+    registry.commit({helper: b"ROWS = 1\n"}, "A helper", "edit")
+    registry.revert_evolution("evo-1", "the older one", "revert")
+    assert now() == (SEED[PATH], b"ROWS = 1\n")
+    with pytest.raises(Conflict):  # what it made is not there any more
+        registry.plan_undo(ADD, "1.0.1")
+    registry.revert(registry.plan_undo(ADD, "1.1.1"), "the revert")
+    assert now() == (FIXED.encode(), b"ROWS = 1\n")
+    registry.revert(registry.plan_undo(ADD, "1.1.0"), "the helper")
+    assert now() == (FIXED.encode(), None)
+    fsck(registry)
+
+
 def test_every_kind_of_resource_can_be_edited_and_reverted(registry: Registry) -> None:
     for resource in registry.names(registry.stable()):
         before = registry.stable()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -102,3 +104,35 @@ def test_a_box_that_would_not_go_is_named_until_it_is_gone(deaf: Deaf) -> None:
     WorkerBox._signal(deaf)
     deaf.close()
     assert overdue() == []
+
+
+STOPPED = """
+import sys, time
+from agentos.sandboxes import box
+box._LOOK_S, box._STILL_S = 0.01, 1.0
+deadlines, began = box._Deadlines(), time.monotonic()
+deadlines.add(object(), began + 1000)
+for _ in sys.stdin:
+    print(deadlines.stood_still(began), flush=True)
+"""
+
+
+def test_a_process_tells_for_how_long_it_was_stopped() -> None:
+    command = [sys.executable, "-c", STOPPED]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        asked, said = process.stdin, process.stdout
+        assert asked is not None
+        assert said is not None
+
+        def told() -> float:
+            asked.write("\n")
+            asked.flush()
+            return float(said.readline())
+
+        assert told() == 0
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGCONT)
+        stopped_s = told()
+        assert stopped_s > 1
+        assert told() < 2 * stopped_s, "it runs, and each stop is counted once"

@@ -148,9 +148,10 @@ class Folders:
         return outcomes
 
     def _tell(self, outcomes: Sequence[FolderOutcome]) -> None:
+        for folder in self._folders.looked:  # also one that holds again what was taken in
+            self._refused.pop(str(folder), None)
         for outcome in outcomes:
             path = str(outcome.folder)
-            self._refused.pop(path, None)
             if outcome.action == "refused":
                 self._refused[path] = list(outcome.faults)
                 log.warning("skill refused", folder=path, faults=list(outcome.faults))

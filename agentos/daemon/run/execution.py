@@ -46,6 +46,7 @@ from agentos.messages import WHEELS, FaultFrame, GradeDone, GradeJob, ToolCard
 from agentos.plugins import registry
 from agentos.plugins.checks import sent
 from agentos.ports import Attempt, Blobs, Box, Placement, Places, Plan, Sandbox
+from agentos.sandboxes.box import stood_still
 from agentos.sandboxes.choice import PlacesHere
 from agentos.sandboxes.plainfiles import write_tar
 from agentos.worker.faults import shorten
@@ -250,6 +251,7 @@ class BoxExecutor:
         with sandbox.open(job.limits, run=job.run_id) as box:
             with self._lock:
                 self._open[job.run_id] = box
+            began = time.monotonic()
             try:
                 ran = Conversation(box, job, self._serving.answerers, spent).run()
                 self._gone.pop((job.task.id, job.snapshot.tree), None)
@@ -260,6 +262,9 @@ class BoxExecutor:
                     self._open.pop(job.run_id, None)
                     self._cancelled.discard(job.run_id)
             used = box.close()
+            # Its limits are of time in which it could run.
+            if ran.fault and ran.fault.type == KernelFault.TIMEOUT and (still := stood_still(began)):
+                raise Unavailable(f"the daemon stood still for {still:.0f} s during this run")
             return replace(ran, cpu_s=used.cpu_s, memory_mb=used.memory_peak_mb)
 
     def _died(self, job: PreparedRun, error: BoxDied) -> BoxResult:
@@ -286,7 +291,7 @@ def _given(job: PreparedRun) -> tuple[str, ...]:
 def _outcome(ran: BoxResult, graded: Grade, cost: Cost) -> Outcome:
     """What the run and its grade mean together: an answer counts only if every check passes."""
     if ran.result is not Result.PASSED:
-        reason = ran.fault.message if ran.fault else "the harness gave no answer"
+        reason = _reason(ran.fault) if ran.fault else "the harness gave no answer"
         return Outcome(ran.result, 0.0, reason, ran.fault, cost=cost)
     wrong = [check for check in graded.checks if not check.passed]
     if not wrong:
@@ -295,6 +300,14 @@ def _outcome(ran: BoxResult, graded: Grade, cost: Cost) -> Outcome:
     reason = f"{len(wrong)} of {len(graded.checks)} checks failed: {details}"
     fault = graded.fault or kernel_fault(KernelFault.CHECK, details)
     return Outcome(Result.FAILED, graded.score, reason, fault, graded.checks, cost)
+
+
+def _reason(fault: Fault) -> str:
+    """Its message, which of some exceptions says nothing without their class: ``'month'``, or nothing at all."""
+    message = fault.message.rstrip()
+    if message.endswith(":") or not message:
+        return f"{message} {fault.type}".lstrip()
+    return f"{fault.type}: {message}" if fault.type == "KeyError" else message
 
 
 # --- Success is decided here: outside of the run's box, by checks that it never saw --------------

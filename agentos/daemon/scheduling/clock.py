@@ -7,6 +7,8 @@ repeats runs once, as with the cron of Unix.
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -18,10 +20,11 @@ _CHANGES_MAX = 1_000  # of a clock, beyond which nothing is looked for
 
 def zone_of(name: str) -> ZoneInfo | None:
     """The time zone; None is this machine's, also for a name that this machine does not know (any more)."""
-    try:
-        return ZoneInfo(name) if name else None
-    except (KeyError, ValueError, OSError):
-        return None
+    if name:
+        with suppress(KeyError, ValueError, OSError):
+            return ZoneInfo(name)
+    time.tzset()  # the machine may be in another zone by now than when this process began
+    return None
 
 
 def local(moment: datetime, name: str) -> datetime:

@@ -51,6 +51,9 @@ class DaemonStatus:
     leads: str = ""  # where control processes share a database: which one leads, and which ones stand by
 
 
+_NO_HOST = "no host takes its box; `agentos cluster status` tells which are there"
+
+
 def daemon_status(home: Home) -> DaemonStatus:
     """Look."""
     info, beat = daemon_info(home), read_heartbeat(home.run / "heartbeat.json")
@@ -170,8 +173,8 @@ def _tasks(home: Home, beat: Heartbeat | None) -> tuple[int, tuple[WaitingTask, 
         for task_id in [name for name in (beat.waiting if beat else ()) if name.startswith("task")]:
             (run,) = reader.runs(task_id, limit=1) or (None,)
             since = (run.finished_at or run.started_at) if run else None
-            why = run.outcome.reason if run and run.outcome else ""
-            waiting.append(WaitingTask(task_id, since, why or (beat.paused if beat else "")))
+            why = run.outcome.reason if run and run.outcome else (beat.paused if beat else "")
+            waiting.append(WaitingTask(task_id, since, why or _NO_HOST))
         return reader.count_entries("task.given_up"), tuple(waiting)
     except AgentOSError:  # a ledger that cannot be read is said by whoever reads it
         return 0, ()

@@ -6,6 +6,7 @@ a check says is measured like everything else. A word without a check is kept, a
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -147,16 +148,45 @@ def taken_back(said: Sequence[Feedback]) -> dict[str, Feedback]:
     """Of words by their id that a later one on the same run says the opposite of: that later one, whoever said it.
 
     The newest word on a run stands. A correction says both at once, and takes nothing of itself back: it is a bad word,
-    whatever it says of the parts that were right.
+    whatever it says of the parts that were right. Of two bad words the older one is taken back where both say what a
+    place of the answer has to be, and say different things: no edit could do both.
     """
-    newest: dict[str, Feedback] = {}
+    found: dict[str, Feedback] = {}
+    by_run: dict[str, list[Feedback]] = {}
     for word in sorted(said, key=lambda word: (word.at, word.rating is Rating.BAD)):
-        newest[word.run_id] = word
-    return {
-        word.id: newest[word.run_id]
-        for word in said
-        if newest[word.run_id].rating is not word.rating and newest[word.run_id].at > word.at
-    }
+        by_run.setdefault(word.run_id, []).append(word)
+    for words in by_run.values():
+        newest = words[-1]
+        for word in words:
+            later = [other for other in words if other.at > word.at]
+            if newest.rating is not word.rating and newest in later:
+                found[word.id] = newest
+            elif other := next((other for other in later if _disagree(word, other)), None):
+                found[word.id] = other
+    return found
+
+
+def _disagree(one: Feedback, other: Feedback) -> bool:
+    """Whether two bad words expect different values at one place."""
+    pairs = (
+        itertools.product(_wanted(one), _wanted(other)) if one.rating is other.rating is Rating.BAD else ()
+    )
+    return any(_differ(*sorted(pair, key=lambda wanted: len(wanted[0]))) for pair in pairs)
+
+
+def _wanted(word: Feedback) -> list[tuple[list[str], Json]]:
+    """(way into the answer, value) of each value that it expects."""
+    ways = [(str(check.spec.get("path") or ""), check) for check in word.checks if check.kind == "equals"]
+    return [(way.split(".") if way else [], check.spec.get("value")) for way, check in ways]
+
+
+def _differ(outer: tuple[list[str], Json], inner: tuple[list[str], Json]) -> bool:
+    way, value = outer
+    if inner[0][: len(way)] != way:
+        return False
+    for key in inner[0][len(way) :]:
+        value = _inner(value, key)
+    return value is _NONE or bool(checks.difference(inner[1], value))
 
 
 def regraded_task(feedback: Feedback, task: Task) -> Task:

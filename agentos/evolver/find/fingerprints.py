@@ -38,6 +38,7 @@ from agentos.evolver.policy import FailureClass
 MESSAGE_MAX = 200
 # in the taxonomy; no box can speak it: it is looked up for what the kernel recorded
 NOT_GRANTED = "kernel:not_granted"
+BAD_CALL = "input"  # what arguments that do not fit the tool are
 
 _RULES = (
     # In "can't" no text begins; in b'…' one does.
@@ -149,6 +150,15 @@ def of_refusal(failure: Failure, refused: Step, taxonomy: tuple[FailureClass, ..
     resource = failure.fingerprint.resource
     signature = " | ".join([resource, NOT_GRANTED, " ".join(str(said).split())[:MESSAGE_MAX]])
     return Failure(failure.fault, klass, _fingerprint(resource, klass, signature))
+
+
+def of_bad_call(failure: Failure, taxonomy: tuple[FailureClass, ...]) -> Failure:
+    """The same failure as the task's own: no edit of the tool makes its call right."""
+    klass = _first(taxonomy, {BAD_CALL})
+    if BAD_CALL not in klass.faults:  # a taxonomy of a person's own
+        return failure
+    fingerprint = failure.fingerprint
+    return Failure(failure.fault, klass, _fingerprint(fingerprint.resource, klass, fingerprint.signature))
 
 
 def _fingerprint(resource: str, klass: FailureClass, signature: str) -> Fingerprint:

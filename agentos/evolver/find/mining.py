@@ -7,6 +7,7 @@ see is made of it, unless the hold-out gives the task away (``triage``).
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -30,7 +31,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, UserError
 from agentos.evolver.find import InspectContext, MineContext
 from agentos.evolver.find.agent_failures import HandedFailure, as_failed, failed_below, mistold
-from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of, of_refusal
+from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of, of_bad_call, of_refusal
 from agentos.evolver.find.holding_back import is_open
 from agentos.evolver.find.signals import read_signals
 from agentos.evolver.policy import FailureClass
@@ -84,6 +85,8 @@ def inspect(parts: InspectContext, run: Run, steps: Sequence[Step] | None = None
     failure = _read(parts, run, steps, inspect, parts.taxonomy)
     if failure is None or failure.broken is None:
         return failure
+    if misplaced(parts.journal.task(run.task_id), failure.broken):
+        return of_bad_call(failure, parts.taxonomy)
     of_run = parts.journal.steps(run.id) if steps is None else steps
     refused = ungranted(run.outcome, failure.broken, of_run)
     if refused is None or passed_without(parts, run, refused):
@@ -244,6 +247,25 @@ def avoidable(task: Task, outcome: Outcome | None, steps: Sequence[Step]) -> boo
     if outcome is None or kind_of(outcome.fault) is not KernelFault.RULE:
         return True
     return task.call is None and bool(steps)
+
+
+def misplaced(task: Task, fault: Fault) -> bool:
+    """Whether a file was not found that the task's call names, and that the task gives under another path.
+
+    Of two paths with one last part the call has the one that does not stand in the workspace. A tool that took it all
+    the same would answer other calls wrongly.
+    """
+    if task.call is None or fault.type != FileNotFoundError.__name__:
+        return False
+    given = [f"/{file.path}" for file in task.inputs]
+    for value in task.call.args.values():
+        if not isinstance(value, str) or value not in fault.message:
+            continue
+        path = posixpath.normpath(f"/{value}")
+        is_there = any(f"{place}/".startswith(f"{path}/") for place in given)
+        if not is_there and any(posixpath.basename(place) == posixpath.basename(path) for place in given):
+            return True
+    return False
 
 
 def passed_without(parts: InspectContext, run: Run, refused: Step) -> bool:

@@ -20,6 +20,7 @@ from agentos.domain import (
     Evidence,
     Evolution,
     EvolutionState,
+    Feedback,
     Fingerprint,
     RefusalKind,
     Sighting,
@@ -28,6 +29,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.find import TriageContext
+from agentos.evolver.find.feedback import taken_back
 from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.policy import MinePolicy
 from agentos.evolver.states import new_evolution
@@ -63,7 +65,10 @@ def triage(parts: TriageContext) -> list[Evolution]:
     end = parts.records.last_sighting()
     sightings = parts.records.newest_sightings(mendable, parts.policy.look_back.sightings, CLOSED)
     quiet = {it for it in {item.fingerprint.id for item in sightings} if is_muted(parts.cursor, it)}
-    sightings = [item for item in sightings if item.fingerprint.id not in quiet]
+    withdrawn = _withdrawn(parts)
+    sightings = [
+        item for item in sightings if item.fingerprint.id not in quiet and item.run_id not in withdrawn
+    ]
     hidden = dict.fromkeys(item for item in sightings if _is_hidden(parts, item))
     seen = [item for item in sightings if item not in hidden]
     for ripe in [*_ripe(seen, parts.policy.mine, parts.now()), *_starved(parts, seen, hidden)]:
@@ -141,6 +146,13 @@ def _ripe(sightings: Sequence[Sighting], rules: MinePolicy, now: datetime) -> li
     heavy += [group for group in files.values() if _weighs_enough(group, rules, now)]
     heavy.sort(key=lambda group: (-len(group), group[0].seen_at))
     return [_newest(group) for group in heavy]
+
+
+def _withdrawn(parts: TriageContext) -> set[str]:
+    """Runs as words graded them that were taken back since."""
+    said = parts.records.newest(Feedback, parts.policy.look_back.sets)
+    opposed = taken_back(said) if said else {}
+    return {word.regraded_id for word in said if word.id in opposed}
 
 
 def _is_hidden(parts: TriageContext, sighting: Sighting) -> bool:

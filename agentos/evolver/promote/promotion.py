@@ -32,6 +32,7 @@ from agentos.evolver.promote import (
 from agentos.evolver.promote.consent import STANDING, expiry, failing_review, issue, verify
 from agentos.evolver.promote.driving import concerns, passed
 from agentos.evolver.promote.rebasing import (
+    applies,
     is_overtaken,
     misplaced,
     misquoted,
@@ -93,17 +94,21 @@ def consent_by_policy(parts: ConsentContext, candidate: Candidate) -> Consent:
 
 
 def approve(parts: ConsentContext, evolution: Evolution, principal: str, given: str = "") -> Consent:
-    """A person's consent, given as ``given`` says; raises PromotionRefused when there is nothing to approve or it is stale."""
+    """A person's consent, given as ``given`` says; raises PromotionRefused when there is nothing to approve or it is stale.
+
+    That the registry moved elsewhere is no refusal: whoever approves several moves it with the first. What the consent
+    is for is bound to what was judged, and the promotion looks whether that still holds.
+    """
     if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
         raise PromotionRefused(
             RefusalKind.NOT_WAITING,
             f"{evolution.id} is {evolution.state.value}; only one that awaits consent can be approved.",
         )
     candidate = parts.records.get(Candidate, evolution.candidate_id)
-    if is_overtaken(parts, candidate):
+    if not applies(parts, candidate, parts.snapshots.stable()):
         raise PromotionRefused(
             RefusalKind.STALE,
-            f"{evolution.id} is stale: the registry moved since it was judged; "
+            f"{evolution.id} is stale: what it changes was changed since it was judged; "
             f"type `agentos evolution retry {evolution.id}` to measure it again.",
         )
     if (why := parts.outgrown(candidate, verdict_on(parts, candidate.id))) is not None:

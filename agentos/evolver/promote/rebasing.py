@@ -46,7 +46,7 @@ def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:
     if (
         candidate.control is not None
         or candidate.migration is not None
-        or not _applies(parts, candidate, base)
+        or not applies(parts, candidate, base)
     ):
         return None
     try:
@@ -107,7 +107,7 @@ def misplaced(snapshots: Snapshots, candidate: Candidate, trials: Sequence[Trial
         yield f"{candidate.id}: on its newer base stands something else than its edit"
 
 
-def _applies(parts: RebaseContext, candidate: Candidate, base: Snapshot) -> bool:
+def applies(parts: RecordContext, candidate: Candidate, base: Snapshot) -> bool:
     """Nobody changed the files that it changes."""
     return all(
         parts.snapshots.files(candidate.base, path).get(path) == parts.snapshots.files(base, path).get(path)

@@ -92,6 +92,7 @@ class SkillsFolders:
         self.load = load
         self.settle_s = settle_s
         self.batch = batch  # folders that one scan takes in: the writer's lock is held meanwhile
+        self.looked: set[Path] = set()  # what the last scan read: what was said of these is over
         self._seen: dict[Path, _Seen] = {}
         self._waiting: set[Path] = set()  # not quiet yet, or beyond the batch
         self._taken: set[tuple[str, str]] | None = None  # of this scan: names and trees, wherever they lay
@@ -104,6 +105,7 @@ class SkillsFolders:
         caller knows, at the folders that ``changed`` and those that still wait.
         """
         self._names.clear()
+        self.looked.clear()
         self._taken = None
         outcomes: list[FolderOutcome] = []
         ready: list[tuple[Path, folders.FolderContent]] = []
@@ -154,6 +156,7 @@ class SkillsFolders:
             self._seen[path] = _Seen("", now)  # it changed under our hands
             return None
         self._waiting.discard(path)
+        self.looked.add(path)
         seen.settled, seen.against = True, None
         return content
 

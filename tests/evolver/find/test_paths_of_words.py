@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from agentos.domain import Json
-from agentos.evolver.find.feedback import expectation, leads_nowhere, with_values
+from agentos.domain import Feedback, Json, Rating
+from agentos.evolver.find.feedback import expectation, leads_nowhere, taken_back, with_values
 from agentos.proposers.repair.reading.failures import answer_at
 
 
@@ -23,3 +25,33 @@ def test_or_nowhere_and_changes_nothing(path: str) -> None:
     said = [expectation(f"{path}=7")]
     assert leads_nowhere([1, 2], said)
     assert with_values([1, 2], said) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "opposed"),
+    [
+        ("total=9", "total=10", True),
+        ("total=9", "total=9.0", False),  # said twice
+        ("total=9", "items=3", False),  # one more thing that is wrong
+        ('={"total": 9, "items": 2}', "total=10", True),
+        ("total=10", '={"total": 9, "items": 2}', True),
+        ("total=9", '={"total": 9, "items": 2}', False),
+    ],
+)
+def test_of_two_bad_words_that_expect_different_values_the_newer_stands(
+    first: str, second: str, opposed: bool
+) -> None:
+    said = [
+        Feedback(
+            f"feedback-{at}",
+            "run-1",
+            "key",
+            Rating.BAD,
+            "",
+            (expectation(text),),
+            "ada",
+            datetime(2026, 11, 1 + at, tzinfo=UTC),
+        )
+        for at, text in enumerate((first, second))
+    ]
+    assert [*taken_back(said)] == ["feedback-0"] * opposed

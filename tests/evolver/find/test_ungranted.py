@@ -12,6 +12,7 @@ from agentos.domain import (
     Arm,
     Call,
     Fault,
+    InputFile,
     Json,
     KernelFault,
     Outcome,
@@ -48,10 +49,11 @@ def ran(
     n: int = 1,
     node: str = "fetch",
     call: Call | None = CALLED,
+    inputs: tuple[InputFile, ...] = (),
 ) -> Run:
     """A run that asked there, got ``seen``, and ended with the fault, or passed; equal work where ``n`` is equal."""
     number = len(world.ledger.states)
-    task = replace(world.task(n, "x"), id=f"task-{number}", call=call)
+    task = replace(world.task(n, "x"), id=f"task-{number}", call=call, inputs=inputs)
     world.ledger.add_task(task, Share.OPEN)
     now = datetime.now(UTC)
     run = Run(f"run-{number}", task.id, task.key, Share.OPEN, 1, world.registry.stable(), "fake", "none", now)
@@ -105,6 +107,27 @@ def test_no_tool_gets_rid_of_evidence_by_asking_for_what_is_refused(world: World
         ran(world, fault, seen, n=n, node=node)
     assert "not_granted" not in classes(world)
     assert triage(world.parts)
+
+
+@pytest.mark.parametrize(
+    ("path", "klass"),
+    [
+        ("bills/a.txt", "bad_call"),  # on the person's disk: the task gives a.txt
+        ("a.txt", "tool_error"),  # it is there, and the tool did not find it
+        ("bills/b.txt", "tool_error"),
+    ],
+)
+def test_a_call_that_names_an_input_by_another_path_is_the_tasks_fault(
+    world: World, path: str, klass: str
+) -> None:
+    missing = box_fault(
+        "FileNotFoundError", f"No such file or directory: '{path}'", "tool/a/tool.py:run", "tool/a"
+    )
+    files = (InputFile("a.txt", "0" * 64, 1),)
+    for n in range(4):
+        ran(world, missing, n=n, call=Call("calc/grade", {"path": path}), inputs=files)
+    assert set(classes(world)) == {klass}
+    assert bool(triage(world.parts)) is (klass != "bad_call")
 
 
 @pytest.mark.parametrize(("asked_there", "expected"), [(False, "tool_error"), (True, "not_granted")])

@@ -227,17 +227,25 @@ def test_boxes_that_are_made_of_something_else_make_it_stale(world: World) -> No
     assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
 
 
-def test_one_that_waits_for_a_person_goes_on_waiting_and_can_be_approved(world: World) -> None:
+@pytest.mark.parametrize("settled", [True, False])
+def test_one_that_waits_for_a_person_can_be_approved_after_another_was(world: World, settled: bool) -> None:
     world.policy = ASK
     waiting = judged(world)
     world.registry.edit({OTHER: "another skill"})
-    with pytest.raises(PromotionRefused) as raised:
-        approve(world.parts, waiting, "person:ada")
-    assert raised.value.kind == RefusalKind.STALE
-    assert not settle_overtaken(world.parts, waiting)
+    if settled:  # before the person comes to it, or not
+        assert not settle_overtaken(world.parts, waiting)
     approve(world.parts, waiting, "person:ada")
     assert finish_promotion(world.parts, waiting.id, world.durable) is EvolutionState.PROBATION
     assert world.source() == RIGHT
+
+
+def test_what_was_changed_by_hand_meanwhile_is_not_there_to_be_approved(world: World) -> None:
+    world.policy = ASK
+    waiting = judged(world)
+    world.registry.edit({PATH: world.source() + "\n# by hand\n"})
+    with pytest.raises(PromotionRefused) as raised:
+        approve(world.parts, waiting, "person:ada")
+    assert raised.value.kind == RefusalKind.STALE
 
 
 def test_a_newer_base_with_something_slipped_in_is_found(world: World) -> None:

@@ -488,12 +488,9 @@ def test_only_what_waits_can_be_approved(case: Case, state: EvolutionState) -> N
     assert case.world.ledger.find(Consent) == []
 
 
-def test_what_has_no_candidate_or_went_stale_cannot_be_approved(case: Case) -> None:
+def test_what_has_no_candidate_cannot_be_approved(case: Case) -> None:
     case.set(candidate_id=None)
     refused(case, R.NOT_WAITING, lambda parts, it: approve(parts, it, "person:ada"))
-    case.set(candidate_id="cand-1-1")
-    case.registry.edit({"skill/calc/SKILL.md": "changed"})
-    refused(case, R.STALE, lambda parts, it: approve(parts, it, "person:ada"))
     assert case.world.ledger.find(Consent) == []
 
 
