@@ -38,6 +38,7 @@ from agentos.ledger.rows.codec import (
     in_bundle,
     kept,
     plain,
+    step_of,
     time_text,
     to_json,
     to_text,
@@ -117,6 +118,11 @@ def test_a_missing_field_takes_its_default_and_an_unknown_key_is_dropped() -> No
     del data["checks"]
     data["written_by_nobody"] = 1
     assert from_json(Outcome, data) == Outcome(Result.PASSED, 1.0, "ok")
+
+
+def test_a_damaged_step_is_unavailable() -> None:
+    with pytest.raises(Unavailable, match="damaged"):
+        step_of(("run-1", 0, "act", "{", "{}", None, "2026-01-01T00:00:00+00:00", 1.0))
 
 
 @pytest.mark.parametrize(
