@@ -55,7 +55,7 @@ class Collector:
                 break
             try:
                 status = self._try(body)
-            except (OSError, http.client.HTTPException) as error:
+            except (OSError, http.client.HTTPException, UnicodeError) as error:  # the last: of a host or path
                 why = f"{type(error).__name__}: {error}"
                 continue
             if status < 300:

@@ -198,3 +198,12 @@ def test_an_ipv6_address_without_a_port_is_whole(happened: Make) -> None:
     sender.send(happened(STEP))
     sender.close(wait_s=10)
     assert "gaierror" not in told[0]  # nobody listens, or there is no IPv6 here
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1/spans/für", f"http://{'a' * 64}.example"])
+def test_an_address_that_cannot_be_asked_is_told(happened: Make, address: str) -> None:
+    told: list[str] = []
+    sender = Sender(address, told.append)
+    sender.send(happened(STEP))
+    sender.close(wait_s=10)
+    assert len(told) == 1
