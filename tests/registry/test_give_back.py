@@ -147,6 +147,16 @@ def test_a_known_folder_is_read_again_once_anything_in_it_changed(
     assert ahead() == [DifferenceSide.REGISTRY], "the registry went on"
 
 
+def test_a_folder_that_is_called_otherwise_than_its_skill_gets_it_back(place: Place) -> None:
+    place.folder = place.folder.rename(place.watched / "Adding")
+    place.scan()
+    place.learn()
+    assert (place.difference().skill, place.difference().folder) == (SKILL_ID, place.folder)
+    place.give(GiveBack.IN_PLACE)
+    assert place.files()["SKILL.md"] == NEW
+    assert place.scan() == []
+
+
 @pytest.mark.parametrize("in_git", [True, False])
 def test_in_place_writes_the_folder_and_takes_nothing_in_again(place: Place, in_git: bool) -> None:
     if in_git:

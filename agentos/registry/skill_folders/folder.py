@@ -165,6 +165,14 @@ def skill_name(folder: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:NAME_MAX].strip("-")
 
 
+def folders_by_skill(folders: Iterable[Path]) -> dict[str, Path]:
+    """Skill's name -> its folder; of several that would be one, that which is called just so."""
+    found: dict[str, Path] = {}
+    for path in sorted(folders, key=lambda path: (path.name != skill_name(path.name), path.name)):
+        found.setdefault(skill_name(path.name), path)
+    return found
+
+
 def folder_prefix(place: Path) -> str:
     """Below it lie the references of what was taken in from a watched folder."""
     return f"{FOLDERS}{digest(str(place))[:16]}/"
@@ -230,14 +238,25 @@ def folder_differences(
     stable = registry.stable()
     digests = {item.name: own for item, own in registry.digests(stable).items() if item.kind is Kind.SKILL}
     for place in places:
+        named: Mapping[str, Path] = {}
         for name, taken in registry.repository.below(folder_prefix(place)).items():
             digest, folder = digests.get(name, ""), f"{place}/{name}"
+            if folder not in known and not os.path.isdir(folder):  # it is called otherwise than the skill, or gone
+                named = named or _there(place)
+                folder = str(named.get(name, folder))
             kept, stamp, paths = known.get(folder, ("", "", ()))
             if digest and taken == digest == kept and stamp == _stamp(folder, paths)[0]:
                 continue
             found = _difference(registry, digest, Path(folder), taken, known)
             if found is not None:
                 yield found
+
+
+def _there(place: Path) -> Mapping[str, Path]:
+    try:
+        return folders_by_skill(path for path in place.iterdir() if not ignored(path.name))
+    except OSError:
+        return {}
 
 
 def _difference(
@@ -253,7 +272,7 @@ def _difference(
         if stamp and changed_ns < time.time_ns() - _SETTLED_NS:
             known[str(folder)] = (digest, stamp, paths)
         return None
-    skill = ResourceId(Kind.SKILL, folder.name)
+    skill = ResourceId(Kind.SKILL, skill_name(folder.name))
     ours = _files(registry, digest, content.files)
     base = ours if taken == digest else _files(registry, taken, content.files)
     if ours == content.files:

@@ -383,9 +383,7 @@ class SkillsFolders:
             found = _folders(place)
             if found is None:
                 return None
-            self._names[place] = {}
-            for path in sorted(found, key=lambda path: (path.name != skill_name(path.name), path.name)):
-                self._names[place].setdefault(skill_name(path.name), path)
+            self._names[place] = folders.folders_by_skill(found)
         return self._names[place]
 
     def _ours(self, name: str) -> str:
