@@ -7,6 +7,7 @@ its name by ``blobs``, which alone uses this.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from agentos.errors import Unavailable, UserError
 
 T = TypeVar("T")
 
+NAME = re.compile(r"[0-9a-f]{64}")
 OWNER = "ledger"  # the object that names the ledger whose content it is
 _PATIENCE_S = 20.0  # that a call is tried again for; the last try may take its own time beyond that
 _SOCKET_S = 10  # that a server may say nothing
@@ -72,13 +74,12 @@ class UrlBlobs:
         return ""
 
     def listed(self) -> Iterator[BlobInfo]:
-        """All that are there. Raises Unavailable."""
+        """All that are there; what else lies there is somebody's own. Raises Unavailable."""
         for folder in self._names(self._root):
             if len(name := folder["name"].rstrip("/").rpartition("/")[2]) == 2:
                 for item in self._names(folder["name"]):
-                    yield BlobInfo(
-                        name + item["name"].rpartition("/")[2], int(item["size"]), _stored_at(item)
-                    )
+                    if NAME.fullmatch(sha256 := name + item["name"].rpartition("/")[2]):
+                        yield BlobInfo(sha256, int(item["size"]), _stored_at(item))
 
     def remove(self, sha256: str, older_than_s: float) -> int:
         """Remove one that was not stored lately; the bytes that this freed. Raises Unavailable.

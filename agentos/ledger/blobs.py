@@ -24,14 +24,13 @@ from typing import Any, Protocol
 from agentos.domain import Json, is_reference
 from agentos.durable import flush_folder
 from agentos.errors import DamagedBlob, NotFound, Unavailable, UserError
-from agentos.ledger.blob_url import OWNER, BlobInfo, UrlBlobs
+from agentos.ledger.blob_url import NAME, OWNER, BlobInfo, UrlBlobs
 from agentos.plugins import registry
 
 FILES = "files"  # the setting `blobs` of a home that keeps them itself
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 INLINE_MAX = 8 << 10  # characters of JSON that a row may hold itself
 _SHOWN = 1_000  # characters of a big value that stay readable at either end
-_NAME = re.compile(r"[0-9a-f]{64}")
 _URL = re.compile(r"file:///[^\s?#]+|(?!file:)[a-z][a-z0-9+.-]*://[^\s?#]+")
 
 
@@ -163,7 +162,7 @@ class BlobStore:
 
     def get(self, sha256: str) -> bytes:
         """The content; NotFound when there is none, DamagedBlob when it does not match its name."""
-        if not _NAME.fullmatch(sha256):
+        if not NAME.fullmatch(sha256):
             raise NotFound(f"{sha256!r} is not the name of a blob (64 hex digits)")
         data = self.read(sha256)
         if data is None:
@@ -182,9 +181,9 @@ class BlobStore:
             raise Unavailable(f"the blob {sha256} cannot be read: {error.strerror}") from None
 
     def listed(self) -> Iterator[BlobInfo]:
-        """All that lie in this folder; what lies elsewhere, ``everywhere`` says as well."""
+        """All that lie in this folder; what lies elsewhere, ``everywhere`` says as well. Other files there are somebody's own."""
         for folder in sorted(path for path in self._root.glob("??") if path.is_dir()):
-            for path in sorted(folder.iterdir()):
+            for path in sorted(path for path in folder.iterdir() if NAME.fullmatch(folder.name + path.name)):
                 with suppress(FileNotFoundError):  # collected meanwhile
                     found = path.lstat()
                     stored_at = datetime.fromtimestamp(found.st_mtime, UTC)

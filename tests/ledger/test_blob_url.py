@@ -236,6 +236,18 @@ def test_a_folder_that_hosts_share(tmp_path: Path) -> None:
         store.get(sha256)
 
 
+@pytest.mark.parametrize("scheme", ["file", "local"])
+def test_files_of_a_persons_own_beside_the_blobs_are_none(tmp_path: Path, scheme: str) -> None:
+    own = [tmp_path / "shared" / "de" / "letter.txt", tmp_path / "shared" / "ab" / ("0" * 61)]
+    for path in own:
+        path.parent.mkdir(parents=True)
+        path.write_text("mine")
+    (tmp_path / "agentos.toml").write_text(f'blobs = "{scheme}://{tmp_path}/shared"\n')
+    store = BlobStore(tmp_path / "blobs")
+    sha256 = store.put(b"content")
+    assert [info.name for info in store.everywhere()] == [sha256]  # what is not told is not collected
+
+
 def test_another_file_system_gets_it_aside_and_renamed(tmp_path: Path) -> None:
     blobs = UrlBlobs(f"local://{tmp_path}/there")  # fsspec's own, as sftp:// or smb:// would be
     blobs.write("ab" + "0" * 62, b"content")
