@@ -211,6 +211,17 @@ def test_nothing_is_overwritten(home: Home, tmp_path: Path) -> None:
     assert all(place is not None and Home(place).is_there for place in again)
 
 
+@pytest.mark.parametrize("name", ["AGENTOS_DATABASE", "AGENTOS_BLOBS"])
+def test_nothing_is_restored_beside_a_ledger_that_a_variable_names(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    back_up(home, tmp_path / "a.tar")
+    monkeypatch.setenv(name, "postgresql://agentos@/live")
+    with pytest.raises(UserError, match=name):
+        restore(Home(tmp_path / "again"), tmp_path / "a.tar")
+    assert not (tmp_path / "again").exists()
+
+
 @pytest.mark.slow
 def test_a_backup_that_is_killed_leaves_no_file_by_its_name(home: Home, tmp_path: Path) -> None:
     for number in range(40):

@@ -28,7 +28,7 @@ from typing import IO, Any
 from agentos import __version__
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.upkeep.auditing import AuditReport, verify_home
-from agentos.daemon.upkeep.moving import stand_alone
+from agentos.daemon.upkeep.moving import refuse_variables, stand_alone
 from agentos.domain import dataclass
 from agentos.durable import flush_folder
 from agentos.errors import Invalid, NotFound, Unavailable, UserError
@@ -381,8 +381,9 @@ def restore(
     """Make the home from a backup; what its audit says, and where the home that stood there lies now.
 
     Everything is unpacked and checked beside it first, so a backup that is damaged changes nothing. Raises UserError
-    when a home is there and ``replace`` is not given, Busy while its daemon runs, and what ``verify_backup`` raises.
+    when a home is there and ``replace`` is not given or a variable names another ledger, Busy while its daemon runs, and what ``verify_backup`` raises.
     """
+    refuse_variables("AGENTOS_DATABASE", "AGENTOS_BLOBS")
     root = home.root
     there = root.exists() and any(root.iterdir())
     if there and not replace:

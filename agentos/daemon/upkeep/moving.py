@@ -36,10 +36,7 @@ def move_home(home: Home, to: str) -> LedgerMove:
     target = "" if to == FILE else checked(to)
     if to != FILE and not target:
         raise UserError("expected postgresql://user@host/database, or the word file")
-    if "AGENTOS_DATABASE" in os.environ:
-        raise UserError(
-            "AGENTOS_DATABASE is set, and would hide what the move writes into the settings: unset it"
-        )
+    refuse_variables("AGENTOS_DATABASE")
     source = address_of(home.ledger)
     if source == target:
         raise UserError(f"the ledger lies in {target or home.ledger} already")
@@ -68,10 +65,7 @@ def move_blobs(home: Home, to: str, say: Callable[[str], None] = lambda _: None)
     What was there stays. Cut off, it is asked for again. Raises HomeBusy while a daemon works, UserError, Unavailable for
     one that is damaged or does not arrive.
     """
-    if "AGENTOS_BLOBS" in os.environ:
-        raise UserError(
-            "AGENTOS_BLOBS is set, and would hide what the move writes into the settings: unset it"
-        )
+    refuse_variables("AGENTOS_BLOBS")
     database = address_of(home.ledger)
     with _alone(home, {database} - {""}):
         source = BlobStore(home.blobs)
@@ -142,6 +136,14 @@ def stand_alone(home: Home) -> None:
         for key in ("database", "blobs"):
             if "://" in str(named.get(key, "")):
                 write_setting(home.settings, key, "")
+
+
+def refuse_variables(*names: str) -> None:
+    """Raise UserError where one is set: it names a place instead of the settings, which are about to say another."""
+    if found := [name for name in names if name in os.environ]:
+        raise UserError(
+            f"{found[0]} is set, and would hide what is about to be written into the settings: unset it"
+        )
 
 
 def write_setting(settings: Path, key: str, value: str) -> None:
