@@ -138,7 +138,7 @@ _SAYS_SOMETHING = (Result.PASSED, Result.FAILED, Result.TIMEOUT, Result.BUDGET)
 
 def _plain(message: Mapping[str, Json]) -> dict[str, Json]:
     """The message with the keys that trainers know; an agent's name in the form they allow."""
-    kept = {key: message[key] for key in _KEYS if message.get(key) is not None or key == "content"}
+    kept = {key: message[key] for key in _KEYS if message.get(key) is not None}
     if isinstance(message.get("agent"), str) and "name" not in kept:  # another system may mean anything by it
         kept["name"] = _NO_NAME.sub("_", message["agent"]).strip("_")[:64]
     return {"content": None, **kept}

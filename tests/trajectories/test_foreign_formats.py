@@ -141,6 +141,18 @@ def test_both_forms_of_mini_swe_agent(tmp_path: Path, into: ImportTarget) -> Non
         assert len(faults(found, into)) == 1
 
 
+def mini(*messages: Json) -> dict[str, Any]:
+    return {"info": {"exit_status": "Submitted", "submission": "diff"}, "messages": list(messages)}
+
+
+@pytest.mark.parametrize("record", [traj(submission="diff"), mini(USER, {"role": "assistant", "content": "done"})])
+def test_what_was_exported_is_the_same_run_when_it_is_read_again(record: Json, into: ImportTarget) -> None:
+    made = past_of(read(record)[0], Source("x", "x", 1), into)
+    exported = chat_record(FinishedRun(made.task, made.run, made.steps))
+    assert detect(exported) == "openai-chat"
+    assert past_of(read(exported)[0], Source("y", "y", 1), into).run.id == made.run.id
+
+
 def test_spaces_without_an_end_are_read_at_once() -> None:
     gap = " " * 300
     messages = [

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from agentos.domain import Json, Result
+from agentos.domain import Json, Result, Snapshot
 from agentos.trajectories.chat import FinishedRun, chat_record
+from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.readers.formats import read
 from agentos.trajectories.training import SkippedExample, dpo, grpo, sft
 
@@ -188,3 +190,13 @@ def test_a_log_that_begins_with_an_agents_words_gets_its_goal_as_prompt(happened
     )
     (example,) = sft([imported])
     assert [m["role"] for m in example["messages"]] == ["user", "assistant"]
+
+
+def test_a_message_that_says_nothing_is_one_without_content() -> None:
+    (conversation,) = read(
+        {"messages": [{"role": "user", "content": "3?"}, {"role": "assistant"}], "outcome": "passed"}
+    )
+    into = ImportTarget(Snapshot("c" * 40, "t" * 40), 0.2, datetime.now(UTC))
+    made = past_of(conversation, Source("x", "x", 1), into)
+    (example,) = sft([FinishedRun(made.task, made.run, made.steps)])
+    assert example["messages"][1] == {"role": "assistant", "content": None}
