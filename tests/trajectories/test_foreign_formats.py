@@ -145,7 +145,10 @@ def mini(*messages: Json) -> dict[str, Any]:
     return {"info": {"exit_status": "Submitted", "submission": "diff"}, "messages": list(messages)}
 
 
-@pytest.mark.parametrize("record", [traj(submission="diff"), mini(USER, {"role": "assistant", "content": "done"})])
+@pytest.mark.parametrize(
+    "record",
+    [traj(exit_status="submitted", submission="diff"), mini(USER, {"role": "assistant", "content": "done"})],
+)
 def test_what_was_exported_is_the_same_run_when_it_is_read_again(record: Json, into: ImportTarget) -> None:
     made = past_of(read(record)[0], Source("x", "x", 1), into)
     exported = chat_record(FinishedRun(made.task, made.run, made.steps))
@@ -513,7 +516,9 @@ def test_a_span_whose_numbers_are_none_is_read(number: str) -> None:
     assert shape(found) == ["user", "assistant"]
 
 
-@pytest.mark.parametrize(("score", "kept"), [(10**400, 1.0), (-(10**400), 0.0), (7.5, 1.0), (0.5, 0.5), ("x", 0.0)])
+@pytest.mark.parametrize(
+    ("score", "kept"), [(10**400, 1.0), (-(10**400), 0.0), (7.5, 1.0), (0.5, 0.5), ("x", 0.0)]
+)
 def test_a_score_of_a_span_is_a_share(score: Json, kept: float) -> None:
     said = {
         "gen_ai.operation.name": {"stringValue": "chat"},
@@ -521,6 +526,10 @@ def test_a_score_of_a_span_is_a_share(score: Json, kept: float) -> None:
         "agentos.run.score": {"doubleValue": score},
         "gen_ai.output.messages": {"stringValue": json.dumps([{"role": "assistant", "content": "done"}])},
     }
-    span = {"traceId": "a", "name": "n", "attributes": [{"key": key, "value": it} for key, it in said.items()]}
+    span = {
+        "traceId": "a",
+        "name": "n",
+        "attributes": [{"key": key, "value": it} for key, it in said.items()],
+    }
     (found,) = read({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
     assert (found.ended.result, found.ended.score) == (Result.FAILED, kept)
