@@ -129,6 +129,14 @@ def batch_after(rows: Rows, after: int, to_seq: int, protected: frozenset[str]) 
     return PruneBatch(found[0][0], found[-1][0], names, tuple(kept), of_bodies(texts))
 
 
+def spoken_of(rows: Callable[..., Iterable[Sequence[Any]]], runs: Sequence[str]) -> str:
+    """One of the runs that a person spoke of, "" for none: also since it was looked at whether they may go."""
+    marks = ", ".join("?" * len(runs))
+    said = "SELECT run_id FROM {0} WHERE run_id IN ({1})".format
+    sql = f"{said('flag', marks)} UNION {said('feedback', marks)} LIMIT 1"
+    return "".join(name for (name,) in rows(sql, *runs, *runs))
+
+
 def of_bodies(texts: Sequence[str]) -> str:
     """One digest of several runs' records, in their order."""
     found = hashlib.sha256()

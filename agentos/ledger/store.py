@@ -40,7 +40,7 @@ from agentos.ledger.audit import AuditHead, HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger, transaction
 from agentos.ledger.reading import Reader
-from agentos.ledger.retention import EVENT, PruneBatch
+from agentos.ledger.retention import EVENT, PruneBatch, spoken_of
 from agentos.ledger.rows.codec import from_text, kept, pack, plain, time_text, to_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
@@ -346,12 +346,14 @@ class Ledger(Reader):
     def prune(self, batch: PruneBatch) -> None:
         """Let the batch's runs go but for their rows, with the entry that stands for their digests; one transaction.
 
-        Raises Conflict when another process was at these runs first.
+        Raises Conflict when another process was at these runs first, or a person spoke of one meanwhile.
         """
         row = {"from_seq": batch.from_seq, "to_seq": batch.to_seq, "pruned_at": time_text(datetime.now(UTC))}
         with self._writing() as connection:
             if int(first_value(connection, "SELECT max(to_seq) FROM pruned") or 0) >= batch.from_seq:
                 raise Conflict("runs are being pruned by another process already")
+            if name := spoken_of(self._in_transaction, batch.runs):
+                raise Conflict(f"{name} may not go: a person spoke of it meanwhile; prune again")
             insert(connection, "pruned", row)
             connection.executemany("DELETE FROM step WHERE run_id = ?", ((name,) for name in batch.runs))
             # Nobody looks for them by what they used: guards are replayed from runs that have all they had.

@@ -239,12 +239,23 @@ def test_a_task_that_waits_keeps_what_it_goes_on_from(home: Home, unlocked: sqli
 
 def test_two_that_prune_at_once_do_it_once(home: Home) -> None:
     ledger, rows = Ledger(home.ledger), Reader(home.ledger)._rows
-    batch = retention.batch_after(rows, 0, retention.last_before(rows, LATER), frozenset())
+    batch = retention.batch_after(rows, 0, retention.last_before(rows, LATER), retention.protected_runs(rows))
     assert batch is not None
     ledger.prune(batch)
     with pytest.raises(Conflict, match="by another process"):
         ledger.prune(batch)
     assert len(retention.pruned_so_far(rows).ranges) == 1
+
+
+def test_a_run_that_a_person_speaks_of_meanwhile_keeps_what_it_has(home: Home) -> None:
+    rows, ledger = Reader(home.ledger)._rows, Ledger(home.ledger)
+    batch = retention.batch_after(rows, 0, retention.last_before(rows, LATER), retention.protected_runs(rows))
+    assert batch is not None
+    ledger.flag(batch.runs[0], "look at this one")
+    with pytest.raises(Conflict):
+        ledger.prune(batch)
+    assert ledger.steps(batch.runs[0])
+    ledger.close()
 
 
 def test_a_run_while_the_clock_was_ahead_holds_up_nothing(home: Home) -> None:
