@@ -8,6 +8,7 @@ import pytest
 from agentos.errors import Conflict, NotFound
 from agentos.registry.git import external_commits
 from agentos.registry.git.repository import MAIN, Repository
+from agentos.registry.git.versions import log
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from tests.registry.conftest import SEED, TOOL
@@ -51,6 +52,13 @@ def test_an_edit_of_main_becomes_a_version_of_its_author_and_its_trailers_say_no
         registry.plan_undo_evolution("evo-forged")
     assert registry.take_in_pushes(None) == []
     assert (registry.check().faults, registry.check().warnings) == ((), ())
+
+
+def test_whatever_the_message_of_an_edit_of_main_holds_the_history_is_listed(registry: Registry) -> None:
+    edit(registry, FIXED, "one\x1etwo\n\n\n")
+    newest, seed = log(registry.repository, 5)
+    assert (newest.author, newest.subject) == ("Ada", "one\x1etwo")
+    assert (seed.author, seed.origin) == ("agentos", "seed")
 
 
 def test_a_bad_edit_of_main_is_refused_and_main_is_what_it_was(registry: Registry) -> None:

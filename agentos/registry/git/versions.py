@@ -257,11 +257,11 @@ class HistoryEntry:
 
 def log(repository: Repository, limit: int, path: str = "") -> list[HistoryEntry]:
     """The newest commits of ``main`` that touched ``path`` ("" is all), newest first."""
-    form = "%H%x00%ct%x00%an%x00%B%x1e"
-    arguments = ["--first-parent", f"--max-count={limit}", f"--format={form}", MAIN, "--"]
+    form = "%H%x00%ct%x00%an%x00%B"  # a commit holds anything but NUL, also one that somebody made by git itself
+    arguments = ["-z", "--first-parent", f"--max-count={limit}", f"--format={form}", MAIN, "--"]
     with _open(repository) as reader:
-        text = reader.git.log(*arguments, *([path] if path else []))
-    return [_entry(record.lstrip("\n")) for record in text.split("\x1e") if record.strip()]
+        fields = reader.git.log(*arguments, *([path] if path else [])).split("\0")
+    return [_entry(*record) for record in zip(*(fields[at::4] for at in range(4)), strict=False)]
 
 
 def diff(repository: Repository, old: str, new: str, path: str = "") -> str:
@@ -272,8 +272,7 @@ def diff(repository: Repository, old: str, new: str, path: str = "") -> str:
         return text
 
 
-def _entry(record: str) -> HistoryEntry:
-    commit, when, author, text = record.split("\x00", 3)
+def _entry(commit: str, when: str, author: str, text: str) -> HistoryEntry:
     found = trailers(text)
     own = {"Origin", "Version", "Parent-Version"}
     return HistoryEntry(
