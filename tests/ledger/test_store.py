@@ -726,3 +726,8 @@ def test_what_a_server_says_over_several_lines_is_told_once_and_in_one() -> None
     )
     assert "\n" not in said
     assert said.count("no such socket") == 1
+
+
+def test_why_a_ledger_on_a_read_only_disk_cannot_be_read_is_told(tmp_path: Path) -> None:
+    said = str(unavailable(tmp_path / "ledger.db", sqlite3.OperationalError("unable to open database file")))
+    assert "read-only disk" in said

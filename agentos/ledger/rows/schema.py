@@ -22,6 +22,7 @@ _CAUSES = {
     "locked": "another process held it too long; try again",
     "readonly": "it is read-only; check the owner and the mode of the folder",
     "read-only": "it is read-only; check the owner and the mode of the folder",
+    "unable to open": "its folder has to be writable also to read it; copy a home that lies on a read-only disk",
     "malformed": "the file is damaged; restore it from a backup",
     "not a database": "the file is no SQLite database; restore it from a backup",
     "connection slots": "the server has no connection left; raise its max_connections",
