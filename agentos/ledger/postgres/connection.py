@@ -31,7 +31,8 @@ LEADER = WRITERS + 1  # and of the daemon as long as it lives, or of who moves t
 WAIT_S = 30
 _TEXT = 25  # PostgreSQL's number of the type
 _BYTES, _ODD = b"\x01b", b"\x01s"
-_NUMBER = "SELECT CAST(pg_current_xact_id() AS text)"  # of the transaction: what became of it can be asked by that
+# of the transaction: what became of it can be asked by that
+_NUMBER = "SELECT CAST(pg_current_xact_id() AS text)"
 _BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({WRITERS}); {_NUMBER}"
 _BEGINS = {"BEGIN IMMEDIATE": _BEGIN, "BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 _SETTLED_S = 5.0  # that a commit whose answer was lost may go on at the server
@@ -173,7 +174,9 @@ class PostgresConnection:
             done = self._raw.cursor()
         if done.statusmessage == "ROLLBACK":  # of a transaction with a statement that failed
             self._begun = False
-            raise psycopg.errors.InFailedSqlTransaction("a statement of the transaction failed: nothing was written")
+            raise psycopg.errors.InFailedSqlTransaction(
+                "a statement of the transaction failed: nothing was written"
+            )
         self._begun = False
         return done
 

@@ -257,7 +257,8 @@ class HistoryEntry:
 
 def log(repository: Repository, limit: int, path: str = "") -> list[HistoryEntry]:
     """The newest commits of ``main`` that touched ``path`` ("" is all), newest first."""
-    form = "%H%x00%ct%x00%an%x00%B"  # a commit holds anything but NUL, also one that somebody made by git itself
+    # a commit holds anything but NUL, also one that somebody made by git itself
+    form = "%H%x00%ct%x00%an%x00%B"
     arguments = ["-z", "--first-parent", f"--max-count={limit}", f"--format={form}", MAIN, "--"]
     with _open(repository) as reader:
         fields = reader.git.log(*arguments, *([path] if path else [])).split("\0")

@@ -241,7 +241,8 @@ def folder_differences(
         named: Mapping[str, Path] = {}
         for name, taken in registry.repository.below(folder_prefix(place)).items():
             digest, folder = digests.get(name, ""), f"{place}/{name}"
-            if folder not in known and not os.path.isdir(folder):  # it is called otherwise than the skill, or gone
+            # called otherwise than the skill, or gone
+            if folder not in known and not os.path.isdir(folder):
                 named = named or _there(place)
                 folder = str(named.get(name, folder))
             kept, stamp, paths = known.get(folder, ("", "", ()))

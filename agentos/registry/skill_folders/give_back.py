@@ -198,7 +198,8 @@ def _patch(registry: Registry, difference: FolderDifference, proof: str, patches
         f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nFrom: {_AUTHOR[0]} <{_AUTHOR[1]}>\nDate: {when}\n"
         f"Subject: [PATCH] {subject}\n\n{body.strip()}\n---\n\n"
     )
-    changes = b"".join(patch.data for patch in diff if patch is not None)  # bytes: a file may be in any encoding
+    # bytes, for a file may be in any encoding
+    changes = b"".join(patch.data for patch in diff if patch is not None)
     patches.mkdir(mode=0o700, exist_ok=True)
     path = (
         patches / f"{difference.skill.name}-{digest([str(difference.folder), difference.digest])[:8]}.patch"

@@ -64,7 +64,8 @@ def detect(record: Mapping[str, Json]) -> str:
     """The name of the record's format. Raises Invalid, which names the formats, when it is none of them."""
     if record.keys() >= LOG and isinstance(log := record["log"], str) and log in READERS:
         return log
-    if isinstance(record.get(MARK), dict) and "messages" in record:  # an export, with all that the record held
+    # an export, with all that the record held
+    if isinstance(record.get(MARK), dict) and "messages" in record:
         return "openai-chat"
     if _is_mini_swe_agent(record):
         return "mini-swe-agent"

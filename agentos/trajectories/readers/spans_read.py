@@ -194,7 +194,8 @@ def _ended(spans: list[Mapping[str, Json]]) -> ConversationEnd:
             return ConversationEnd(Result.UNKNOWN, 0.0, said)
         if said in tuple(Result):
             score = span["attributes"].get("agentos.run.score")
-            score = min(max(score, 0), 1) if isinstance(score, int | float) else 0  # a whole number may be of any size
+            # first, for a whole number may be too large for a float
+            score = min(max(score, 0), 1) if isinstance(score, int | float) else 0
             return ConversationEnd(Result(said), float(score))
     labels = [
         str(_attributes(event).get(genai.EVALUATION_LABEL)).lower()
