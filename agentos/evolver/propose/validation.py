@@ -155,7 +155,7 @@ def _size_fault(path: str, old: str | None, new: str, surface: SurfacePolicy) ->
         told = f"a new file of {lines} lines, at most {most} are allowed"
         return Refusal(RefusalKind.SURFACE, told) if lines > most else None
     before, after = old.splitlines(), new.splitlines()
-    blocks = difflib.SequenceMatcher(None, before, after).get_opcodes()
+    blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     changed = sum(end - start + to - since for tag, start, end, since, to in blocks if tag != "equal")
     if changed == 0:
         return Refusal(RefusalKind.SURFACE, "it changes nothing")

@@ -279,6 +279,18 @@ def test_more_files_than_allowed_are_refused() -> None:
     assert "2 files" in told({}, {PATH: TOOL, other: TOOL}, CHECKS, SurfacePolicy(max_files=1))
 
 
+def test_lines_that_a_long_file_has_often_are_no_change() -> None:
+    old = TOOL + "".join(
+        f"\n\ndef part_{at}(x):\n    if x:\n        return\n    return\n" for at in range(40)
+    )
+    new = old
+    for at in range(4):  # what stands between two changes stays
+        was = f"part_{at}(x):\n    if x:\n        return\n"
+        new = new.replace(was, f"piece_{at}(x):\n    if x:\n        return 1\n")
+    assert kind_of({PATH: old}, {PATH: new}, surface=SurfacePolicy(max_changed_code=16)) is None
+    assert kind_of({PATH: old}, {PATH: new}, surface=SurfacePolicy(max_changed_code=15)) is K.SURFACE
+
+
 def test_a_new_tool_states_its_contract_and_starts_nothing_bad() -> None:
     path = "tool/column-sum/tool.py"
     assert kind_of({}, {path: TOOL}) is None

@@ -123,6 +123,20 @@ class ParsedSource:
         """Those with a name."""
         return [node for node in self.nodes if isinstance(node, FUNCTIONS)]
 
+    def outlasts(self, name: ast.Name) -> bool:
+        """Whether what a function names so is there after its call: the module's, or a default that may be changed."""
+        node: ast.AST = name
+        inside = False
+        while (above := self.parents.get(node)) is not None:
+            if isinstance(above, (*FUNCTIONS, ast.Lambda)) and node is not above.args:
+                inside = True
+                given = {arg for arg, value in _perhaps(above.args) if isinstance(value, _CHANGEABLE)}
+                own = (part for child in ast.iter_child_nodes(above) for part in ast.walk(child))
+                if name.id in given or any(name.id in _bound(part) for part in own):
+                    return name.id in given
+            node = above
+        return inside and any(name.id in _kept_by(top) for top in self.tree.body)
+
     @cached_property
     def _given(self) -> tuple[str, frozenset[str]]:
         """How a tool's ``run`` calls its input, "" where that may be something else; and the fields of ``Input``."""
@@ -216,15 +230,15 @@ def read(path: str, source: str) -> ParsedSource:
     for node in reading.nodes:
         for child in ast.iter_child_nodes(node):
             reading.parents[child] = node
-        bound.update(names_bound(node))
+        bound.update(_bound(node))
         assigned += _assigned(node)
-        perhaps += possible_values(node)
+        perhaps += _perhaps(node)
         for name, dotted in _imported(node):
             reading.names.setdefault(name, set()).update(_through([dotted]))
     for name, value in assigned:
         reading.values.setdefault(name, []).append(value)
     made = [node for node in reading.nodes if isinstance(node, ast.ClassDef | ast.alias)]
-    defined = Counter(name for node in made for name in names_bound(node))
+    defined = Counter(name for node in made for name in _bound(node))
     reading.loose = {
         name for name, count in bound.items() if count > defined[name] + len(reading.values.get(name, ()))
     }
@@ -236,6 +250,17 @@ def read(path: str, source: str) -> ParsedSource:
             if bound[name] == 1 and (folded := reading.fold(value)) is not UNKNOWN:
                 reading.constants[name] = folded
     return reading
+
+
+_CHANGEABLE = (ast.List, ast.Dict, ast.Set, ast.Call, ast.ListComp, ast.DictComp, ast.SetComp)
+
+
+def _kept_by(node: ast.stmt) -> set[str]:
+    """Names that a statement of the module binds, but for those of modules."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return set()
+    parts = [node] if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else ast.walk(node)
+    return {name for part in parts for name in _bound(part)}
 
 
 def leaving(node: ast.AST, *, in_loop: bool = False) -> Iterator[ast.stmt]:
@@ -268,7 +293,7 @@ def _is_bound(node: ast.Name) -> bool:
     return not isinstance(node.ctx, ast.Load)
 
 
-def names_bound(node: ast.AST) -> Iterator[str]:
+def _bound(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Name) and _is_bound(node):
         yield node.id
     elif isinstance(node, ast.arg):
@@ -291,7 +316,7 @@ def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         yield from _pairs(node.target, node.value)
 
 
-def possible_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def _perhaps(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Names with a value that they may have: a loop's and a parameter's default."""
     if isinstance(node, ast.For | ast.comprehension):
         for value in _choices(node.iter):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentos.evolver.guards.static import Construct, RuleHit
-from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, leaving, names_bound, possible_values
+from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, leaving
 from agentos.evolver.guards.static.rules_names import MODULES, words
 from agentos.syntax import UNKNOWN
 
@@ -188,6 +188,12 @@ _TELLING: Mapping[str, str] = {
     for table in _LISTS["names"]
     for name in words(table["names"])
 }
+# Module that is handed on as a value -> what may be read of it then, by a name that says nothing on other objects.
+_HANDED: Mapping[str, str] = {
+    owner: shown
+    for owner, shown in ((path.rpartition(".")[0], shown) for path, shown in reversed([*_TELLING.items()]))
+    if owner in {*sys.stdlib_module_names, "os.path", "email.utils"} - {"os", "sys"}
+}
 # Attributes of whatever object; methods of whatever object, where they are called; and those that draw, where the
 # file has to do with chance.
 _TELLING_ATTRIBUTES, _CALLED, _DRAWN = (
@@ -310,10 +316,19 @@ def _by_call(reading: ParsedSource, node: ast.AST, methods: Mapping[str, str]) -
             yield _CLOCK
     elif isinstance(node, ast.Name | ast.Attribute):
         above = reading.parents.get(node)
+        if isinstance(node.ctx, ast.Load) and not isinstance(above, ast.Attribute):
+            paths = reading.dotted(node)
+            if all(path in _HANDED or _is_plain_module(path) for path in paths):
+                yield from sorted({_HANDED[path] for path in paths if path in _HANDED})
         call = above if isinstance(above, ast.Call) and above.func is node else None
         wanted = [_UNLESS[path] for path in reading.dotted(node) if path in _UNLESS]
         if any(call is None or not _is_given(call, given) for given in wanted):
             yield _CLOCK
+
+
+def _is_plain_module(path: str) -> bool:
+    """Through which another module may be meant: a class and a helper of one's own may have the name of one."""
+    return path.split(".")[0] in sys.stdlib_module_names and path != "datetime.time"
 
 
 def _says_now(reading: ParsedSource, call: ast.Call) -> bool:
@@ -328,7 +343,6 @@ def _says_now(reading: ParsedSource, call: ast.Call) -> bool:
 _CHANGING = frozenset(
     words("append appendleft add clear discard extend insert pop popitem popleft remove setdefault update")
 )
-_CHANGEABLE = (ast.List, ast.Dict, ast.Set, ast.Call, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
 def _leaves_behind(reading: ParsedSource, node: ast.AST) -> bool:
@@ -344,29 +358,7 @@ def _leaves_behind(reading: ParsedSource, node: ast.AST) -> bool:
         return False
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
-    return isinstance(node, ast.Name) and _outlasts(reading, node)
-
-
-def _outlasts(reading: ParsedSource, name: ast.Name) -> bool:
-    node: ast.AST = name
-    inside = False
-    while (above := reading.parents.get(node)) is not None:
-        if isinstance(above, (*FUNCTIONS, ast.Lambda)) and node is not above.args:
-            inside = True
-            given = {arg for arg, value in possible_values(above.args) if isinstance(value, _CHANGEABLE)}
-            own = (part for child in ast.iter_child_nodes(above) for part in ast.walk(child))
-            if name.id in given or any(name.id in names_bound(part) for part in own):
-                return name.id in given
-        node = above
-    return inside and any(name.id in _kept_by(top) for top in reading.tree.body)
-
-
-def _kept_by(node: ast.stmt) -> set[str]:
-    """Names that a statement of the module binds, but for those of modules."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return set()
-    parts = [node] if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else ast.walk(node)
-    return {name for part in parts for name in names_bound(part)}
+    return isinstance(node, ast.Name) and reading.outlasts(node)
 
 
 def _is_given(call: ast.Call, wanted: Sequence[str]) -> bool:
