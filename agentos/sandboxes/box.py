@@ -24,10 +24,8 @@ from agentos.sandboxes import cgroups
 from agentos.wire import Channel
 
 _GONE_S = 10.0
-_LOOK_S, _STILL_S = (
-    1.0,
-    6.0,
-)  # between two looks at the clock while a box is open; beyond which nothing ran meanwhile
+_LOOK_S = 1.0  # between two looks at the clock while a box is open
+_STILL_S = 6.0  # between two looks: this process did not run meanwhile
 CHUNK = 128 << 10  # bytes of a channel that are carried at a time
 _ANSWER_BLOBS = 1  # the archive of what a run leaves
 _OPEN: set[WorkerBox] = set()  # of this process

@@ -253,7 +253,7 @@ def misplaced(task: Task, fault: Fault) -> bool:
     """Whether a file was not found that the task's call names, and that the task gives under another path.
 
     Of two paths with one last part the call has the one that does not stand in the workspace. A tool that took it all
-    the same would answer other calls wrongly.
+    the same would answer other calls wrongly. Where it is the end of what was given the tool may have lost the rest.
     """
     if task.call is None or fault.type != FileNotFoundError.__name__:
         return False
@@ -263,7 +263,8 @@ def misplaced(task: Task, fault: Fault) -> bool:
             continue
         path = posixpath.normpath(f"/{value}")
         is_there = any(f"{place}/".startswith(f"{path}/") for place in given)
-        if not is_there and any(posixpath.basename(place) == posixpath.basename(path) for place in given):
+        alike = [place for place in given if posixpath.basename(place) == posixpath.basename(path)]
+        if alike and not is_there and not any(place.endswith(path) for place in alike):
             return True
     return False
 

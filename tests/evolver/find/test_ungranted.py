@@ -110,20 +110,23 @@ def test_no_tool_gets_rid_of_evidence_by_asking_for_what_is_refused(world: World
 
 
 @pytest.mark.parametrize(
-    ("path", "klass"),
+    ("path", "given", "klass"),
     [
-        ("bills/a.txt", "bad_call"),  # on the person's disk: the task gives a.txt
-        ("a.txt", "tool_error"),  # it is there, and the tool did not find it
-        ("bills/b.txt", "tool_error"),
+        ("bills/a.txt", "a.txt", "bad_call"),  # on the person's disk
+        ("/home/me/a.txt", "bills/a.txt", "bad_call"),
+        ("a.txt", "a.txt", "tool_error"),  # it is there, and the tool did not find it
+        ("bills/b.txt", "a.txt", "tool_error"),
+        ("a.txt", "bills/a.txt", "tool_error"),  # the tool may have lost the folder
+        ("2026/a.txt", "bills/2026/a.txt", "tool_error"),
     ],
 )
 def test_a_call_that_names_an_input_by_another_path_is_the_tasks_fault(
-    world: World, path: str, klass: str
+    world: World, path: str, given: str, klass: str
 ) -> None:
     missing = box_fault(
         "FileNotFoundError", f"No such file or directory: '{path}'", "tool/a/tool.py:run", "tool/a"
     )
-    files = (InputFile("a.txt", "0" * 64, 1),)
+    files = (InputFile(given, "0" * 64, 1),)
     for n in range(4):
         ran(world, missing, n=n, call=Call("calc/grade", {"path": path}), inputs=files)
     assert set(classes(world)) == {klass}
