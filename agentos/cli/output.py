@@ -169,6 +169,11 @@ def print_text(text: str, style: str = "") -> None:
     Console(highlight=False, soft_wrap=True).print(Text(clean(text).rstrip(), style=style))
 
 
+def counted(number: int, noun: str) -> str:
+    """1 task, 2 tasks, 1,000 boxes."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("x") else "s")
+
+
 def time_text(when: datetime) -> str:
     """Local time, as short as it says the day: lists are narrow."""
     local = when.astimezone()
@@ -205,7 +210,7 @@ def tell_outdated(home: Home) -> None:
         names = outdated(Registry(home.registry).repository, seed_files())
         if names:
             shown = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-            said = f"This release ships other content for {len(names)} resource(s) ({shown})"
+            said = f"This release ships other content for {counted(len(names), 'resource')} ({shown})"
             print(f"{said}; `agentos registry upgrade` takes it in.", file=sys.stderr)
 
 

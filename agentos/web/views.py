@@ -63,10 +63,12 @@ def show(site: WebContext, request: Request, template: str, **values: Any) -> Re
     """A page with the bar above it, and with what was done last."""
     path = request.url.path
     needs = values.pop("needs", None) or _needs(site)
+    did = request.query_params.get("did", "")
+    late = did == "approve" and needs.daemon.code
     return site.page(
         request,
         template,
-        said=DID.get(request.query_params.get("did", ""), ""),
+        said="You approved it; the daemon promotes it once it works." if late else DID.get(did, ""),
         needs=needs,
         live=page_version(site, path),
         query=request.query_params,

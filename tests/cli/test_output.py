@@ -13,7 +13,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from agentos.cli.main import COMMANDS, load
-from agentos.cli.output import confirm, print_json, print_table, tell_progress
+from agentos.cli.output import confirm, counted, print_json, print_table, tell_progress
 
 ROWS = [("task-1", "a name " * 9, "why " * 40), ("task-2", "short", "")]
 
@@ -133,3 +133,13 @@ def test_a_table_into_a_pipe_needs_no_library_and_stands_in_columns() -> None:
     assert done.stdout.splitlines() == [
         "name         why", "a            x", "longer name  \\x1b[31m", "b", "None.", "[]",
     ]  # fmt: skip
+
+
+def test_one_is_counted_as_one() -> None:
+    assert [counted(number, "box") for number in (0, 1, 2, 1_000)] == [
+        "0 boxes",
+        "1 box",
+        "2 boxes",
+        "1,000 boxes",
+    ]
+    assert counted(1, "task") == "1 task"

@@ -215,6 +215,7 @@ def test_the_environment_signs_for_nobody(world: Service, waiting: Evolution) ->
     command = [sys.executable, "-m", "agentos", "evolution", "approve", waiting.id, "--yes"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert "agentos daemon start" in done.stdout, "none runs here that would promote it"
     (consent,) = world.ledger.find(Consent, evolution_id=waiting.id)
     assert consent.principal.startswith(f"person:{login()}({os.getuid()})")
     assert "ceo" not in consent.principal

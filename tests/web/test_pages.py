@@ -167,6 +167,7 @@ def test_what_is_not_possible_is_said(browser: httpx.Client, served: Served) -> 
         answer = browser.get(address)
         assert (answer.status_code, 'href="/">To the inbox' in answer.text) == (status, True), address
     assert browser.get(f"/evolutions/{served.evolution.id}/dance").status_code == 404
+    assert "promotes it now" not in browser.get("/?did=approve").text, "no daemon runs here"
     with closing(Ledger(served.home.ledger)) as ledger:
         ledger.set_kv("skills.refused", 1)  # as no release writes it
     broken = browser.get("/")

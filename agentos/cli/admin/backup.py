@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_text, tell_progress
+from agentos.cli.output import counted, print_json, print_text, tell_progress
 from agentos.home import Home
 
 app = noun("")
@@ -46,7 +46,9 @@ def backup(
         )
         return
     took = time.monotonic() - began
-    print_text(f"{file}: {len(made.files)} files, {size / 1e6:.1f} MB, read again, {took:.1f} s", "green")
+    print_text(
+        f"{file}: {counted(len(made.files), 'file')}, {size / 1e6:.1f} MB, read again, {took:.1f} s", "green"
+    )
     print_text(f"To see that it works: agentos --home /tmp/again restore {file}")
 
 
@@ -121,8 +123,8 @@ def prune(
         return
     went = "went" if yes else "would go"
     print_text(
-        f"{found.runs} runs: their steps and files {went} ({found.kept} beside them are kept whole); "
-        f"trajectories of {found.evolutions} evolutions; {found.blobs} files with {found.bytes / 1e6:.1f} MB "
+        f"{counted(found.runs, 'run')}: steps and files {went} ({found.kept:,} beside are kept whole); "
+        f"trajectories of {counted(found.evolutions, 'evolution')}; {counted(found.blobs, 'file')} with {found.bytes / 1e6:.1f} MB "
         f"of {found.size_before / 1e6:.1f} MB.",
         "green" if yes else "",
     )

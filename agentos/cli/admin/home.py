@@ -10,7 +10,7 @@ import typer
 
 from agentos.cli.connections.notify import tell_undelivered, undelivered
 from agentos.cli.group import noun
-from agentos.cli.output import clean, moment_text, print_json, print_text
+from agentos.cli.output import clean, counted, moment_text, print_json, print_text
 from agentos.cli.tasks.deliveries import tell_delivery, undelivered_lately
 from agentos.errors import Unavailable
 from agentos.home import Home
@@ -230,7 +230,7 @@ def tell_status(home: Home, status: DaemonStatus) -> None:
         )
     if status.given_up:
         hint = "`agentos run list --result infra` shows their runs"
-        print_text(f"given up    {status.given_up} task(s); {hint}", "yellow")
+        print_text(f"given up    {counted(status.given_up, 'task')}; {hint}", "yellow")
     for sentence in status.overdue:
         print_text(f"overdue     {sentence}", "red")
     for item in status.waiting:

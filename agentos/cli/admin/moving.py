@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import print_json, print_text, tell_progress
+from agentos.cli.output import counted, print_json, print_text, tell_progress
 from agentos.errors import UserError
 from agentos.home import Home
 
@@ -54,7 +54,7 @@ def move(
         )
         return
     print_text(
-        f"{moved.rows:,} rows of {moved.tables} tables lie in {to}, compared one by one; head {moved.head}",
+        f"{counted(moved.rows, 'row')} of {counted(moved.tables, 'table')} lie in {to}, compared one by one; head {moved.head}",
         "green",
     )
     print_text("Next: `agentos audit verify`, then `agentos daemon start`.")

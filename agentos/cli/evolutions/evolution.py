@@ -146,6 +146,7 @@ def diff(
 def approve(id: Id, yes: Yes = False) -> None:
     """Consent to the promotion that waits for you; refused when it went stale."""
     from agentos.cli.evolutions.screen import draw_waiting
+    from agentos.daemon.control.daemon_lock import daemon_runs
     from agentos.daemon.offline import offline_context
     from agentos.daemon.views.evolution_view import scene_of
     from agentos.evolver.promote.consent import TERMINAL, YES, person
@@ -159,17 +160,17 @@ def approve(id: Id, yes: Yes = False) -> None:
         if evolution.state is EvolutionState.AWAITING_CONSENT:
             confirm(f"Promote this edit ({evolution.id})?", yes=yes)
         consent = give(parts, evolution, person(), YES if yes else TERMINAL)
-    print_text(
-        f"{consent.principal} consented ({consent.given}); the daemon promotes it now (`agentos evolution show {consent.evolution_id}`)."
-    )
+    told = f"{consent.principal} consented ({consent.given}); the daemon promotes it"
+    if not daemon_runs(Home.find()):
+        print_text(f"{told} once it runs: `agentos daemon start`.")
+        return
+    print_text(f"{told} now (`agentos evolution show {consent.evolution_id}`).")
     _wait_for_promotion(reader, consent.evolution_id)
 
 
 def _wait_for_promotion(reader: Reader, evolution_id: str) -> None:
-    """So that what is typed next runs on it; not for long, and not where no daemon runs."""
-    from agentos.daemon.control.daemon_lock import daemon_runs
-
-    until = time.monotonic() + (_PROMOTION_S if daemon_runs(Home.find()) else 0.0)
+    """So that what is typed next runs on it; not for long."""
+    until = time.monotonic() + _PROMOTION_S
     while time.monotonic() < until:
         state = reader.get(Evolution, evolution_id).state
         if state not in (EvolutionState.AWAITING_CONSENT, EvolutionState.PROMOTING):

@@ -16,7 +16,7 @@ from agentos.cli.evolutions.waiting_edit import (
     print_lines,
     waiting_lines,
 )
-from agentos.cli.output import clean, moment_text
+from agentos.cli.output import clean, counted, moment_text
 from agentos.daemon.views.evolution_view import Scene, chosen, grounds_beside, verdict_on
 from agentos.domain import (
     Candidate,
@@ -164,7 +164,7 @@ def _evidence(scene: Scene) -> Iterator[ScreenLine]:
         return
     yield ScreenLine(
         Text.assemble(
-            f"{_count(len(evidence.task_ids), 'task')} failed alike ({evidence.fingerprint.klass})",
+            f"{counted(len(evidence.task_ids), 'task')} failed alike ({evidence.fingerprint.klass})",
             (f", sealed {moment_text(evidence.sealed_at)} as {evidence.sha256[:12]}", "dim"),
         ),
         label="Evidence",
@@ -212,7 +212,7 @@ def _edit(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
 
 def _predicted(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
     fixes, risks = candidate.manifest.predicted_fixes, candidate.manifest.tasks_at_risk
-    told = [_count(len(fixes), "fix"), f"{_count(len(risks), 'task')} at risk"]
+    told = [counted(len(fixes), "fix"), f"{counted(len(risks), 'task')} at risk"]
     if verdict := verdict_on(scene.story, candidate):
         told[0] += f" ({len(set(fixes) & set(verdict.fixed))} came true)"
         told[1] += f" ({len(set(risks) & set(verdict.broken))} broke), marked * below"
@@ -271,7 +271,7 @@ def _unnamed(rows: Sequence[Flip], shown: int) -> Iterator[ScreenLine]:
         before = sum(row.before is TaskTrials.PASSES for row in own)
         after = sum(row.after is TaskTrials.PASSES for row in own)
         if own:
-            told = f"{f'{before} → {after} pass':<15}  {which.value:<8}  {_count(len(own), what)}"
+            told = f"{f'{before} → {after} pass':<15}  {which.value:<8}  {counted(len(own), what)}"
             yield ScreenLine(Text(told), 2)
 
 
@@ -305,8 +305,8 @@ def _probe(scene: Scene) -> Iterator[ScreenLine]:
     if not found.passed:
         yield ScreenLine(Text(f"failed: {clean(found.reason)}", style="bold red"), label="Probe")
         return
-    answered = f"{_count(len(found.passes), 'box')} answered for it"
-    again = f", {_count(len(found.canaries), 'kind')} of past work done again" if found.canaries else ""
+    answered = f"{counted(len(found.passes), 'box')} answered for it"
+    again = f", {counted(len(found.canaries), 'kind')} of past work done again" if found.canaries else ""
     yield ScreenLine(Text(f"passed in {found.seconds:.1f} s: {answered}{again}"), label="Probe")
     for one in found.passes[-1:]:
         told = f"starts in {one.start_s:.2f} s ({one.base_start_s:.2f} s before)"
@@ -335,7 +335,7 @@ def _since(scene: Scene) -> Iterator[ScreenLine]:
     if evolution.state is not EvolutionState.ROLLED_BACK:
         passed = sum(run.outcome is not None and run.outcome.result is Result.PASSED for run in scene.live)
         yield ScreenLine(
-            Text(f"{_count(len(scene.live), 'live task')} of new, checked work since, {passed} passed")
+            Text(f"{counted(len(scene.live), 'live task')} of new, checked work since, {passed} passed")
         )
     if evolution.state is EvolutionState.PROBATION:
         rules = scene.probation
@@ -346,8 +346,8 @@ def _since(scene: Scene) -> Iterator[ScreenLine]:
         yield ScreenLine(Text(f"{left}: {min(len(scene.live), runs)} of {runs}"))
     if found := scene.story.attestation:
         true = len(set(found.predicted_fixes) & set(found.observed_fixes))
-        told = f"{true} of {_count(len(found.predicted_fixes), 'predicted fix')} came true"
-        broke = _count(len(found.observed_regressions), "regression")
+        told = f"{true} of {counted(len(found.predicted_fixes), 'predicted fix')} came true"
+        broke = counted(len(found.observed_regressions), "regression")
         by = "the replay" if found.when == "promotion" else "live use"
         yield ScreenLine(Text(f"attested {found.verdict} by {by}: {told}, {broke}"))
 
@@ -357,7 +357,7 @@ def _others(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
     if others:
         yield ScreenLine(
             Text(
-                f"{_count(len(others), 'other candidate')}; `agentos evolution diff {scene.story.evolution.id} --candidate N`"
+                f"{counted(len(others), 'other candidate')}; `agentos evolution diff {scene.story.evolution.id} --candidate N`"
             ),
             label="Others",
         )
@@ -372,9 +372,3 @@ def _others(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
 
 def _where(trials: Sequence[Trial]) -> str:
     return "; ".join(sorted({f"{trial.sandbox} (level {trial.level})" for trial in trials}))
-
-
-def _count(number: int, noun: str) -> str:
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number} {noun}{'es' if noun.endswith('x') else 's'}"

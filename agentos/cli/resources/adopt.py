@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.group import verb
-from agentos.cli.output import print_json, print_table, print_text
+from agentos.cli.output import counted, print_json, print_table, print_text
 from agentos.errors import UserError
 from agentos.home import Home
 
@@ -86,12 +86,13 @@ def adopt(
     if as_json:
         print_json({"folder": str(place), "skills": found, "sessions": taken})
         return
-    count = f"{len(found)} skill{'s' if len(found) != 1 else ''}"
-    print_text(f"{place} is adopted: {count}, which the daemon takes in while it runs.")
+    print_text(
+        f"{place} is adopted: {counted(len(found), 'skill')}, which the daemon takes in while it runs."
+    )
     if taken:
         print_text(
-            f"{taken['imported']} sessions taken in as runs, {taken['known']} were there, "
-            f"{taken['refused']} records refused; `agentos run list --result unknown` shows them."
+            f"{counted(taken['imported'], 'session')} taken in as runs, {taken['known']} there already, "
+            f"{counted(taken['refused'], 'record')} refused; `agentos run list --result unknown` shows them."
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import LIMIT_MAX, print_json, print_table, print_text, short_text, time_text
+from agentos.cli.output import LIMIT_MAX, counted, print_json, print_table, print_text, short_text, time_text
 from agentos.cli.runs.feedback import add_to as add_feedback
 from agentos.cli.runs.feedback import tell_signals, tell_words
 from agentos.cli.tasks.deliveries import tell_delivery
@@ -325,7 +325,7 @@ def export(
 ) -> None:
     """Write a run out: record, steps, answer and the files it left, as plain files."""
     count = _exported(Home.find(), id, folder)
-    print_text(f"{count} files are in {folder}.")
+    print_text(f"{counted(count, 'file')} in {folder}.")
 
 
 def _exported(home: Home, fragment: str, folder: Path) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from agentos.cli.group import noun
-from agentos.cli.output import clean, print_json, print_text
+from agentos.cli.output import clean, counted, print_json, print_text
 from agentos.errors import Conflict, Invalid, UserError
 from agentos.home import Home
 
@@ -198,13 +198,11 @@ class _Taking:
         """The summary."""
         verb = "would be imported" if self._dry_run else "imported"
         how = ", ".join(f"{count} {result}" for result, count in sorted(self.results.items()))
-        print_text(
-            f"{self.counts['imported']:,} run{'s' if self.counts['imported'] != 1 else ''} {verb}{f' ({how})' if how else ''}."
-        )
+        print_text(f"{counted(self.counts['imported'], 'run')} {verb}{f' ({how})' if how else ''}.")
         if self.counts["known"]:
             print_text(f"{self.counts['known']:,} were there already.")
         for why, count in self.passed_over.most_common():
-            print_text(f"Passed over: {count:,} file{'s' if count > 1 else ''} ({why}).")
+            print_text(f"Passed over: {counted(count, 'file')} ({why}).")
         if count := self.counts["refused"]:
             whose = "" if count <= REFUSED_MAX else f" of the first {REFUSED_MAX}"
             print_text(f"Refused: {count:,}; the reasons{whose} stand above.", "yellow")
@@ -245,7 +243,7 @@ def export(
                 continue
             file.write(json.dumps(redact(line)) + "\n")
             written += 1
-    print(f"{written} records written.", file=sys.stderr)
+    print(f"{counted(written, 'record')} written.", file=sys.stderr)
     for why, count in left.most_common():
         print(f"{count} left out: {why}.", file=sys.stderr)
 

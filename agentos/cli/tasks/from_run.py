@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from agentos.cli.output import print_text
+from agentos.cli.output import counted, print_text
 from agentos.domain import IMPORT, Feedback, Json, Result, Run, Task
 from agentos.errors import UserError
 from agentos.home import Home
@@ -72,7 +72,7 @@ def _refuse_without(task: Task, run: Run, output: Path | None, *, pruned: bool) 
         raise UserError(f"what {run.id} was given went with its steps, as [retention] in the settings says.")
     if output is None:
         raise UserError(
-            f"{run.id} had {len(task.inputs)} input files; name a file to write them beside: -o FILE."
+            f"{run.id} had {counted(len(task.inputs), 'input file')}; name a file to write them beside: -o FILE."
         )
 
 

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from agentos.cli.output import clean, tell_progress
+from agentos.cli.output import clean, counted, tell_progress
 from agentos.domain import Result, Run, TaskState
 from agentos.home import Home
 
@@ -77,7 +77,7 @@ class ModelWaits:
 def held_up_by(status: DaemonStatus, task_id: str, running: int) -> str:
     """What a queued task waits for: its own obstacle, the daemon's, else its turn."""
     own = next((item.why for item in status.waiting if item.task == task_id), "")
-    turn = f"{running} task(s) are under way before it" if running else "its turn comes next"
+    turn = f"{counted(running, 'task')} under way before it" if running else "its turn comes next"
     return own or status.why or turn
 
 

@@ -16,6 +16,7 @@ from agentos.cli.group import noun
 from agentos.cli.output import (
     LIMIT_MAX,
     clean,
+    counted,
     print_json,
     print_table,
     print_text,
@@ -285,7 +286,7 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
         if left:
             if not daemon_runs(home):
                 raise UserError(
-                    f"The daemon ended; {len(left)} task(s) wait. `agentos daemon start` goes on with them."
+                    f"The daemon ended; {counted(len(left), 'task')} left. `agentos daemon start` goes on."
                 )
             time.sleep(_POLL_S)
     return passed
@@ -412,11 +413,11 @@ def checks(
         ("standing", "id", "kind", "what"),
         rows,
         below=True,
-        empty=f"No check decides over it, and {found.runs} good runs show nothing that held in all of them.",
+        empty=f"No check decides over it, and {counted(found.runs, 'good run')} showed nothing that held in all.",
     )
     if found.proposed:
         print_text(
-            f"Read off {found.runs} good runs; `agentos task checks '{name}' --accept {found.proposed[0].id}` "
+            f"Read off {counted(found.runs, 'good run')}; `agentos task checks '{name}' --accept {found.proposed[0].id}` "
             "makes the first a check of all later tasks."
         )
 
