@@ -24,7 +24,7 @@ sys.modules["tool_sets"] = tool_sets  # dataclasses look their module up
 spec.loader.exec_module(tool_sets)
 
 TOOLS = [folder for which in tool_sets.SETS for folder in tool_sets.folders(which)]
-UNSTEADY = {"random", "secrets", "uuid", "time", "os", "socket", "subprocess", "urllib", "threading"}
+UNSTEADY = {"random", "secrets", "uuid", "time", "os", "socket", "subprocess", "urllib.request", "threading"}
 CLOCK = {"now", "utcnow", "today", "time", "localtime", "random", "choice", "shuffle"}
 
 
@@ -188,8 +188,8 @@ def unsteady(tree: ast.AST) -> list[str]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names if alias.name.split(".")[0] in UNSTEADY]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in UNSTEADY:
+            found += [alias.name for alias in node.names if {alias.name, alias.name.split(".")[0]} & UNSTEADY]
+        elif isinstance(node, ast.ImportFrom) and {node.module, (node.module or "").split(".")[0]} & UNSTEADY:
             found.append(node.module or "")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOCK:
             found.append(node.func.attr)
