@@ -41,6 +41,7 @@ FAULTS = {
     "day and month": ("", "return strptime(a, '%m.%d.%Y')", "%m.%d", "%d.%m"),
     "two digits": ("", "return f'{a}:{b}'", "{b}", "{b:02d}"),
     "thousands": ("", "return float(a)", "float(a)", "float(a.replace(',', ''))"),
+    "kept as it is now": ("", "self.all.append((b, self.now))\nreturn a", "self.now", "self.now.copy()"),
     "both sides": ("", "return a == b", "a == b", "a.lower() == b.lower()"),
     "once each": ("", "c = list(a)\nreturn c", "return c", "return list(dict.fromkeys(c))"),
     "field name": ("", "return a['Name']", "'Name'", "'full name'"),
