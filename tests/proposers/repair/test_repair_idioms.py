@@ -37,6 +37,9 @@ FAULTS = {
     "direction of a key": ("", "return sorted(a, key=lambda x: x[1])", "x: x[1]", "x: -x[1]"),
     "second criterion": ("", "return sorted(a, key=lambda x: -x[1])", "x: -x[1]", "x: (-x[1], x[0])"),
     "greedy pattern": ("import re\n", "return re.match(r'(.+): (.*)', a)", "(.+):", "([^:]+):"),
+    "greedy patterns of a line": (
+        "import re\n", "return re.findall(r'<(.+)>=(.+);', a)", "(.+)>=(.+)", "(.+?)>=(.+?)",
+    ),
     "signed numbers": ("import re\n", "return re.findall(r'\\d+', a)", "\\d+", "-?\\d+"),
     "day and month": ("", "return strptime(a, '%m.%d.%Y')", "%m.%d", "%d.%m"),
     "two digits": ("", "return f'{a}:{b}'", "{b}", "{b:02d}"),

@@ -305,16 +305,20 @@ def _is_pattern(site: EditSite, value: str) -> bool:
 
 
 def variants(body: str) -> Iterator[str]:
-    """The pattern with one quantifier, class or anchor changed."""
+    """The pattern with one quantifier, class or anchor changed, or with all of a kind: who slips once does so throughout."""
     for match in re.finditer(r"(?<!\\)\.([*+])\??(\)?)(\\?[^\w\s\\()\[\]])", body):
         sign, closing, stop = match.groups()
         yield f"{body[: match.start()]}[^{stop}]{sign}{closing}{stop}{body[match.end() :]}"
     for what, by in RULES:
-        for match in what.finditer(body):
-            for replacement in by:
-                text = f"{body[: match.start()]}{match.expand(replacement)}{body[match.end() :]}"
-                if text != body and _compiles(text):
-                    yield text
+        matches = list(what.finditer(body))
+        texts = [
+            f"{body[: match.start()]}{match.expand(replacement)}{body[match.end() :]}"
+            for match in matches
+            for replacement in by
+        ]
+        if len(matches) > 1:
+            texts += [what.sub(replacement, body) for replacement in by]
+        yield from (text for text in texts if text != body and _compiles(text))
     for sign in sorted({sign for sign in body if sign in "\"'-:/# "}):
         if (
             _compiles(text := re.sub(rf"(?<![\[\w^\\]){re.escape(sign)}(?![?*+\]])", f"{sign}?", body))
