@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -259,7 +260,7 @@ def _kind_of_item(loop: ast.For, name: str, scope: Scope) -> str:
 
 
 NAMES_MAX = 40
-WORDS_MAX, MARKS_MAX = 6, 4
+WORDS_MAX, MARKS_MAX, SIGNS_MAX = 6, 4, 6
 _HEAD = 2_000  # bytes of a file in which names of fields are looked for
 _LINES = 20
 _SIGNS = "+-.'&/#%_*~!"
@@ -318,7 +319,14 @@ def given_names(
 def _signs(cases: Sequence[Case]) -> str:
     texts = [value for case in cases for value in case.call.args.values() if isinstance(value, str)]
     texts += [data[:_HEAD].decode("utf-8", "ignore") for case in cases for data in case.inputs.values()]
-    return "".join(sorted({char for text in texts for char in text if char in _SIGNS}))
+    used = Counter(char for text in texts for char in text)
+    # beyond ASCII there are too many to name: punctuation, symbols and blanks, the most frequent ones
+    others = [
+        char
+        for char, _ in used.most_common()
+        if not char.isascii() and unicodedata.category(char)[0] in "PSZ"
+    ]
+    return "".join(sorted(filter(_SIGNS.__contains__, used))) + "".join(others[:SIGNS_MAX])
 
 
 def _texts(case: Case) -> Iterator[str]:

@@ -44,6 +44,7 @@ FAULTS = {
     "day and month": ("", "return strptime(a, '%m.%d.%Y')", "%m.%d", "%d.%m"),
     "two digits": ("", "return f'{a}:{b}'", "{b}", "{b:02d}"),
     "thousands": ("", "return float(a)", "float(a)", "float(a.replace(',', ''))"),
+    "a typographic sign": ("", "return float(a)", "float(a)", r"float(a.replace('\u2212', '-'))"),
     "kept as it is now": ("", "self.all.append((b, self.now))\nreturn a", "self.now", "self.now.copy()"),
     "both sides": ("", "return a == b", "a == b", "a.lower() == b.lower()"),
     "once each": ("", "c = list(a)\nreturn c", "return c", "return list(dict.fromkeys(c))"),
@@ -261,7 +262,7 @@ def test_a_parameter_is_handed_on(called: str) -> None:
 def among_edits(wanted: str, source: str) -> bool:
     """Whether one of the edits makes this program, however it is written."""
     program = Program(source)
-    for edit, _ in edits_of(FileFacts(program, GivenNames(("full name",), signs="+"))):
+    for edit, _ in edits_of(FileFacts(program, GivenNames(("full name",), signs="+\u2212"))):
         text = made_like(program, edit, {letters(wanted)})
         with contextlib.suppress(SyntaxError):  # such an edit costs a try
             if text is not None and ast.dump(ast.parse(text)) == ast.dump(ast.parse(wanted)):
