@@ -37,6 +37,7 @@ from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, en
 from agentos.proposers.repair.scope import given_names
 from agentos.proposers.repair.site import EditSite, FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program, TextFile, blocks_of, first_line
+from agentos.syntax import Definition
 
 OPERATORS = (
     defects.defects,
@@ -206,7 +207,7 @@ def suspicion(
     on_import = {
         line
         for node in program.tree.body
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef)
+        if not isinstance(node, Definition | ast.ClassDef)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
     failed, passed = [set(lines) | on_import for lines in failing], [set(x) | on_import for x in passing]

@@ -227,6 +227,13 @@ def test_the_idiom_is_among_the_edits(name: str) -> None:
     assert among_edits(wanted, source)
 
 
+@pytest.mark.parametrize("name", ["copied first", "the other parameter", "given back as it is"])
+def test_the_idiom_is_among_the_edits_of_a_coroutine(name: str) -> None:
+    head, body, old, new = FAULTS[name]
+    source = f"{head}async def f(a, b):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    assert among_edits(source.replace(old, new, 1), source)
+
+
 def test_a_start_value_is_set_again() -> None:
     source = (
         "class Day:\n    def __init__(self):\n        self.spent = 0.0\n\n"

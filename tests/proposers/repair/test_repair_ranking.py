@@ -103,6 +103,13 @@ def test_a_decorated_function_is_as_suspicious_as_its_call() -> None:
     assert suspicion(Program(source), failing=[(1, 7)], passing=[]) == dict.fromkeys(range(1, 8), 1.0)
 
 
+def test_only_what_runs_of_a_coroutine_is_suspicious() -> None:
+    source = "async def f(a):\n    if a:\n        return 1\n    return 2\n"
+    found = suspicion(Program(source), failing=[(2, 4)], passing=[(2, 3)])
+    assert found[4] == 1.0
+    assert 3 not in found
+
+
 def test_the_shipped_table_is_readable() -> None:
     assert read_prior(shipped.folder("evolver") / "edit_prior.toml")["comparison operator"] == 165
 
