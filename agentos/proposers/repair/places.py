@@ -220,6 +220,11 @@ def suspicion(
         found[line] *= 0.3
     for node in _statements_on(program, sorted(found)):
         first = first_line(node)  # of a function it is by its first decorator that a call is known
+        if isinstance(node, Definition):
+            # a box tells only of statements: the head ran where the first of them did
+            begun = node.body[1:2] if ast.get_docstring(node, clean=False) is not None else []
+            at = first_line((begun or node.body)[0])
+            found |= {first: found[at]} if at in found and first not in found else {}
         if first in found:
             for line in range(first + 1, _head_end(node) + 1):
                 found.setdefault(line, found[first])

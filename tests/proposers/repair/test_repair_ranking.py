@@ -110,6 +110,14 @@ def test_only_what_runs_of_a_coroutine_is_suspicious() -> None:
     assert 3 not in found
 
 
+@pytest.mark.parametrize("word", ["def", "async def"])
+def test_the_head_of_a_function_is_as_suspicious_as_its_first_statement(word: str) -> None:
+    """A box tells the lines of statements that ran, and a default is wrong where its function begins."""
+    source = f'{word} f(\n    a=1,\n):\n    """What."""\n    a += 1\n    return a\n'
+    found = suspicion(Program(source), failing=[(5, 6)], passing=[(5, 6)])
+    assert found[1] == found[2] == found[5] > 0
+
+
 def test_the_shipped_table_is_readable() -> None:
     assert read_prior(shipped.folder("evolver") / "edit_prior.toml")["comparison operator"] == 165
 
