@@ -81,6 +81,7 @@ OPERATORS = (
     texts.prefixes,
     texts.one_of,
     flow.jumps,
+    flow.cases,
     flow.farther,
     flow.twins,
     flow.from_elsewhere,

@@ -72,6 +72,12 @@ FAULTS = {
         "if a:\n        return 1\n    if b:\n        return 2\n",
         "if b:\n        return 2\n    if a:\n        return 1\n",
     ),
+    "one case before another": (
+        "",
+        "match a:\n    case [c, d]:\n        b = c\n    case [c, 1]:\n        b = 2\nreturn b",
+        "case [c, d]:\n            b = c\n        case [c, 1]:\n            b = 2\n",
+        "case [c, 1]:\n            b = 2\n        case [c, d]:\n            b = c\n",
+    ),
     "break": ("", "for x in a:\n    if x:\n        break\nreturn b", "break", "continue"),
     "moved far": ("", "a += 1\nb += 1\nif b:\n    b = a\nreturn b", "    a += 1\n", ""),
     "the step back": ("", "if a:\n    b += 2\nreturn b", "    b += 2\n", "    b += 2\n    else:\n        b -= 2\n"),

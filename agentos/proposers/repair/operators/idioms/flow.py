@@ -49,6 +49,27 @@ def jumps(site: EditSite) -> Iterator[CodeEdit]:
             yield CodeEdit(splices, "statements exchanged", 0.5)
 
 
+def cases(site: EditSite) -> Iterator[CodeEdit]:
+    """A case of a ``match`` before one that takes the same."""
+    node, program = site.node, site.program
+    if not isinstance(node, ast.Match):
+        return
+    spans = []
+    for case in node.cases:
+        line = program.offset(case.pattern.lineno, 0)
+        start = line + len(program.data[line:]) - len(program.data[line:].lstrip())
+        spans.append((start, program.span(case.body[-1])[1]))
+    for index, (start, end) in enumerate(spans):
+        pattern, behind = node.cases[index].pattern, spans[index - 1][1]
+        if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+            continue  # it takes everything
+        text = program.data[start:end].decode()
+        for earlier, _ in spans[:index]:
+            indent = program.data[program.data.rfind(b"\n", 0, earlier) + 1 : earlier].decode()
+            moved = Splice(earlier, earlier, f"{text}\n{indent}", expression=False)
+            yield CodeEdit((moved, Splice(behind, end, "", expression=False)), "statements exchanged", 0.5)
+
+
 def farther(site: EditSite) -> Iterator[CodeEdit]:
     """A simple statement moved to another place of its block, farther than to its neighbour."""
     node, block = site.node, block_of(site)
