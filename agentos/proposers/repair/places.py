@@ -202,15 +202,10 @@ def suspicion(
     """Ochiai's coefficient by line: failing runs of the line / sqrt(failing runs · runs of the line).
 
     Abreu et al., "On the Accuracy of Spectrum-based Fault Localization", 2007. Lines of a statement
-    that goes over several lines share its first line's value; lines that run on import (module
-    level) count as run by all.
+    that goes over several lines share its first line's value; lines that run on import (of the module and
+    of classes) count as run by all.
     """
-    on_import = {
-        line
-        for node in program.tree.body
-        if not isinstance(node, Definition | ast.ClassDef)
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
+    on_import = set(_imported(program.tree.body))
     failed, passed = [set(lines) | on_import for lines in failing], [set(x) | on_import for x in passing]
     found: dict[int, float] = {}
     for line in set().union(*failed) if failed else set():
@@ -230,6 +225,15 @@ def suspicion(
             for line in range(first + 1, _head_end(node) + 1):
                 found.setdefault(line, found[first])
     return found
+
+
+def _imported(body: Sequence[ast.stmt]) -> Iterator[int]:
+    """The lines of the statements that run on import, those within classes, too."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _imported(node.body)
+        elif not isinstance(node, Definition):
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def _head_end(node: ast.stmt) -> int:

@@ -118,6 +118,14 @@ def test_the_head_of_a_function_is_as_suspicious_as_its_first_statement(word: st
     assert found[1] == found[2] == found[5] > 0
 
 
+def test_what_a_class_holds_runs_on_import_and_its_methods_when_they_are_called() -> None:
+    source = "class A:\n    rate = 3\n\n    class B:\n        most = 4\n\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
+    found = suspicion(Program(source), failing=[(8,)], passing=[])
+    assert {line for line, much in found.items() if 0 < much < 1} == {2, 5}
+    assert found[8] == 1.0
+    assert 11 not in found
+
+
 def test_the_shipped_table_is_readable() -> None:
     assert read_prior(shipped.folder("evolver") / "edit_prior.toml")["comparison operator"] == 165
 
