@@ -59,7 +59,8 @@ def _parsed(source: str, mode: str) -> Any:
 MARK = "__entered__"  # the name that marks call; no edit may name it, as any new name with two underscores
 LABEL_MAX = 400
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+Function = Definition | ast.Lambda
 N = TypeVar("N", bound=ast.AST)
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -1,6 +1,6 @@
 """Repairs of tools that the search was not made with: how many are promoted, and how many of those are right.
 
-    python benchmarks/bench_tools.py [--set develop|report] [--only NAME,NAME] [--after NAME] [--part K/N] [--limit N]
+    python benchmarks/bench_tools.py [--set develop|report|report2] [--only NAME,NAME] [--after NAME] [--part K/N] [--limit N]
                                      [--seconds S] [--fresh N] [--wanted N] [--json FILE]
 
 Each tool of the set (`benchmarks/data/tools/README.md`) gets a fresh home with a daemon, is dropped into its folder
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from dice import limits
-from tool_sets import Tool, folders, read, write_skill, write_tasks
+from tool_sets import SETS, Tool, folders, read, write_skill, write_tasks
 
 from agentos.domain import Candidate, Evolution, Trial, TrialSet
 from agentos.ledger.reading import Reader
@@ -347,7 +347,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--set", dest="which", choices=["develop", "report"], help="the whole set")
+    parser.add_argument("--set", dest="which", choices=SETS, help="the whole set")
     parser.add_argument("--only", help="names, with commas between them")
     parser.add_argument("--after", default="", help="only those that come after this name")
     parser.add_argument("--part", default="0/1", help="every Nth of them, from the Kth on")

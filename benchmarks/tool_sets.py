@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent / "data" / "tools"
+SETS = ("develop", "report", "report2")
 EDITS = ROOT.parent / "edits"  # labelled edits of one tool in each folder
 SHOWN = 9  # the first tasks; the others are kept from the program
 
@@ -83,7 +84,7 @@ class Labelled:
 
 def labelled(folder: Path) -> list[Labelled]:
     """The edits in a folder, of the tool that lies beside them or of the one with the folder's name in a set."""
-    homes = [folder, *(path for which in ("report", "develop") for path in folders(which))]
+    homes = [folder, *(path for which in reversed(SETS) for path in folders(which))]
     home = next(path for path in homes if path.name == folder.name and (path / "tool.json").exists())
     tool, found = read(home), []
     faulty = (home / "faulty.py").read_text(encoding="utf-8")

@@ -10,9 +10,8 @@ import ast
 import difflib
 from collections.abc import Iterator, Set
 
-from agentos.syntax import parse
+from agentos.syntax import Definition, parse
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 
 
@@ -31,7 +30,7 @@ def unread(old: str, new: str) -> str:
     found = [
         f"{what} of {function.name}"
         for function in ast.walk(tree)
-        if isinstance(function, Function) and not lines.isdisjoint(_span(function))
+        if isinstance(function, Definition) and not lines.isdisjoint(_span(function))
         for what in _unread_in(function, with_parameters=id(function) not in methods)
     ]
     return next(iter([*found, *_unread_fields(tree), *_unread_in_module(tree)]), "")
@@ -47,11 +46,11 @@ def _written(old: str, new: str) -> set[int]:
     return found
 
 
-def _span(function: Function) -> range:
+def _span(function: Definition) -> range:
     return range(function.lineno, (function.end_lineno or function.lineno) + 1)
 
 
-def _unread_in(function: Function, *, with_parameters: bool) -> Iterator[str]:
+def _unread_in(function: Definition, *, with_parameters: bool) -> Iterator[str]:
     """Its parameters, then what it assigns. A tool's ``run`` has to take an input, whether it looks at it or not."""
     read = _read(function) | ({"input"} if function.name == "run" else set())
     shared = {
@@ -82,7 +81,7 @@ def _unread_fields(tree: ast.Module) -> Iterator[str]:
     given = {
         arg.arg
         for function in tree.body
-        if isinstance(function, Function) and function.name == "run"
+        if isinstance(function, Definition) and function.name == "run"
         for arg in function.args.args
     }
     whole = any(

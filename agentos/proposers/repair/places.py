@@ -37,6 +37,7 @@ from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, en
 from agentos.proposers.repair.scope import given_names
 from agentos.proposers.repair.site import EditSite, FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program, TextFile, blocks_of, first_line
+from agentos.syntax import Definition
 
 OPERATORS = (
     defects.defects,
@@ -80,6 +81,7 @@ OPERATORS = (
     texts.prefixes,
     texts.one_of,
     flow.jumps,
+    flow.cases,
     flow.farther,
     flow.twins,
     flow.from_elsewhere,
@@ -200,15 +202,10 @@ def suspicion(
     """Ochiai's coefficient by line: failing runs of the line / sqrt(failing runs · runs of the line).
 
     Abreu et al., "On the Accuracy of Spectrum-based Fault Localization", 2007. Lines of a statement
-    that goes over several lines share its first line's value; lines that run on import (module
-    level) count as run by all.
+    that goes over several lines share its first line's value; lines that run on import (of the module and
+    of classes) count as run by all.
     """
-    on_import = {
-        line
-        for node in program.tree.body
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef)
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
+    on_import = set(_imported(program.tree.body))
     failed, passed = [set(lines) | on_import for lines in failing], [set(x) | on_import for x in passing]
     found: dict[int, float] = {}
     for line in set().union(*failed) if failed else set():
@@ -219,10 +216,24 @@ def suspicion(
         found[line] *= 0.3
     for node in _statements_on(program, sorted(found)):
         first = first_line(node)  # of a function it is by its first decorator that a call is known
+        if isinstance(node, Definition):
+            # a box tells only of statements: the head ran where the first of them did
+            begun = node.body[1:2] if ast.get_docstring(node, clean=False) is not None else []
+            at = first_line((begun or node.body)[0])
+            found |= {first: found[at]} if at in found and first not in found else {}
         if first in found:
             for line in range(first + 1, _head_end(node) + 1):
                 found.setdefault(line, found[first])
     return found
+
+
+def _imported(body: Sequence[ast.stmt]) -> Iterator[int]:
+    """The lines of the statements that run on import, those within classes, too."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _imported(node.body)
+        elif not isinstance(node, Definition):
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def _head_end(node: ast.stmt) -> int:

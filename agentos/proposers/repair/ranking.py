@@ -18,7 +18,7 @@ from agentos.evolver.propose.input_variation import same
 from agentos.ports import Brief, Proposal
 from agentos.proposers.repair.search import Mover, Nearness, Plausible, Search
 from agentos.proposers.repair.source import Program, TextFile
-from agentos.syntax import parse
+from agentos.syntax import Definition, parse
 
 # Of 285 faults of one edit in the looked-at tools 4 are mended by leaving something out, and of 258 one by a condition turned
 # into its opposite: a fifth of what the table of edit kinds gives to such edits.
@@ -438,5 +438,5 @@ def _short(text: str) -> str:
 
 def _function_at(program: Program | TextFile, line: int) -> str:
     inside = [f for f in program.functions if f.lineno <= line <= (f.end_lineno or f.lineno)]
-    innermost: ast.FunctionDef | None = max(inside, key=lambda f: f.lineno, default=None)
+    innermost: Definition | None = max(inside, key=lambda f: f.lineno, default=None)
     return innermost.name if innermost else ""

@@ -10,12 +10,14 @@ from __future__ import annotations
 import ast
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentos.ports import Case
 from agentos.proposers.repair.source import Program
+from agentos.syntax import Definition
 
 NUMBERS = frozenset({"int", "float", "bool"})
 SEQUENCES = frozenset({"str", "list", "tuple"})
@@ -139,7 +141,7 @@ def compatible(one: str, other: str) -> bool:
     return not one or not other or one == other or (one in NUMBERS and other in NUMBERS)
 
 
-def scope_of(program: Program, function: ast.FunctionDef | None) -> Scope:
+def scope_of(program: Program, function: Definition | None) -> Scope:
     """Names of the function, of the functions around it, and of the module."""
     near = _functions_near(program, function)
     of_one = tuple(f.name for f in near if _takes_one(f) and f is not function)
@@ -148,7 +150,7 @@ def scope_of(program: Program, function: ast.FunctionDef | None) -> Scope:
     above: ast.AST | None = function
     inner: list[ast.AST] = []
     while above is not None:
-        if isinstance(above, ast.FunctionDef):
+        if isinstance(above, Definition):
             inner.append(above)
         above = program.parent.get(above)
     for place in chain + inner[::-1]:
@@ -158,7 +160,7 @@ def scope_of(program: Program, function: ast.FunctionDef | None) -> Scope:
     return scope
 
 
-def _functions_near(program: Program, function: ast.FunctionDef | None) -> tuple[ast.FunctionDef, ...]:
+def _functions_near(program: Program, function: Definition | None) -> tuple[Definition, ...]:
     """The file's functions; of a long file's, those nearest to this one."""
     found = program.functions
     if len(found) > FUNCTIONS_MAX:
@@ -168,7 +170,7 @@ def _functions_near(program: Program, function: ast.FunctionDef | None) -> tuple
     return found
 
 
-def _takes_one(function: ast.FunctionDef) -> bool:
+def _takes_one(function: Definition) -> bool:
     """Whether it may be called with one argument."""
     given = function.args
     named = [*given.posonlyargs, *given.args]
@@ -183,13 +185,13 @@ def _own_nodes(place: ast.AST) -> list[ast.AST]:
     while waiting:
         node = waiting.pop(0)
         found.append(node)
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+        if not isinstance(node, Definition | ast.ClassDef | ast.Lambda):
             waiting.extend(ast.iter_child_nodes(node))
     return found
 
 
 def _bind_arguments(program: Program, scope: Scope, place: ast.AST) -> None:
-    if isinstance(place, ast.FunctionDef):
+    if isinstance(place, Definition):
         for argument in place.args.posonlyargs + place.args.args + place.args.kwonlyargs:
             scope.kinds[argument.arg] = _kind_of_annotation(argument.annotation)
             scope.first_line[argument.arg] = 0
@@ -259,7 +261,7 @@ def _kind_of_item(loop: ast.For, name: str, scope: Scope) -> str:
 
 
 NAMES_MAX = 40
-WORDS_MAX, MARKS_MAX = 6, 4
+WORDS_MAX, MARKS_MAX, SIGNS_MAX = 6, 4, 6
 _HEAD = 2_000  # bytes of a file in which names of fields are looked for
 _LINES = 20
 _SIGNS = "+-.'&/#%_*~!"
@@ -318,7 +320,14 @@ def given_names(
 def _signs(cases: Sequence[Case]) -> str:
     texts = [value for case in cases for value in case.call.args.values() if isinstance(value, str)]
     texts += [data[:_HEAD].decode("utf-8", "ignore") for case in cases for data in case.inputs.values()]
-    return "".join(sorted({char for text in texts for char in text if char in _SIGNS}))
+    used = Counter(char for text in texts for char in text)
+    # beyond ASCII there are too many to name: punctuation, symbols and blanks, the most frequent ones
+    others = [
+        char
+        for char, _ in used.most_common()
+        if not char.isascii() and unicodedata.category(char)[0] in "PSZ"
+    ]
+    return "".join(sorted(filter(_SIGNS.__contains__, used))) + "".join(others[:SIGNS_MAX])
 
 
 def _texts(case: Case) -> Iterator[str]:

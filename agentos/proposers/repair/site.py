@@ -21,6 +21,7 @@ from agentos.proposers.repair.source import (
     first_line,
     is_docstring,
 )
+from agentos.syntax import Definition
 
 CONSTANTS_MAX = 120
 TYPES_MAX = 6
@@ -58,15 +59,15 @@ class FileFacts:
     def __init__(self, program: Program, given: GivenNames = NOTHING_GIVEN) -> None:
         self.program = program
         self.given = given
-        self._scopes: dict[ast.FunctionDef | None, Scope] = {}
+        self._scopes: dict[Definition | None, Scope] = {}
         self.conditions_at: dict[object, dict[str, float]] = {}  # what was thought of, by function and names
-        self._by_function: dict[ast.FunctionDef | None, list[ast.AST]] = {}
+        self._by_function: dict[Definition | None, list[ast.AST]] = {}
         self._by_line: dict[int, _ByLine] = {}
-        self._twins: dict[ast.FunctionDef | None, dict[ast.AST, list[ast.expr]]] = {}
+        self._twins: dict[Definition | None, dict[ast.AST, list[ast.expr]]] = {}
         self._wanted: dict[ast.AST, frozenset[str]] = {}
-        self._given: dict[ast.FunctionDef | None, dict[str, ast.expr | None]] = {}
+        self._given: dict[Definition | None, dict[str, ast.expr | None]] = {}
 
-    def scope(self, function: ast.FunctionDef | None) -> Scope:
+    def scope(self, function: Definition | None) -> Scope:
         """The names that the function (None: the module) can use."""
         if function not in self._scopes:
             self._scopes[function] = scope_of(self.program, function)
@@ -95,7 +96,7 @@ class FileFacts:
             if isinstance(node, ast.Expr) and is_docstring(self.program, node.value):
                 continue
             found.append(node)
-            if isinstance(node, ast.FunctionDef):
+            if isinstance(node, Definition):
                 inner = list[ast.AST](node.body)
             elif isinstance(node, ast.AnnAssign):
                 inner = [node.value] if node.value else []
@@ -104,18 +105,18 @@ class FileFacts:
             waiting.extendleft(reversed(inner))
         return found
 
-    def nodes_in(self, function: ast.FunctionDef | None) -> Sequence[ast.AST]:
+    def nodes_in(self, function: Definition | None) -> Sequence[ast.AST]:
         """The nodes of the function, without those of functions inside it; None stands for the module."""
         if function not in self._by_function:
             among = chain.from_iterable(self._around(function))
             self._by_function[function] = [n for n in among if self.program.function_of(n) is function]
         return self._by_function[function]
 
-    def _around(self, function: ast.FunctionDef | None) -> Iterator[Sequence[ast.AST]]:
+    def _around(self, function: Definition | None) -> Iterator[Sequence[ast.AST]]:
         """All nodes among which those of the function are."""
         if function is None:  # of a function of the module, only itself stands in the module
             for statement, inside in self.by_statement.items():
-                yield inside[:1] if isinstance(statement, ast.FunctionDef) else inside
+                yield inside[:1] if isinstance(statement, Definition) else inside
             return
         top: ast.AST = function
         while (above := self.program.parent[top]) is not self.program.tree:
@@ -123,7 +124,7 @@ class FileFacts:
         assert isinstance(top, ast.stmt)
         yield self.by_statement.get(top, ())
 
-    def meant_by(self, node: ast.expr, function: ast.FunctionDef | None) -> ast.expr | None:
+    def meant_by(self, node: ast.expr, function: Definition | None) -> ast.expr | None:
         """What a name stands for that its function, or else the module, binds once only, and by an assignment."""
         if not isinstance(node, ast.Name):
             return None
@@ -134,7 +135,7 @@ class FileFacts:
             return given.get(node.id)
         return self.meant_by(node, None)
 
-    def _bound_once(self, function: ast.FunctionDef | None) -> dict[str, ast.expr | None]:
+    def _bound_once(self, function: Definition | None) -> dict[str, ast.expr | None]:
         """The expression by name; None for what is bound otherwise or more than once."""
         arguments = [n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg)] if function else []
         given: dict[str, ast.expr | None] = dict.fromkeys(arguments)
@@ -147,7 +148,7 @@ class FileFacts:
                 given[node.id] = None if isinstance(value, ast.Name) else value
         return given
 
-    def bound_beside(self, name: str, function: ast.FunctionDef | None) -> Sequence[str]:
+    def bound_beside(self, name: str, function: Definition | None) -> Sequence[str]:
         """The other name of each pair that is bound together with this one: ``start, end = ...``."""
         pairs = [
             [item.id for item in node.elts if isinstance(item, ast.Name)]
@@ -304,7 +305,7 @@ class EditSite:
 
     facts: FileFacts
     node: ast.AST
-    function: ast.FunctionDef | None
+    function: Definition | None
 
     @property
     def program(self) -> Program:

@@ -20,7 +20,7 @@ from itertools import accumulate, pairwise
 from typing import TypeVar
 
 from agentos.resources.effects import widened
-from agentos.syntax import parse, parse_expression
+from agentos.syntax import Definition, parse, parse_expression
 
 # The public contract of a tool: never a place to edit.
 CONTRACT = frozenset({"TOOL", "Input", "Output"})
@@ -121,8 +121,7 @@ class Program:
     def words(self) -> frozenset[str]:
         """Lower-case words of all docstrings: what the author said the code is for."""
         found: set[str] = set()
-        holders: list[ast.Module | ast.FunctionDef | ast.ClassDef]
-        holders = [self.tree, *self.nodes(ast.FunctionDef), *self.nodes(ast.ClassDef)]
+        holders = [n for n in ast.walk(self.tree) if isinstance(n, ast.Module | Definition | ast.ClassDef)]
         for node in holders:
             found.update(re.findall(r"[a-z]+|\d+", (ast.get_docstring(node) or "").lower()))
         return frozenset(found)
@@ -351,9 +350,10 @@ class Program:
         return spliced(self.data, edit, parenthesised=parenthesised)
 
     @cached_property
-    def functions(self) -> tuple[ast.FunctionDef, ...]:
+    def functions(self) -> tuple[Definition, ...]:
         """Every function that is not part of the contract's classes."""
-        return tuple(node for node in self.nodes(ast.FunctionDef) if not self._in_contract(node))
+        found: list[Definition] = [*self.nodes(ast.FunctionDef), *self.nodes(ast.AsyncFunctionDef)]
+        return tuple(node for node in found if not self._in_contract(node))
 
     def _in_contract(self, node: ast.AST) -> bool:
         above: ast.AST | None = node
@@ -363,10 +363,10 @@ class Program:
             above = self.parent.get(above)
         return False
 
-    def function_of(self, node: ast.AST) -> ast.FunctionDef | None:
+    def function_of(self, node: ast.AST) -> Definition | None:
         """The innermost function around the node."""
         above = self.parent.get(node)
-        while above is not None and not isinstance(above, ast.FunctionDef):
+        while above is not None and not isinstance(above, Definition):
             above = self.parent.get(above)
         return above
 
@@ -386,7 +386,7 @@ class TextFile:
     """
 
     is_python = False
-    functions: Sequence[ast.FunctionDef] = ()
+    functions: Sequence[Definition] = ()
 
     def __init__(self, path: str, source: str, code: str = "") -> None:
         self.path, self.source, self.code = path, source, code

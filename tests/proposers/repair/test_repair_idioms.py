@@ -37,10 +37,15 @@ FAULTS = {
     "direction of a key": ("", "return sorted(a, key=lambda x: x[1])", "x: x[1]", "x: -x[1]"),
     "second criterion": ("", "return sorted(a, key=lambda x: -x[1])", "x: -x[1]", "x: (-x[1], x[0])"),
     "greedy pattern": ("import re\n", "return re.match(r'(.+): (.*)', a)", "(.+):", "([^:]+):"),
+    "greedy patterns of a line": (
+        "import re\n", "return re.findall(r'<(.+)>=(.+);', a)", "(.+)>=(.+)", "(.+?)>=(.+?)",
+    ),
     "signed numbers": ("import re\n", "return re.findall(r'\\d+', a)", "\\d+", "-?\\d+"),
     "day and month": ("", "return strptime(a, '%m.%d.%Y')", "%m.%d", "%d.%m"),
     "two digits": ("", "return f'{a}:{b}'", "{b}", "{b:02d}"),
     "thousands": ("", "return float(a)", "float(a)", "float(a.replace(',', ''))"),
+    "a typographic sign": ("", "return float(a)", "float(a)", r"float(a.replace('\u2212', '-'))"),
+    "kept as it is now": ("", "self.all.append((b, self.now))\nreturn a", "self.now", "self.now.copy()"),
     "both sides": ("", "return a == b", "a == b", "a.lower() == b.lower()"),
     "once each": ("", "c = list(a)\nreturn c", "return c", "return list(dict.fromkeys(c))"),
     "field name": ("", "return a['Name']", "'Name'", "'full name'"),
@@ -66,6 +71,12 @@ FAULTS = {
         "if a:\n    return 1\nif b:\n    return 2\nreturn 3",
         "if a:\n        return 1\n    if b:\n        return 2\n",
         "if b:\n        return 2\n    if a:\n        return 1\n",
+    ),
+    "one case before another": (
+        "",
+        "match a:\n    case [c, d]:\n        b = c\n    case [c, 1]:\n        b = 2\nreturn b",
+        "case [c, d]:\n            b = c\n        case [c, 1]:\n            b = 2\n",
+        "case [c, 1]:\n            b = 2\n        case [c, d]:\n            b = c\n",
     ),
     "break": ("", "for x in a:\n    if x:\n        break\nreturn b", "break", "continue"),
     "moved far": ("", "a += 1\nb += 1\nif b:\n    b = a\nreturn b", "    a += 1\n", ""),
@@ -222,6 +233,13 @@ def test_the_idiom_is_among_the_edits(name: str) -> None:
     assert among_edits(wanted, source)
 
 
+@pytest.mark.parametrize("name", ["copied first", "the other parameter", "given back as it is"])
+def test_the_idiom_is_among_the_edits_of_a_coroutine(name: str) -> None:
+    head, body, old, new = FAULTS[name]
+    source = f"{head}async def f(a, b):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    assert among_edits(source.replace(old, new, 1), source)
+
+
 def test_a_start_value_is_set_again() -> None:
     source = (
         "class Day:\n    def __init__(self):\n        self.spent = 0.0\n\n"
@@ -257,7 +275,7 @@ def test_a_parameter_is_handed_on(called: str) -> None:
 def among_edits(wanted: str, source: str) -> bool:
     """Whether one of the edits makes this program, however it is written."""
     program = Program(source)
-    for edit, _ in edits_of(FileFacts(program, GivenNames(("full name",), signs="+"))):
+    for edit, _ in edits_of(FileFacts(program, GivenNames(("full name",), signs="+\u2212"))):
         text = made_like(program, edit, {letters(wanted)})
         with contextlib.suppress(SyntaxError):  # such an edit costs a try
             if text is not None and ast.dump(ast.parse(text)) == ast.dump(ast.parse(wanted)):

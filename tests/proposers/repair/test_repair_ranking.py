@@ -103,6 +103,29 @@ def test_a_decorated_function_is_as_suspicious_as_its_call() -> None:
     assert suspicion(Program(source), failing=[(1, 7)], passing=[]) == dict.fromkeys(range(1, 8), 1.0)
 
 
+def test_only_what_runs_of_a_coroutine_is_suspicious() -> None:
+    source = "async def f(a):\n    if a:\n        return 1\n    return 2\n"
+    found = suspicion(Program(source), failing=[(2, 4)], passing=[(2, 3)])
+    assert found[4] == 1.0
+    assert 3 not in found
+
+
+@pytest.mark.parametrize("word", ["def", "async def"])
+def test_the_head_of_a_function_is_as_suspicious_as_its_first_statement(word: str) -> None:
+    """A box tells the lines of statements that ran, and a default is wrong where its function begins."""
+    source = f'{word} f(\n    a=1,\n):\n    """What."""\n    a += 1\n    return a\n'
+    found = suspicion(Program(source), failing=[(5, 6)], passing=[(5, 6)])
+    assert found[1] == found[2] == found[5] > 0
+
+
+def test_what_a_class_holds_runs_on_import_and_its_methods_when_they_are_called() -> None:
+    source = "class A:\n    rate = 3\n\n    class B:\n        most = 4\n\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
+    found = suspicion(Program(source), failing=[(8,)], passing=[])
+    assert {line for line, much in found.items() if 0 < much < 1} == {2, 5}
+    assert found[8] == 1.0
+    assert 11 not in found
+
+
 def test_the_shipped_table_is_readable() -> None:
     assert read_prior(shipped.folder("evolver") / "edit_prior.toml")["comparison operator"] == 165
 

@@ -48,6 +48,8 @@ def wraps(site: EditSite) -> Iterator[CodeEdit]:
         if kind in kinds and around != name:
             usual = name == "abs" and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
             yield site.edit(f"{name}({text})", "wrap", 3 * weight if usual else weight)
+    if kind in ("", "list", "set", "dict") and _is_kept(site):
+        yield site.edit(f"{text}.copy()", "wrap", 0.5)
     if kind in ("", "list", "str"):
         yield site.edit(f"sorted(set({text}))", "wrap", 0.1)
     simple = isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
@@ -74,6 +76,27 @@ def _is_value(site: EditSite) -> bool:
     if isinstance(node, ast.Constant) and not isinstance(above, ast.Return | ast.Call):
         return False
     return not (isinstance(above, ast.Call) and above.func is node) and not isinstance(above, ast.Expr)
+
+
+def _is_kept(site: EditSite) -> bool:
+    """Whether it becomes part of something that may outlive what it holds now."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+        return False
+    if isinstance(above, ast.Call):
+        return getattr(above.func, "attr", "") in (
+            "append",
+            "add",
+            "insert",
+            "appendleft",
+            "put",
+            "setdefault",
+        )
+    if isinstance(above, ast.Assign):  # ``kept[key] = now``, ``self.kept = now``
+        return above.value is node and any(
+            isinstance(t, ast.Subscript | ast.Attribute) for t in above.targets
+        )
+    return isinstance(above, ast.Tuple | ast.List | ast.Dict | ast.Return | ast.Yield)
 
 
 def _slices(site: EditSite, text: str) -> Iterator[CodeEdit]:

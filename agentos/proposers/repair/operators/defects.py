@@ -21,6 +21,7 @@ from agentos.proposers.repair.operators.statements import (
 )
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
+from agentos.syntax import Definition
 
 TAKES_AWAY = frozenset({"remove", "pop", "popitem", "discard", "clear"})
 CHANGES_IN_PLACE = frozenset({"sort", "reverse", "append", "extend", "insert", "add", "update", *TAKES_AWAY}) - {"pop", "popitem"}  # fmt: skip
@@ -125,11 +126,8 @@ def _groups_used_up(site: EditSite) -> Iterator[CodeEdit]:
         return
     reads = [read for step in node.body for read in _names(step, group.id)]
     handed = site.program.parent.get(reads[0]) if reads else None
-    if (
-        len(reads) > 1
-        or isinstance(handed, ast.Assign)
-        or (isinstance(handed, ast.Call) and _called(handed) == "append")
-    ):
+    kept = isinstance(handed, ast.Call) and _called(handed) == "append"
+    if len(reads) > 1 or kept or isinstance(handed, ast.Assign):
         yield _mended(before(site, node.body[0], f"{group.id} = list({group.id})"))
 
 
@@ -169,7 +167,7 @@ def _same_row(site: EditSite) -> Iterator[CodeEdit]:
     if _called(node) not in ("append", "add") or len(node.args) != 1:
         return
     row, loop = node.args[0], site.parent
-    while loop is not None and not isinstance(loop, (*LOOPS, ast.FunctionDef)):
+    while loop is not None and not isinstance(loop, (*LOOPS, Definition)):
         loop = site.program.parent.get(loop)
     if not isinstance(row, ast.Name) or not isinstance(loop, LOOPS) or _names(loop, row.id, ast.Store):
         return
@@ -244,7 +242,7 @@ def _sign_of_the_value(site: EditSite) -> Iterator[CodeEdit]:
 def _shared_default(site: EditSite) -> Iterator[CodeEdit]:
     """A list that is a parameter's default is made anew in each call."""
     node = site.node
-    assert isinstance(node, ast.FunctionDef)
+    assert isinstance(node, Definition)
     given = node.args
     named = [*given.posonlyargs, *given.args]
     pairs = [*zip(named[len(named) - len(given.defaults) :], given.defaults, strict=True)]
@@ -465,6 +463,7 @@ MENDED = {
     ast.Attribute: (_not_called,),
     ast.Call: (_same_row, _loose_alternatives),
     ast.FunctionDef: (_shared_default,),
+    ast.AsyncFunctionDef: (_shared_default,),
     ast.If: (_order_of_bounds,),
     ast.BoolOp: (_true_by_itself,),
     ast.Constant: (_missing_sign, _loose_alternatives),

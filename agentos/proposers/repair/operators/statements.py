@@ -12,6 +12,7 @@ from agentos.proposers.repair.reading.clues import GroupedTexts, TextFactors, Te
 from agentos.proposers.repair.scope import COLLECTIONS, compatible, target_names
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Family, Splice, first_line, is_docstring
+from agentos.syntax import Definition
 
 SHORT = 60  # characters of a statement that is written once more elsewhere
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -287,7 +288,7 @@ def _is_short(site: EditSite, node: ast.stmt) -> bool:
     return "\n" not in text and len(text) <= SHORT and site.visible(node)
 
 
-def _given_first(function: ast.FunctionDef) -> list[str]:
+def _given_first(function: Definition) -> list[str]:
     """What it is given, which it may give back as it is; of a method that is the object itself as well."""
     return [argument.arg for argument in function.args.args[:2]]
 
@@ -315,7 +316,7 @@ def first_statement(site: EditSite) -> ast.stmt | None:
     return None
 
 
-def _taken_over(function: ast.FunctionDef) -> dict[str, float]:
+def _taken_over(function: Definition) -> dict[str, float]:
     """What a function does first with what it is given: copies it, or brings it into one form; the class above is asked."""
     weights: dict[str, float] = {}
     given = function.args

@@ -24,6 +24,7 @@ from agentos.proposers.repair.prior import RankedEdit
 from agentos.proposers.repair.reading import watcher
 from agentos.proposers.repair.reading.failures import answer_at
 from agentos.proposers.repair.source import CodeEdit, Program, blocks_of, children, spliced
+from agentos.syntax import Definition
 
 # What the watcher says of an edit, and what that is worth.
 FACTORS = {
@@ -214,7 +215,7 @@ def _differences(want: Any, got: Any) -> Iterator[tuple[Json, Json]]:
 
 def _roots(statement: ast.stmt) -> Iterator[ast.expr]:
     """The largest expressions of the statement itself that may be worked out twice."""
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+    if isinstance(statement, Definition | ast.ClassDef):
         return
     inner = {id(each) for each in blocks_of(statement)}
     for node in children(statement):

@@ -22,6 +22,7 @@ from agentos.proposers.repair.operators.statements import (
 from agentos.proposers.repair.scope import NUMBERS, target_names
 from agentos.proposers.repair.site import EditSite, library_text
 from agentos.proposers.repair.source import CodeEdit, Splice
+from agentos.syntax import Definition
 
 Loop = ast.For | ast.While
 AMOUNTS = NUMBERS | {"Decimal", "Fraction"}
@@ -61,7 +62,7 @@ def by_itself(site: EditSite) -> Iterator[CodeEdit]:
             yield together((before(site, node, text), *imports.values()), "asks itself", likely)
 
 
-def _answer(function: ast.FunctionDef) -> str:
+def _answer(function: Definition) -> str:
     """The kind that it says it returns."""
     node = function.returns
     if isinstance(node, ast.Subscript):
@@ -194,7 +195,7 @@ def nothing_at_all(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.stmt) or node not in block_of(site) or site.function is None:
         return
-    if not isinstance(site.parent, ast.FunctionDef):
+    if not isinstance(site.parent, Definition):
         return
     last = site.function.body[-1]
     call = last.value if isinstance(last, ast.Return) else None

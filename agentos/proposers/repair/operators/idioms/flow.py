@@ -20,6 +20,7 @@ from agentos.proposers.repair.operators.statements import (
 )
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
+from agentos.syntax import Definition
 
 WIDER = ("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "OverflowError")
 LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
@@ -46,6 +47,27 @@ def jumps(site: EditSite) -> Iterator[CodeEdit]:
             pair = ((node, below), (below, node))
             splices = tuple(site.program.replace(one, site.text(other)) for one, other in pair)
             yield CodeEdit(splices, "statements exchanged", 0.5)
+
+
+def cases(site: EditSite) -> Iterator[CodeEdit]:
+    """A case of a ``match`` before one that takes the same."""
+    node, program = site.node, site.program
+    if not isinstance(node, ast.Match):
+        return
+    spans = []
+    for case in node.cases:
+        line = program.offset(case.pattern.lineno, 0)
+        start = line + len(program.data[line:]) - len(program.data[line:].lstrip())
+        spans.append((start, program.span(case.body[-1])[1]))
+    for index, (start, end) in enumerate(spans):
+        pattern, behind = node.cases[index].pattern, spans[index - 1][1]
+        if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+            continue  # it takes everything
+        text = program.data[start:end].decode()
+        for earlier, _ in spans[:index]:
+            indent = program.data[program.data.rfind(b"\n", 0, earlier) + 1 : earlier].decode()
+            moved = Splice(earlier, earlier, f"{text}\n{indent}", expression=False)
+            yield CodeEdit((moved, Splice(behind, end, "", expression=False)), "statements exchanged", 0.5)
 
 
 def farther(site: EditSite) -> Iterator[CodeEdit]:
@@ -90,7 +112,7 @@ def from_elsewhere(site: EditSite) -> Iterator[CodeEdit]:
     if not isinstance(above, ast.ClassDef):
         return
     for method in above.body:
-        if isinstance(method, ast.FunctionDef) and method is not site.function:
+        if isinstance(method, Definition) and method is not site.function:
             for other in method.body:
                 if isinstance(other, ast.Assign) and isinstance(
                     other.value, ast.Constant | ast.List | ast.Dict
@@ -256,7 +278,7 @@ def _taken_by(site: EditSite, node: ast.Call) -> list[str]:
     found = [(f, 0) for f in site.program.functions if f.name == name]
     for klass in site.program.nodes(ast.ClassDef):
         if klass.name == name:
-            found += [(f, 1) for f in klass.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"]
+            found += [(f, 1) for f in klass.body if isinstance(f, Definition) and f.name == "__init__"]
     taken: dict[str, None] = {}
     for called, own in found[:2]:
         named = [*called.args.posonlyargs, *called.args.args]
@@ -296,7 +318,7 @@ def not_in_place(site: EditSite) -> Iterator[CodeEdit]:
 def other_defaults(site: EditSite) -> Iterator[CodeEdit]:
     """Another value for a parameter that is not given."""
     node = site.node
-    if not isinstance(node, ast.FunctionDef):
+    if not isinstance(node, Definition):
         return
     for default in (*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)):
         if isinstance(default, ast.Constant):

@@ -14,6 +14,9 @@ from agentos.proposers.repair.source import CodeEdit, is_atom
 CLEANINGS = (".replace(',', '')", ".replace(',', '.')", ".replace(' ', '')", ".replace('-', '')", ".replace('.', '')",
              ".rstrip('%')", ".lstrip('$')", ".strip('\"')", ".rstrip('.')", ".lstrip('0')", ".rstrip('\\n')",
              ".replace('_', ' ')", ".split()[0]", ".split()[-1]", ".rstrip(',')", ".lstrip('#')")  # fmt: skip
+# signs that a page or an office program writes, and those that are meant
+TYPED = {"\u2212": "-", "\u2013": "-", "\u2014": "-", "\u2011": "-", "\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"',
+         "\u201e": '"', "\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2044": "/", "\u00d7": "x"}  # fmt: skip
 CHAINED = frozenset(
     {"replace", "split", "rsplit", "partition", "rpartition", "isdigit", "startswith", "endswith", "strip"}
 )
@@ -46,7 +49,9 @@ def cleaned(site: EditSite) -> Iterator[CodeEdit]:
     yield site.edit(f"{text}.strip().lower()", "cleaned", 1.0)
     for sign in site.facts.given.signs:
         for form in (".split({})[0]", ".split({})[-1]", ".replace({}, '')", ".strip({})"):
-            yield site.edit(text + form.format(repr(sign)), "cleaned", 0.1)
+            yield site.edit(text + form.format(ascii(sign)), "cleaned", 0.1)
+        if sign in TYPED:
+            yield site.edit(f"{text}.replace({sign!a}, {TYPED[sign]!r})", "cleaned", likely)
     for name in site.facts.idle:
         yield site.edit(f"{text}.strip({name})", "cleaned", 0.5)
         yield site.edit(f"{text} in {name}", "cleaned", 0.5)
@@ -88,11 +93,9 @@ def compared_alike(site: EditSite) -> Iterator[CodeEdit]:
 def distinct(site: EditSite) -> Iterator[CodeEdit]:
     """Each thing once, in the order in which they came."""
     node = site.node
-    if (
-        isinstance(node, ast.Name | ast.ListComp | ast.Call)
-        and _is_read(site)
-        and site.kind(node) in ("", "list")
-    ):
+    if not isinstance(node, ast.Name | ast.ListComp | ast.Call) or not _is_read(site):
+        return
+    if site.kind(node) in ("", "list"):
         yield site.edit(f"list(dict.fromkeys({site.text(node)}))", "wrap", 0.2)
 
 
@@ -283,14 +286,10 @@ PLACEHOLDER = re.compile(r"(?<!\{)\{([^{}:!]+)(![rs])?(:[^{}]*)?\}(?!\})")
 def patterns(site: EditSite) -> Iterator[CodeEdit]:
     """One quantifier, class or anchor of a regular expression changed."""
     node = site.node
-    if (
-        not isinstance(node, ast.Constant)
-        or not isinstance(node.value, str)
-        or not _is_pattern(site, node.value)
-    ):
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return
     written = LITERAL.match(site.text(node))
-    if written is None or "\n" in site.text(node):
+    if written is None or "\n" in site.text(node) or not _is_pattern(site, node.value):
         return
     prefix, quote, body = written.groups()
     for text in (*variants(body), *with_signs(body, site.facts.given.signs)):
@@ -305,16 +304,20 @@ def _is_pattern(site: EditSite, value: str) -> bool:
 
 
 def variants(body: str) -> Iterator[str]:
-    """The pattern with one quantifier, class or anchor changed."""
+    """The pattern with one quantifier, class or anchor changed, or with all of a kind: who slips once does so throughout."""
     for match in re.finditer(r"(?<!\\)\.([*+])\??(\)?)(\\?[^\w\s\\()\[\]])", body):
         sign, closing, stop = match.groups()
         yield f"{body[: match.start()]}[^{stop}]{sign}{closing}{stop}{body[match.end() :]}"
     for what, by in RULES:
-        for match in what.finditer(body):
-            for replacement in by:
-                text = f"{body[: match.start()]}{match.expand(replacement)}{body[match.end() :]}"
-                if text != body and _compiles(text):
-                    yield text
+        matches = list(what.finditer(body))
+        texts = [
+            f"{body[: match.start()]}{match.expand(replacement)}{body[match.end() :]}"
+            for match in matches
+            for replacement in by
+        ]
+        if len(matches) > 1:
+            texts += [what.sub(replacement, body) for replacement in by]
+        yield from (text for text in texts if text != body and _compiles(text))
     for sign in sorted({sign for sign in body if sign in "\"'-:/# "}):
         if (
             _compiles(text := re.sub(rf"(?<![\[\w^\\]){re.escape(sign)}(?![?*+\]])", f"{sign}?", body))

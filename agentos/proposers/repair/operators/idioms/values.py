@@ -10,6 +10,7 @@ from agentos.proposers.repair.operators.arithmetic import SIGN, operand
 from agentos.proposers.repair.scope import COLLECTIONS, comprehension_names, target_names
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit
+from agentos.syntax import Definition
 
 # Numbers that stand for one another where a unit is meant.
 UNITS = ((7, 24, 60, 3600, 86_400), (60, 100, 1000), (10, 100, 1000), (1000, 1024), (12, 24), (5, 6, 7), (28, 30, 31),
@@ -228,7 +229,7 @@ def of_their_own(site: EditSite) -> Iterator[CodeEdit]:
 def _bound_by_loops(site: EditSite) -> set[str]:
     found = set(comprehension_names(site.program, site.parent or site.node))
     above = site.parent
-    while above is not None and not isinstance(above, ast.FunctionDef):
+    while above is not None and not isinstance(above, Definition):
         if isinstance(above, ast.For):
             found |= set(target_names(above.target))
         above = site.program.parent.get(above)
