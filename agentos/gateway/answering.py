@@ -374,6 +374,7 @@ class CallService:
             ended, body = self._failed(wanted.call, error, uncertain=tally.uncertain), b""
         else:
             ended, body = self._ended(wanted, answered)
+            ended = _with_late(ended, wanted.call, tally.given_up)
         return replace(ended, latency_ms=(time.monotonic() - began) * 1e3, tries=tally.tries), body
 
     def _failed(self, call: ProviderCall, error: ModelFailed, *, uncertain: bool) -> ProviderCall:
@@ -411,6 +412,19 @@ class CallService:
 def _plain(text: str) -> str:
     """As it can be stored: a provider's words may hold half of a surrogate pair."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _with_late(ended: ProviderCall, estimate: ProviderCall, models: int) -> ProviderCall:
+    """With what so many models may charge that were too late: as of a call that none answered."""
+    if not models:
+        return ended
+    return replace(
+        ended,
+        input_tokens=ended.input_tokens + models * estimate.input_tokens,
+        output_tokens=ended.output_tokens + models * estimate.output_tokens,
+        estimated=1,
+        usd=None if ended.usd is None else ended.usd + models * (estimate.usd or 0.0),
+    )
 
 
 def _spent(call: ProviderCall) -> CallTotals:

@@ -76,10 +76,14 @@ class Completion:
 
 @dataclass(slots=True)
 class AttemptTally:
-    """What was sent, also for a call that ends in an exception. ``uncertain``: nobody knows whether a provider counted it."""
+    """What was sent, also for a call that ends in an exception. ``uncertain``: nobody knows whether a provider counted it.
+
+    ``given_up`` are models that were too late, and may have counted it beside the one that answers.
+    """
 
     tries: int = 0
     uncertain: bool = False
+    given_up: int = 0
 
 
 class Providers:
@@ -162,6 +166,7 @@ async def ask(
             first = first or error
             if error.kind not in _AWAY | {"slow"}:
                 raise error from None
+            tally.given_up += error.kind in ("timeout", "slow")
     raise first or ModelFailed("unreachable", "no model was asked")
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.mcp.server_box import certificate_for
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.run_requests import Denied, RunContext, RunSpending
 from agentos.domain import Effect, Json, Limits, Snapshot, Step, Task
@@ -109,3 +112,20 @@ def test_a_request_after_the_runs_time_is_no_fault_of_the_machinery(server: _Ser
     with pytest.raises(Denied) as denied:
         asked(f"http://{place}/", [place], seconds=-1.0)
     assert denied.value.fault.type == "timeout"
+
+
+def test_a_certificate_that_nobody_trusts_is_told_with_what_mends_it(tmp_path: Path) -> None:
+    """It is an error of a value too, and was told as a request with a header that cannot be."""
+    pem = tmp_path / "site.pem"
+    pem.write_text(certificate_for(["127.0.0.1"]))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    with HTTPServer(("127.0.0.1", 0), _Answers) as made:
+        made.socket = context.wrap_socket(made.socket, server_side=True)
+        thread = threading.Thread(target=made.handle_request, daemon=True)
+        thread.start()
+        place = f"127.0.0.1:{made.server_port}"
+        with pytest.raises(Denied, match="SSL_CERT_FILE") as denied:
+            asked(f"https://{place}/", [place, "127.0.0.1"])
+        thread.join(10)
+    assert denied.value.fault.type == "unreachable"

@@ -138,6 +138,21 @@ def test_a_fallback_answers_when_the_first_is_away_and_the_record_says_which(ben
     assert [(row.model, row.answered_by) for row in bench.calls(run)] == [("away", "main")]
 
 
+@pytest.mark.slow
+def test_a_model_that_was_too_late_is_booked_beside_the_fallback_that_answers(bench: Bench) -> None:
+    price = Price(1_000.0, 1_000.0)
+    dear = ModelSpec("dear", "openai/scripted", "local", {"max_tokens": 100}, price=price)
+    mute = replace(dear, name="mute", provider="mute", fallbacks=(dear,))
+    bench.open().complete(asking("is it up"), within())
+    plain = bench.open(specs=(dear,)).complete(asking("in time"), within())
+    late = bench.open(specs=(mute,)).complete(asking("too late"), within(6.0))
+    assert late.model == "dear"
+    assert late.output_tokens >= plain.output_tokens + 100
+    assert late.usd is not None
+    assert plain.usd is not None
+    assert late.usd > plain.usd + 0.1
+
+
 def test_what_keeps_a_server_out_of_reach_is_told(bench: Bench) -> None:
     away = ModelSpec("away", "openai/nobody", "away", {})
     with pytest.raises(ModelFailed, match="Errno 111") as caught:

@@ -482,6 +482,7 @@ def test_what_a_run_may_use_ends_in_a_last_word(
     assert "tools" not in ran.requests[-1]
 
 
+@pytest.mark.slow
 def test_a_reply_that_cannot_be_used_counts_as_a_call(think: Any) -> None:
     step = calls(("probe", {"n": 1}))
     ran = think(Script(fault("cut"), fault("cut"), step, says("what I have")), max_calls=4)
@@ -489,6 +490,7 @@ def test_a_reply_that_cannot_be_used_counts_as_a_call(think: Any) -> None:
     assert "tools" not in ran.requests[-1]
 
 
+@pytest.mark.slow
 def test_no_more_may_be_answered_than_the_run_has_left(think: Any) -> None:
     step = calls(("probe", {"n": 1}))
     ran = think(Script(step, says("what I have"), usage=12_000), max_tokens=18_000)

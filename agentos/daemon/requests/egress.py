@@ -118,6 +118,10 @@ class Egress(RequestHandler):
             status, found, data = _fetch(
                 plain, method, (target, host, port), filled.headers, filled.content, until
             )
+        except ssl.SSLCertVerificationError as error:
+            why = f"{host} shows a certificate that is not trusted ({error.verify_message})"
+            told = "SSL_CERT_FILE in the daemon's environment names those to trust"
+            return {"type": "unreachable", "error": f"{why}: {told}"}
         except (OSError, http.client.HTTPException) as error:
             return {"type": "unreachable", "error": f"{host} does not answer: {error}"}
         if len(data) > BODY_MAX:
@@ -329,6 +333,8 @@ def _fetch(
             data = response.read(BODY_MAX + 1)
             if response.length and len(data) <= BODY_MAX:  # read() does not tell of what never came
                 raise http.client.IncompleteRead(data, response.length)
+        except ssl.SSLError:  # that of a certificate is a ValueError, too
+            raise
         except ValueError as error:  # a header that is not Latin-1
             raise Denied("request", str(error)) from None
         finally:
