@@ -136,7 +136,9 @@ class _Deadlines:
         """Kill it then, on the clock of ``time.monotonic``."""
         with self._changed:
             self._due[box] = at
-            self._looked = min(self._looked, time.monotonic())  # the thread may be stopped before its first look
+            self._looked = min(
+                self._looked, time.monotonic()
+            )  # the thread may be stopped before its first look
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="box-deadlines", daemon=True)
                 self._thread.start()

@@ -126,7 +126,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         patch.setenv("GATEWAY_TEST_API_KEY", KEY)
         patch.setenv("OPENAI_API_KEY", "sk-not-for-servers-of-others-0123")
         patch.setenv("GATEWAY_SPACED_KEY", "sk-ends-with-a-line-break\n")
-        patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # where nobody is
         patch.setenv("UNRELATED_SECRET", "the-secret-of-somebody-else")
         models = GatewayModels(home, settings_for(server, budget={"run_calls": 0, "evolution_calls": 4}))
         yield Bench(home, server, models)

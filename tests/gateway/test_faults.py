@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agentos.domain import ModelSpec, Price
+from agentos.domain import Budget, Mode, ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.gateway.calls import CallRecord, ProviderCall
-from agentos.testing import call, say
-from tests.gateway.conftest import SPEC, Bench, asking, said, within
+from agentos.gateway.client import GatewayModels
+from agentos.ports import Grant
+from agentos.testing import ModelServer, call, say
+from tests.gateway.conftest import KEY, SPEC, Bench, asking, echo, make_home, said, settings_for, within
 
 TOOL = {"type": "function", "function": {"name": "sum", "parameters": {"type": "object", "properties": {}}}}
 
@@ -160,9 +161,21 @@ def test_what_keeps_a_server_out_of_reach_is_told(bench: Bench) -> None:
     assert caught.value.kind == "unreachable"
 
 
-def test_a_server_of_this_machine_is_asked_past_the_proxy_of_the_environment(bench: Bench) -> None:
-    assert os.environ["HTTP_PROXY"].endswith(":9")
-    assert said(bench.open().complete(asking("directly"), within())).startswith("directly")
+@pytest.mark.slow
+@pytest.mark.usefixtures("forked")
+def test_a_server_of_this_machine_is_asked_past_the_proxy_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # where nobody is
+    monkeypatch.setenv("GATEWAY_TEST_API_KEY", KEY)
+    with ModelServer(echo) as server:
+        models = GatewayModels(make_home(tmp_path / "home"), settings_for(server))
+        try:
+            session = models.open(Grant("run-1", Mode.RECORD, (SPEC,), Budget(), "", (), goes_on=False))
+            assert said(session.complete(asking("directly"), within())).startswith("directly")
+            session.close()
+        finally:
+            models.close()
 
 
 def test_a_refused_request_does_not_wander_to_the_fallbacks(bench: Bench) -> None:

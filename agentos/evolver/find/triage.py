@@ -29,7 +29,6 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.find import TriageContext
-from agentos.evolver.find.feedback import taken_back
 from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.policy import MinePolicy
 from agentos.evolver.states import new_evolution
@@ -151,7 +150,12 @@ def _ripe(sightings: Sequence[Sighting], rules: MinePolicy, now: datetime) -> li
 def _withdrawn(parts: TriageContext) -> set[str]:
     """Runs as words graded them that were taken back since."""
     said = parts.records.newest(Feedback, parts.policy.look_back.sets)
-    opposed = taken_back(said) if said else {}
+    if not said:
+        return set()
+    # Checks are models of pydantic, and commands that list failures do without.
+    from agentos.evolver.find.feedback import taken_back
+
+    opposed = taken_back(said)
     return {word.regraded_id for word in said if word.id in opposed}
 
 
