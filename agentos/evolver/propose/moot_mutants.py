@@ -36,7 +36,7 @@ def moot(old: str, new: str) -> dict[str, str]:
     ids = {id(node) for node in written}
     changes = [change for test in tests for change in _decided(test)]
     for node in written:
-        changes += [*_without_a_part(node, ids), *_without_all(node)]
+        changes += [*_without_a_part(node, ids), *_without_all(node), *_kept_apart(node)]
         changes += _picked_otherwise(node)
     for words, place, text in [*_both(old, new), *changes]:
         source = _with(new, place, text)
@@ -256,6 +256,23 @@ def _picked_otherwise(node: ast.AST) -> Iterator[Change]:
             for key in (*_KEYS[1:], ", reverse=True"):
                 yield f"with sorted(…{key})", node, f"sorted({listed}{key})"
             yield "with the order reversed", node, f"[*{listed}][::-1]"
+
+
+def _kept_apart(node: ast.AST) -> Iterator[Change]:
+    """What is put under a key, beside what has the same one: a table drops all of these but one."""
+    key: ast.expr | None = None
+    if isinstance(node, ast.SetComp):
+        yield "with doubles kept", node, f"[{ast.unparse(node)[1:-1]}]"
+    elif isinstance(node, ast.DictComp):
+        key = node.key
+    elif isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Subscript):
+        key = target.slice
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("dict", "setdefault"):
+        first = node.args[0] if node.args else None
+        key = first.elt if isinstance(first, ast.GeneratorExp | ast.ListComp) else first
+        key = key.elts[0] if isinstance(key, ast.Tuple) and key is not first else key
+    if key is not None and not isinstance(key, ast.Slice | ast.Starred):
+        yield f"with doubles of {_cut(key)} kept", key, f"({ast.unparse(key)}, object())"
 
 
 def _is_place(index: ast.expr) -> bool:
