@@ -26,6 +26,8 @@ _KEYS = ("", ", key=len", ", key=lambda each: each[-1]")
 _MORE = 1009  # by which a number is raised to see whether it bounds anything: loops still end, and it is prime to all periods
 NUMBER = "the number"  # how the words for a raised one begin
 _WORD = re.compile(r"\w+|[^\w\s]")
+_PIECE = re.compile(r"\\.|\w+|.", re.DOTALL)
+_LIKE = 0.5  # of the pieces of a text and of the one that it takes the place of
 Change = tuple[str, ast.AST, str]  # what is done to a node, and the text that takes its place
 
 
@@ -59,6 +61,7 @@ def undone(old: str, new: str, *, simpler: bool = True) -> dict[str, str]:
         for tag, start, end, since, to in opcodes
         if tag != "equal" and (simpler or not _simplified(before[start:end], after[since:to]))
     }
+    found |= {words: source for words, source, less in _undone_in_texts(old, new) if simpler or not less}
     try:
         pairs = [*_exchanged(parse(old), parse(new), inner=True)]
         for gone, come, _ in pairs:
@@ -75,6 +78,24 @@ def undone(old: str, new: str, *, simpler: bool = True) -> dict[str, str]:
             known.add(meaning)
             parts[words] = source
     return parts
+
+
+def _undone_in_texts(old: str, new: str) -> Iterator[tuple[str, str, bool]]:
+    """Of a text in the place of a like one, as a pattern is, each place by itself as it was, and whether it only lost something."""
+    before = [_PIECE.findall(text) for _, text in _new_texts(new, old)]
+    for node, written in _new_texts(old, new) if before else ():
+        pieces = _PIECE.findall(written)
+        ones = [difflib.SequenceMatcher(None, gone, pieces, autojunk=False) for gone in before]
+        near, gone = max(zip(ones, before, strict=True), key=lambda each: each[0].ratio())
+        places = [code for code in near.get_opcodes() if code[0] != "equal"]
+        for tag, start, end, since, to in places if len(places) > 1 and near.ratio() > _LIKE else ():
+            text = "".join([*pieces[:since], *gone[start:end], *pieces[to:]])
+            yield f"its change from {text!r}", _with(new, node, repr(text)), tag == "delete"
+
+
+def _new_texts(old: str, new: str) -> list[tuple[ast.Constant, str]]:
+    nodes = [node for node in _newly_written(old, new)[0] if isinstance(node, ast.Constant)]
+    return [(node, node.value) for node in nodes if isinstance(node.value, str)]
 
 
 def _simplified(gone: Sequence[str], come: Sequence[str]) -> bool:

@@ -592,3 +592,21 @@ def test_who_drops_doubles_by_the_way_is_asked_whether_that_is_meant(rows: str) 
     rivals = {words: text for words, text in moot(READINGS, own).items() if "doubles" in words}
     found = compared(lambda cases: LocalBench(cases, 0.5), known, READINGS, own, rivals)
     assert {*rivals} & {*found.rivals}
+
+
+# --- places within a text -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ('r"[A-Z]{2}-[0-9]{4}"', 'r"[A-Z]{2}-\\d{4}$"', r"[A-Z]{2}-[0-9]{4}$"),
+        ('r"[A-Z]{2}-[0-9]{4}"', '"[A-Z][A-Z]-[0-9]" "{4}$"', r"[A-Z]{2}-[0-9]{4}$"),
+        ('"%d.%m.%y"', '"%d/%m/%Y"', "%d/%m/%y"),
+    ],
+)
+def test_each_place_of_a_text_is_a_part_of_the_edit(old: str, new: str, part: str) -> None:
+    before, after = (f"import re\n\n\ndef run(input):\n    return {text}\n" for text in (old, new))
+    texts = undone(before, after, simpler=False).values()
+    assert any(repr(part) in source for source in texts)
+    assert not undone(before, before.replace(old, '"wholly another one"'))
