@@ -362,6 +362,7 @@ class Behaviour:
     accepted: str = ""  # a call that its base ended by another error than the evidence, and it answers
     unread: str = ""  # a name, where it edits, that nothing reads with it either
     noise: str = ""  # a call that it answers with the last digits of a float, which neither its base nor a right answer has
+    depends: str = ""  # a known call, put otherwise, with which it does not do as its base
     share: float = 0.0  # of its proposer's belief in all edits that pass the known tasks; 0 where it has none
 
 

@@ -107,6 +107,7 @@ def behaves(
             needless=_needless(found),
             accepted=found.accepted,
             noise=found.noise,
+            depends=found.depends,
             unread=unread(old[edited], candidate.edit.files[edited]),
             share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
         )

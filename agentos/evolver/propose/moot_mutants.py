@@ -415,6 +415,42 @@ def _changed_lines(old: str, new: str) -> tuple[set[int], set[int]]:
     return gone, come
 
 
+def edited_lines(old: str, new: str) -> set[int]:
+    """Numbers of the lines of functions of the old text that have to run so that the edit does.
+
+    Of a statement that is changed all lines; of one that is added those of the statements around it. Nothing
+    where the edit is of no function, or a text is no Python.
+    """
+    try:
+        tree = parse(old)
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    before, after = old.split("\n"), new.split("\n")  # as Python counts lines
+    touched: set[int] = set()
+    for tag, start, end, _, _ in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "insert":
+            touched |= {start, start + 1}
+        elif tag != "equal":
+            touched |= set(range(start + 1, end + 1))
+    found: set[int] = set()
+    for first, last in _statements(tree):
+        if touched & set(range(first, last + 1)):
+            found |= set(range(first, last + 1))
+    return found
+
+
+def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
+    """First and last line of each statement within a function, of a compound one that of its head."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.stmt) and node is not function:
+                body = getattr(node, "body", None)
+                last = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or 0
+                yield node.lineno, max(node.lineno, last)
+
+
 def _with(source: str, node: ast.AST, text: str) -> str:
     lines = source.encode().splitlines(keepends=True)
     first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined] # of expressions and statements
