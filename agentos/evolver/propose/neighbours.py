@@ -10,6 +10,7 @@ import hmac
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -63,12 +64,12 @@ def rewritten(cases: Sequence[Case], source: str) -> list[Rewritten]:
     for number, case in enumerate(cases):
         said = {*_LETTERS.findall(canonical([dict(check.spec) for check in case.checks]).decode())}
         words = {word for _, text in _worded(case) for word in _LETTERS.findall(text)}
-        lettered = _Lettered(
-            frozenset(word for word in words & said if word.istitle() and word.casefold() not in own)
-        )
+        spellings = Counter(word.casefold() for word in words)  # Bo and bo may be one to the tool
+        names = {word for word in words & said if word.istitle() and spellings[word.casefold()] == 1}
+        lettered = _Lettered(frozenset(word for word in names if word.casefold() not in own))
         for says, change, expect in (
             ("with its columns in another order", _turned, same),
-            ("with é at the end of its words", lettered, lettered.same),
+            ("with é at the end of its names", lettered, lettered.same),
             (f"{_YEARS} years later", _later, _is_answered),
             ("with a byte that is none of a text", _garbled, _is_refused),
         ):

@@ -192,3 +192,6 @@ def test_days_that_cannot_be_moved_and_words_that_no_answer_repeats_stay() -> No
     assert one.expect({"people": ["Ada", "open"]}, {"people": ["Adaé", "open"]})
     assert garbled.case.inputs == {"a.txt": b"Ada open\xff"}
     assert len(rewritten([case(1, "Ada open", {"people": ["Ada"]})], "if name == 'Ada'")) == 1
+    assert (
+        len(rewritten([case(1, "Ada ada@x.org", {"people": ["Ada"]})], "")) == 1
+    )  # one and the same to some
