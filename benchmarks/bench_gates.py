@@ -209,6 +209,7 @@ def asked(tool: SearchTool, row: Row, number: int) -> Row:
         "loosened": loosened(tool.source, own),
         "accepted": found.accepted,
         "noise": found.noise,
+        "depends": found.depends,
         "unread": unread(tool.source, own),
         "broad": broad(
             [tool.shown[n] for n in order if n not in hidden and row["base"][n] == "1"],
@@ -256,6 +257,7 @@ GATES: dict[str, Callable[[Row], bool]] = {
     "needless": lambda row: bool(row["needless"]),
     "accepted": lambda row: bool(row.get("accepted")),
     "noise": lambda row: bool(row.get("noise")),
+    "depends": lambda row: bool(row.get("depends")),
     "unread": lambda row: bool(row["unread"]),
     "broad": lambda row: row["broad"],
     "far-fetched": lambda row: 0 < row["prior"] < Policy().replay.prior_min,

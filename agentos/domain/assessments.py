@@ -59,6 +59,7 @@ class RefusalKind(StrEnum):
     BROAD = "broad"  # it changes most answers
     LOOSENED = "loosened"
     NOISE = "noise"  # it alone answers with the last digits of a float
+    DEPENDS = "depends"  # its answers depend on how a task is put, where its base's do not
     UNREAD = "unread"  # a name that nothing reads with it either
     AMBIGUOUS = "ambiguous"
     UNCOMPARED = "uncompared"  # with other edits: it changes several sources

@@ -363,6 +363,7 @@ class Behaviour:
     unread: str = ""  # a name, where it edits, that nothing reads with it either
     noise: str = ""  # a call that it answers with the last digits of a float, which neither its base nor a right answer has
     uncompared: str = ""  # the sources that it changes, where these are not one of the tool
+    depends: str = ""  # a known call, put otherwise, with which it does not do as its base
     share: float = 0.0  # of its proposer's belief in all edits that pass the known tasks; 0 where it has none
 
 

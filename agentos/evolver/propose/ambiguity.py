@@ -9,13 +9,11 @@ call runs has nothing to be held against. Both are said of a candidate; neither 
 
 from __future__ import annotations
 
-import ast
 import difflib
 import hmac
 import math
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -24,14 +22,22 @@ from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
 from agentos.evolver.propose.edit_mutants import mutants
-from agentos.evolver.propose.moot_mutants import constant_tests, idle, near_texts
-from agentos.evolver.propose.neighbours import Neighbour, limits, neighbours, spelled, stepped
+from agentos.evolver.propose.moot_mutants import constant_tests, edited_lines, idle, near_texts
+from agentos.evolver.propose.neighbours import (
+    Neighbour,
+    Rewritten,
+    crossed,
+    limits,
+    neighbours,
+    rewritten,
+    spelled,
+    stepped,
+    usual,
+)
 from agentos.evolver.propose.symptoms import noise, symptoms
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.ports import Case
-from agentos.syntax import parse
 
-_MINUS = re.compile(rb"(?<![\w.)])-[\d.]")
 _SHOWN = 80  # characters of a value
 _FEW = 24  # inputs that are tried at once, where one is likely to say it
 _NOT_TAKEN = ("input", "died", "timeout")
@@ -59,7 +65,8 @@ class EditFindings:
     which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
     that the base answers and the edit ends by an exception. ``idle``: what it writes that changes no answer.
     ``accepted``: a call that the base refused otherwise than the evidence, and the edit answers. ``noise``: a call that the
-    edit alone answers with a float whose last digits are those of its rounding.
+    edit alone answers with a float whose last digits are those of its rounding. ``depends``: a known call that is put
+    otherwise, and with what the edit does then, where the base does with each working call what is to be expected.
     ``share``: of its proposer's belief in all edits that pass the known tasks; 0 where it has none. ``rivals``: the names of
     all that answer otherwise.
     """
@@ -74,6 +81,7 @@ class EditFindings:
     rivals: Sequence[str] = ()
     accepted: str = ""
     noise: str = ""
+    depends: str = ""
 
 
 def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
@@ -139,17 +147,21 @@ def compared(
     drawn += spelled(open_tasks, near_texts(old, own), known.key, rules.spelled)
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
-    with closing(opened([*known.tasks, *(item.case for item in drawn)])) as bench:
-        return EditExamination(bench, known, drawn, old, own).findings(rivals)
+    put = rewritten(open_tasks, sources) if rules.symptom_min else []
+    with closing(
+        opened([*known.tasks, *(item.case for item in drawn), *(item.case for item in put)])
+    ) as bench:
+        return EditExamination(bench, known, drawn, put, old, own).findings(rivals)
 
 
 @dataclass(frozen=True, slots=True)
 class EditExamination:
-    """An edit in one bench, which holds the known tasks, then what was drawn: all go by their numbers there."""
+    """An edit in one bench, which holds the known tasks, what was drawn, and tasks put otherwise: all go by their numbers."""
 
     bench: Bench
     known: Known
     drawn: Sequence[Neighbour]
+    put: Sequence[Rewritten]
     old: str
     own: str  # the old text, edited
 
@@ -173,7 +185,7 @@ class EditExamination:
         idle_parts, accepted = self._without(before, lines), self._accepts(before)
         seen = EditFindings(
             None, unguarded, unmended, breaks, *idle_parts, share,
-            accepted=accepted, noise=self._noise(before, done),
+            accepted=accepted, noise=self._noise(before, done), depends=self._depends(before, done),
         )  # fmt: skip
         if not standing:
             return seen
@@ -214,8 +226,7 @@ class EditExamination:
 
     def _still_raises(self, before: BenchResult) -> str:
         """A call made of evidence and another task that ends by the evidence's own exception."""
-        evidence = (number for number in range(self._count) if number not in self.known.working)
-        kinds = {error_of(before.outputs[number]) for number in evidence} - {""}
+        kinds = self._kinds(before)
         tried = [
             number
             for number, item in enumerate(self.drawn, start=self._count)
@@ -223,6 +234,11 @@ class EditExamination:
         ]
         still = zip(tried, self._outputs(tried), strict=True)
         return next((self._call(number) for number, output in still if error_of(output) in kinds), "")
+
+    def _kinds(self, before: BenchResult) -> set[str]:
+        """The exceptions by which the evidence ends."""
+        evidence = (number for number in range(self._count) if number not in self.known.working)
+        return {error_of(before.outputs[number]) for number in evidence} - {""}
 
     def _breaks(self, before: BenchResult) -> str:
         """Only at limits: of what is malformed a right edit may rightly make nothing."""
@@ -268,6 +284,24 @@ class EditExamination:
             (f"{self._call(number)}: {noisy[0]!r}" for number, answer in answers if (noisy := noise(answer))),
             "",
         )
+
+    def _depends(self, before: BenchResult, done: BenchResult) -> str:
+        """A passed task with which it does not what is to be expected as the task is put, and the base does with all that work."""
+        start, least = self._count + len(self.drawn), self.known.rules.symptom_min
+        numbers = range(start, start + len(self.put))
+        pairs = [*zip(self.put, before.outputs[start:], self._outputs(numbers), strict=True)]
+        steady: dict[str, list[bool]] = defaultdict(list)
+        kinds = self._kinds(before)  # who ends by the very fault there says nothing
+        for item, was, _ in pairs:
+            if before.passed[item.of] and error_of(was) not in kinds:
+                steady[item.says].append(item.expect(before.outputs[item.of], was))
+        for item, _, now in pairs:
+            kept = steady[item.says]
+            counts = len(kept) >= least and all(kept) and done.passed[item.of]
+            if counts and not item.expect(done.outputs[item.of], now):
+                call = dict(self.known.tasks[item.of].call.args)
+                return f"{_short(call)} {item.says}: {_short(now)}"
+        return ""
 
     def _hangs(self, before: BenchResult, lines: Set[int]) -> str:
         """Anywhere: of what is malformed a right edit may make nothing, but it ends."""
@@ -358,33 +392,6 @@ def _answers(bench: Bench, source: str, tried: Sequence[int], mine: Sequence[Jso
     return True
 
 
-def usual(drawn: Sequence[Neighbour], tasks: Sequence[Case]) -> list[Neighbour]:
-    """Without negative numbers where no task has any: of a pack of -3 pieces nobody can say what is right."""
-    if any(map(_negative, tasks)):
-        return [*drawn]
-    return [item for item in drawn if not _negative(item.case)]
-
-
-def _negative(case: Case) -> bool:
-    args = canonical(dict(case.call.args))
-    return any(_MINUS.search(data) for data in (args, *case.inputs.values()))
-
-
-def crossed(tasks: Sequence[Case], working: Set[int], most: int) -> list[Neighbour]:
-    """Evidence with one argument as another task has it: what somebody will ask for next. At most so many."""
-    made: dict[tuple[int, str, bytes], Neighbour] = {}
-    for number, case in enumerate(tasks):
-        for other in tasks if number not in working else ():
-            for name, value in other.call.args.items():
-                if name not in case.call.args or (isinstance(value, str) and value in other.inputs):
-                    continue
-                call = replace(case.call, args={**case.call.args, name: value})
-                if value != case.call.args[name]:
-                    item = Neighbour(replace(case, call=call, checks=()), number, name)
-                    made.setdefault((number, name, canonical(value)), item)
-    return list(made.values())[:most]
-
-
 def _is_crossed(item: Neighbour, known: Known) -> bool:
     value = item.case.call.args.get(item.along)
     given = (task.call.args.get(item.along) for task in known.tasks)
@@ -398,47 +405,6 @@ def _failed(output: Json, *kinds: str) -> bool:
 
 def _alike(one: Json, other: Json) -> bool:
     return (_failed(one) and _failed(other)) or canonical(one) == canonical(other)
-
-
-# --- the lines that an edit changes -------------------------------------------------------------
-
-
-def edited_lines(old: str, new: str) -> set[int]:
-    """Numbers of the lines of functions of the old text that have to run so that the edit does.
-
-    Of a statement that is changed all lines; of one that is added those of the statements around it. Nothing
-    where the edit is of no function, or a text is no Python.
-    """
-    try:
-        tree = parse(old)
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
-    before, after = old.split("\n"), new.split("\n")  # as Python counts lines
-    touched: set[int] = set()
-    for tag, start, end, _, _ in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag == "insert":
-            touched |= {start, start + 1}
-        elif tag != "equal":
-            touched |= set(range(start + 1, end + 1))
-    found: set[int] = set()
-    for first, last in _statements(tree):
-        if touched & set(range(first, last + 1)):
-            found |= set(range(first, last + 1))
-    return found
-
-
-def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """First and last line of each statement within a function, of a compound one that of its head."""
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        for node in ast.walk(function):
-            if isinstance(node, ast.match_case):
-                yield node.pattern.lineno, (node.guard or node.pattern).end_lineno or 0
-            elif isinstance(node, ast.stmt) and node is not function:
-                body = getattr(node, "body", None) or [case.pattern for case in getattr(node, "cases", ())]
-                last = body[0].lineno - 1 if body else node.end_lineno or 0
-                yield node.lineno, max(node.lineno, last)
 
 
 # --- telling ------------------------------------------------------------------------------------

@@ -119,6 +119,7 @@ def behaves(
             needless=_needless(found),
             accepted=found.accepted,
             noise=found.noise,
+            depends=found.depends,
             unread=unread(
                 *(text.replace("\r\n", "\n") for text in (old[edited], candidate.edit.files[edited]))
             ),

@@ -26,6 +26,8 @@ _KEYS = ("", ", key=len", ", key=lambda each: each[-1]")
 _MORE = 1009  # by which a number is raised to see whether it bounds anything: loops still end, and it is prime to all periods
 NUMBER = "the number"  # how the words for a raised one begin
 _WORD = re.compile(r"\w+|[^\w\s]")
+_PIECE = re.compile(r"\\.|\w+|.", re.DOTALL)
+_LIKE = 0.5  # of the pieces of a text and of the one that it takes the place of
 Change = tuple[str, ast.AST, str]  # what is done to a node, and the text that takes its place
 
 
@@ -36,7 +38,7 @@ def moot(old: str, new: str) -> dict[str, str]:
     ids = {id(node) for node in written}
     changes = [change for test in tests for change in _decided(test)]
     for node in written:
-        changes += [*_without_a_part(node, ids), *_without_all(node)]
+        changes += [*_without_a_part(node, ids), *_without_all(node), *_kept_apart(node)]
         changes += _picked_otherwise(node)
     for words, place, text in [*_both(old, new), *changes]:
         source = _with(new, place, text)
@@ -59,6 +61,7 @@ def undone(old: str, new: str, *, simpler: bool = True) -> dict[str, str]:
         for tag, start, end, since, to in opcodes
         if tag != "equal" and (simpler or not _simplified(before[start:end], after[since:to]))
     }
+    found |= {words: source for words, source, less in _undone_in_texts(old, new) if simpler or not less}
     try:
         pairs = [*_exchanged(parse(old), parse(new), inner=True)]
         for gone, come, _ in pairs:
@@ -75,6 +78,24 @@ def undone(old: str, new: str, *, simpler: bool = True) -> dict[str, str]:
             known.add(meaning)
             parts[words] = source
     return parts
+
+
+def _undone_in_texts(old: str, new: str) -> Iterator[tuple[str, str, bool]]:
+    """Of a text in the place of a like one, as a pattern is, each place by itself as it was, and whether it only lost something."""
+    before = [_PIECE.findall(text) for _, text in _new_texts(new, old)]
+    for node, written in _new_texts(old, new) if before else ():
+        pieces = _PIECE.findall(written)
+        ones = [difflib.SequenceMatcher(None, gone, pieces, autojunk=False) for gone in before]
+        near, gone = max(zip(ones, before, strict=True), key=lambda each: each[0].ratio())
+        places = [code for code in near.get_opcodes() if code[0] != "equal"]
+        for tag, start, end, since, to in places if len(places) > 1 and near.ratio() > _LIKE else ():
+            text = "".join([*pieces[:since], *gone[start:end], *pieces[to:]])
+            yield f"its change from {text!r}", _with(new, node, repr(text)), tag == "delete"
+
+
+def _new_texts(old: str, new: str) -> list[tuple[ast.Constant, str]]:
+    nodes = [node for node in _newly_written(old, new)[0] if isinstance(node, ast.Constant)]
+    return [(node, node.value) for node in nodes if isinstance(node.value, str)]
 
 
 def _simplified(gone: Sequence[str], come: Sequence[str]) -> bool:
@@ -258,6 +279,23 @@ def _picked_otherwise(node: ast.AST) -> Iterator[Change]:
             yield "with the order reversed", node, f"[*{listed}][::-1]"
 
 
+def _kept_apart(node: ast.AST) -> Iterator[Change]:
+    """What is put under a key, beside what has the same one: a table drops all of these but one."""
+    key: ast.expr | None = None
+    if isinstance(node, ast.SetComp):
+        yield "with doubles kept", node, f"[{ast.unparse(node)[1:-1]}]"
+    elif isinstance(node, ast.DictComp):
+        key = node.key
+    elif isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Subscript):
+        key = target.slice
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("dict", "setdefault"):
+        first = node.args[0] if node.args else None
+        key = first.elt if isinstance(first, ast.GeneratorExp | ast.ListComp) else first
+        key = key.elts[0] if isinstance(key, ast.Tuple) and key is not first else key
+    if key is not None and not isinstance(key, ast.Slice | ast.Starred):
+        yield f"with doubles of {_cut(key)} kept", key, f"({ast.unparse(key)}, object())"
+
+
 def _is_place(index: ast.expr) -> bool:
     """Whether it is a number whatever is read, or one off the end by the length."""
     parts = [index.left, index.right] if isinstance(index, ast.BinOp) else [index]
@@ -375,6 +413,44 @@ def _changed_lines(old: str, new: str) -> tuple[set[int], set[int]]:
             gone |= set(range(start + 1, end + 1))
             come |= set(range(since + 1, to + 1))
     return gone, come
+
+
+def edited_lines(old: str, new: str) -> set[int]:
+    """Numbers of the lines of functions of the old text that have to run so that the edit does.
+
+    Of a statement that is changed all lines; of one that is added those of the statements around it. Nothing
+    where the edit is of no function, or a text is no Python.
+    """
+    try:
+        tree = parse(old)
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    before, after = old.split("\n"), new.split("\n")  # as Python counts lines
+    touched: set[int] = set()
+    for tag, start, end, _, _ in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "insert":
+            touched |= {start, start + 1}
+        elif tag != "equal":
+            touched |= set(range(start + 1, end + 1))
+    found: set[int] = set()
+    for first, last in _statements(tree):
+        if touched & set(range(first, last + 1)):
+            found |= set(range(first, last + 1))
+    return found
+
+
+def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
+    """First and last line of each statement within a function, of a compound one that of its head."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.match_case):
+                yield node.pattern.lineno, (node.guard or node.pattern).end_lineno or 0
+            elif isinstance(node, ast.stmt) and node is not function:
+                body = getattr(node, "body", None) or [case.pattern for case in getattr(node, "cases", ())]
+                last = body[0].lineno - 1 if body else node.end_lineno or 0
+                yield node.lineno, max(node.lineno, last)
 
 
 def _with(source: str, node: ast.AST, text: str) -> str:

@@ -10,19 +10,27 @@ import hmac
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Context, Decimal
 from types import NoneType
+from typing import Any
 
 from agentos.domain import Json, canonical
-from agentos.evolver.propose.input_variation import Variation
+from agentos.evolver.propose.input_variation import Variation, same
 from agentos.ports import Case
 
 _BYTES_MAX = 4 << 20
 # A number that stands for itself: no part of a date, a time, a version or a name.
 _NUMBER = re.compile(r"(?<![\w.:/+-])[+-]?\d+(?:\.\d+)?(?![\w:/]|[.+-]\w)")
+_MINUS = re.compile(rb"(?<![\w.)])-[\d.]")
 _WORD = re.compile(r"[^\s\"'{}\[\]]+")
+_LETTERS = re.compile(r"\b[^\W\d_]{2,}\b")
+_DAY = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
+_YEARS = 76  # by which days move: most leap years stay ones, and 2100 comes near, which is none
 _DRAWS = 6  # for each that is wanted: many are inputs that were shown, or were drawn before
 
 
@@ -33,6 +41,111 @@ class Neighbour:
     case: Case
     of: int
     along: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A case put otherwise, and whether to ``expect`` of it, beside an answer to the case (the first), an output (the second)."""
+
+    case: Case
+    of: int
+    says: str
+    expect: Callable[[Json, Json], bool]
+
+
+def rewritten(cases: Sequence[Case], source: str) -> list[Rewritten]:
+    """Each case that can be: columns of tables in another order, words in other letters, other years, a byte that is no text.
+
+    Of words capitalised ones that its right answer repeats, and the source does not have: names, which stand for
+    themselves. A case of which not all days can be moved is left out.
+    """
+    made = []
+    own = {*_LETTERS.findall(source.casefold())}
+    for number, case in enumerate(cases):
+        said = {*_LETTERS.findall(canonical([dict(check.spec) for check in case.checks]).decode())}
+        words = {word for _, text in _worded(case) for word in _LETTERS.findall(text)}
+        spellings = Counter(word.casefold() for word in words)  # Bo and bo may be one to the tool
+        names = {word for word in words & said if word.istitle() and spellings[word.casefold()] == 1}
+        lettered = _Lettered(frozenset(word for word in names if word.casefold() not in own))
+        for says, change, expect in (
+            ("with its columns in another order", _turned, same),
+            ("with é at the end of its names", lettered, lettered.same),
+            (f"{_YEARS} years later", _later, _is_answered),
+            ("with a byte that is none of a text", _garbled, _is_refused),
+        ):
+            with suppress(ValueError):
+                other = _changed(case, change)
+                if other != case:
+                    made.append(Rewritten(replace(other, checks=()), number, says, expect))
+    return made
+
+
+def _changed(case: Case, change: Callable[[str], str]) -> Case:
+    """With this done to each text of it but the names of its files. Raises ValueError."""
+    texts = {name: data.decode() for name, data in case.inputs.items()}
+    inputs = {name: change(text).encode("utf-8", "surrogateescape") for name, text in texts.items()}
+    if change is _garbled:  # no argument can be
+        return replace(case, inputs=inputs)
+    args = {name: _each(value, change, texts) for name, value in case.call.args.items()}
+    return replace(case, call=replace(case.call, args=args), inputs=inputs)
+
+
+def _each(value: Any, change: Callable[[str], str], spare: Container[str] = ()) -> Any:
+    """The value with this done to each text in it, names of fields too."""
+    if isinstance(value, str):
+        return value if value in spare else change(value)
+    if isinstance(value, list | tuple):
+        return [_each(item, change, spare) for item in value]
+    if isinstance(value, dict):
+        return {_each(name, change, spare): _each(item, change, spare) for name, item in value.items()}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Lettered:
+    """Puts a letter beyond ASCII at the end of each of these words."""
+
+    words: frozenset[str]
+
+    def __call__(self, text: str) -> str:
+        return _LETTERS.sub(lambda found: found[0] + "é" * (found[0] in self.words), text)
+
+    def same(self, answer: Json, output: Json) -> bool:
+        return same(_each(answer, self), output)
+
+
+def _is_refused(_: Json, output: Json) -> bool:
+    return isinstance(output, Mapping) and "error" in output
+
+
+def _is_answered(answer: Json, output: Json) -> bool:
+    return not _is_refused(answer, output)
+
+
+def _garbled(text: str) -> str:
+    """After its last word a byte that UTF-8 never has."""
+    end = len(text.rstrip())
+    return text[:end] + "\udcff" * bool(end) + text[end:]
+
+
+def _turned(text: str) -> str:
+    """A table with its first column at the end; any other text as it is."""
+    mark = text[: text.startswith("\ufeff")]
+    lines = text[len(mark) :].splitlines()
+    for sign in ",;\t":
+        cells = [line.split(sign) for line in lines if line]
+        if cells and {len(row) for row in cells} == {len(cells[0])} != {1} and '"' not in text:
+            turned = [sign.join([*row[1:], row[0]]) for row in cells]
+            return mark + "\n".join([*turned, ""])
+    return text
+
+
+def _later(text: str) -> str:
+    return _DAY.sub(lambda day: _moved(date.fromisoformat(day[0])).isoformat(), text)
+
+
+def _moved(day: date) -> date:
+    return day.replace(year=day.year + _YEARS)
 
 
 def neighbours(
@@ -182,3 +295,30 @@ def _numbered(case: Case) -> Iterator[tuple[str, str]]:
 def _identity(case: Case, along: str) -> bytes:
     value: Json = case.inputs[along].hex() if along in case.inputs else case.call.args.get(along)
     return along.encode() + b"=" + canonical(value)
+
+
+def usual(drawn: Sequence[Neighbour], tasks: Sequence[Case]) -> list[Neighbour]:
+    """Without negative numbers where no task has any: of a pack of -3 pieces nobody can say what is right."""
+    if any(map(_negative, tasks)):
+        return [*drawn]
+    return [item for item in drawn if not _negative(item.case)]
+
+
+def _negative(case: Case) -> bool:
+    args = canonical(dict(case.call.args))
+    return any(_MINUS.search(data) for data in (args, *case.inputs.values()))
+
+
+def crossed(tasks: Sequence[Case], working: Set[int], most: int) -> list[Neighbour]:
+    """Evidence with one argument as another task has it: what somebody will ask for next. At most so many."""
+    made: dict[tuple[int, str, bytes], Neighbour] = {}
+    for number, case in enumerate(tasks):
+        for other in tasks if number not in working else ():
+            for name, value in other.call.args.items():
+                if name not in case.call.args or (isinstance(value, str) and value in other.inputs):
+                    continue
+                call = replace(case.call, args={**case.call.args, name: value})
+                if value != case.call.args[name]:
+                    item = Neighbour(replace(case, call=call, checks=()), number, name)
+                    made.setdefault((number, name, canonical(value)), item)
+    return list(made.values())[:most]

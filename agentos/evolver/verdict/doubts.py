@@ -222,6 +222,8 @@ _SEEN = (
      "This input ended by another error, and is answered now. May it be?", True),
     ("noise", RefusalKind.NOISE, "it alone answers with the last digits of a float: {}",
      "It alone answers with the last digits of a float. Should that be rounded?", True),
+    ("depends", RefusalKind.DEPENDS, "where a known task is put otherwise it does not do as its base: {}",
+     "Put otherwise, this does not end as its base would end it. May that be?", True),
     ("unread", RefusalKind.UNREAD, "nothing reads {}, with it either: is that what is missing?",
      "Nothing reads {}. Is that what is missing?", False),
     ("uncompared", RefusalKind.UNCOMPARED, "it changes {}, and only an edit of one source is held against others",

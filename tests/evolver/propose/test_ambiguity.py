@@ -29,14 +29,12 @@ from agentos.evolver.propose.ambiguity import (
     EditExamination,
     EditFindings,
     Known,
-    crossed,
-    edited_lines,
     parted,
-    usual,
 )
 from agentos.evolver.propose.behaviour import edited_alone
 from agentos.evolver.propose.edit_mutants import mutants
-from agentos.evolver.propose.neighbours import neighbours, stepped
+from agentos.evolver.propose.moot_mutants import edited_lines
+from agentos.evolver.propose.neighbours import crossed, neighbours, stepped, usual
 from agentos.evolver.verdict.doubts import doubts
 from agentos.ports import Case
 from tests.evolver.propose.test_behaviour import TOOL, judged
@@ -93,7 +91,7 @@ def found(own: str, rivals: dict[str, str], working: list[Case]) -> EditFindings
     drawn = usual(neighbours(tasks, FAULTY, known.key, 96, unsaid=True), tasks)
     bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
     try:
-        return EditExamination(bench, known, drawn, FAULTY, own).findings(rivals)
+        return EditExamination(bench, known, drawn, [], FAULTY, own).findings(rivals)
     finally:
         bench.close()
 
@@ -279,7 +277,7 @@ def test_a_bound_that_no_task_tells_is_a_question(pins: list[Case], asked: bool)
     drawn = usual(neighbours(tasks, sources, known.key, 192), tasks)
     bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
     try:
-        ambiguity = EditExamination(bench, known, drawn, FREE, edit).findings(own).ambiguity
+        ambiguity = EditExamination(bench, known, drawn, [], FREE, edit).findings(own).ambiguity
     finally:
         bench.close()
     assert bool(ambiguity) is asked
@@ -385,7 +383,7 @@ def test_an_exception_that_is_left_where_two_tasks_are_crossed_is_said() -> None
     bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
     try:
         left, mended = (
-            EditExamination(bench, known, drawn, source, own).findings({}) for own in (half, whole)
+            EditExamination(bench, known, drawn, [], source, own).findings({}) for own in (half, whole)
         )
     finally:
         bench.close()
@@ -415,8 +413,14 @@ def test_a_number_for_a_bound_is_asked_about_though_no_proposer_found_the_bound(
     drawn = stepped(tasks, known.key, 48) + neighbours(tasks, ZONES, known.key, 96)
     bench = LocalBench([*tasks, *(item.case for item in drawn)], 0.5)
     try:
-        asked = EditExamination(bench, known, drawn, ZONES, edit).findings(mutants(ZONES, edit, 8)).ambiguity
-        calm = EditExamination(bench, known, drawn, ZONES, right).findings(mutants(ZONES, right, 8)).ambiguity
+        asked = (
+            EditExamination(bench, known, drawn, [], ZONES, edit).findings(mutants(ZONES, edit, 8)).ambiguity
+        )
+        calm = (
+            EditExamination(bench, known, drawn, [], ZONES, right)
+            .findings(mutants(ZONES, right, 8))
+            .ambiguity
+        )
     finally:
         bench.close()
     assert asked is not None

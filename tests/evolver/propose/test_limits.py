@@ -72,7 +72,7 @@ KNOWN = Known(TASKS, {2}, b"k" * 32, ReplayPolicy())
 def breaks(own: str, drawn: list[Neighbour]) -> str:
     bench = LocalBench([*TASKS, *(item.case for item in drawn)], 0.5)
     try:
-        return EditExamination(bench, KNOWN, drawn, SOURCE, own).findings({}).breaks
+        return EditExamination(bench, KNOWN, drawn, [], SOURCE, own).findings({}).breaks
     finally:
         bench.close()
 
@@ -128,6 +128,6 @@ def test_what_never_ended_on_the_base_is_not_broken() -> None:
     drawn = [Neighbour(case(9, "a\n", [], []), 0, "a.txt")]
     own = spin.replace("[group[0] for", "[str(group[0]) for")
     try:
-        assert EditExamination(bench, KNOWN, drawn, spin, own).findings({}).breaks == ""
+        assert EditExamination(bench, KNOWN, drawn, [], spin, own).findings({}).breaks == ""
     finally:
         bench.close()

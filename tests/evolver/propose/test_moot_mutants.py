@@ -531,3 +531,82 @@ def test_digits_that_no_right_answer_has_are_asked_about() -> None:
     noisy = DUTIES.replace("round(input.price * 0.07, 2)", BANDS)
     assert found(noisy, tasks, 4, KEYS[0], ReplayPolicy(), DUTIES).noise
     assert not found(rounded, tasks, 4, KEYS[0], ReplayPolicy(), DUTIES).noise
+
+
+# --- doubles that a table drops ----------------------------------------------------------------
+
+READINGS = '''"""A tool."""
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+TOOL = {"name": "readings", "description": "Works.", "effects": ["read"]}
+
+
+class Input(BaseModel):
+    path: str
+
+
+class Output(BaseModel):
+    most: int
+    count: int
+
+
+def run(input: Input) -> Output:
+    rows = (line.split() for line in Path(input.path).read_text().splitlines())
+    most = max((int(level) for _, level in rows), default=0)
+    return Output(most=most, count=len([*rows]))
+'''
+LEVELS = [
+    Case(
+        f"task-{text}",
+        Call("readings", {"path": "a"}),
+        {"a": text.encode()},
+        (Check("equals", {"value": wanted}),),
+    )
+    for text, wanted in (
+        ("01:00 7\n02:00 9\n", {"most": 9, "count": 2}),
+        ("03:00 5\n", {"most": 5, "count": 1}),
+        ("", {"most": 0, "count": 0}),
+    )
+]
+ROWS = "    rows = (line.split() for line in Path(input.path).read_text().splitlines())\n"
+TEXT = "Path(input.path).read_text().splitlines()"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        f"    rows = {{line[:5]: line.split() for line in {TEXT}}}.values()\n",
+        f"    rows = dict((line[:5], line.split()) for line in {TEXT}).values()\n",
+        f"    found = {{}}\n    for line in {TEXT}:\n        found[line[:5]] = line.split()\n    rows = found.values()\n",
+        f"    found = {{}}\n    for line in {TEXT}:\n        found.setdefault(line[:5], line.split())\n    rows = [*found.values()]\n",
+        f"    rows = {{tuple(line.split()) for line in {TEXT}}}\n",
+    ],
+)
+def test_who_drops_doubles_by_the_way_is_asked_whether_that_is_meant(rows: str) -> None:
+    own = READINGS.replace(ROWS, rows)
+    rules = ReplayPolicy(mutants=0, neighbours=8, drawn=2, crossed=0, stepped=0, spelled=0, symptom_min=0)
+    known = Known(LEVELS, {2}, b"k" * 32, rules)
+    rivals = {words: text for words, text in moot(READINGS, own).items() if "doubles" in words}
+    found = compared(lambda cases: LocalBench(cases, 0.5), known, READINGS, own, rivals)
+    assert {*rivals} & {*found.rivals}
+
+
+# --- places within a text -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ('r"[A-Z]{2}-[0-9]{4}"', 'r"[A-Z]{2}-\\d{4}$"', r"[A-Z]{2}-[0-9]{4}$"),
+        ('r"[A-Z]{2}-[0-9]{4}"', '"[A-Z][A-Z]-[0-9]" "{4}$"', r"[A-Z]{2}-[0-9]{4}$"),
+        ('"%d.%m.%y"', '"%d/%m/%Y"', "%d/%m/%y"),
+    ],
+)
+def test_each_place_of_a_text_is_a_part_of_the_edit(old: str, new: str, part: str) -> None:
+    before, after = (f"import re\n\n\ndef run(input):\n    return {text}\n" for text in (old, new))
+    texts = undone(before, after, simpler=False).values()
+    assert any(repr(part) in source for source in texts)
+    assert not undone(before, before.replace(old, '"wholly another one"'))

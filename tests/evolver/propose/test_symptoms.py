@@ -14,8 +14,8 @@ import pytest
 
 from agentos.domain import Call, Check, Json
 from agentos.evolver.policy import ReplayPolicy
-from agentos.evolver.propose.ambiguity import EditExamination, Known, usual
-from agentos.evolver.propose.neighbours import neighbours, stepped
+from agentos.evolver.propose.ambiguity import EditExamination, Known
+from agentos.evolver.propose.neighbours import neighbours, stepped, usual
 from agentos.evolver.propose.symptoms import noise, symptoms
 from agentos.ports import Case
 
@@ -82,7 +82,7 @@ def unmended(own: str, key: bytes = b"k" * 32, hidden: frozenset[int] = frozense
     drawn = usual(drawn, TASKS)
     bench = LocalBench([*TASKS, *(item.case for item in drawn)], 0.5)
     try:
-        return EditExamination(bench, known, drawn, SOURCE, own).findings({}).unmended
+        return EditExamination(bench, known, drawn, [], SOURCE, own).findings({}).unmended
     finally:
         bench.close()
 

@@ -386,6 +386,7 @@ def test_looks_of_evidence_and_guards_wear_nothing_out() -> None:
         ({"needless": "without its change of line 3"}, K.LOOSENED),
         ({"accepted": "unit='furlong' (KeyError: 'furlong')"}, K.LOOSENED),
         ({"noise": "price=1011: 30.770000000000003"}, K.NOISE),
+        ({"depends": "path='a' 76 years later: ValueError"}, K.DEPENDS),
         ({"unread": "goal"}, K.UNREAD),
         ({"uncompared": "tool/a/tool.py, tool/a/_b.py"}, K.UNCOMPARED),
         ({"share": 0.49}, K.UNLIKELY),

@@ -1,0 +1,197 @@
+"""Known tasks put otherwise: what makes no difference to the base may make none to its edit; and ways around that.
+
+The tools really run, in the bench without a sandbox.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentos.domain import Call, Check, Json
+from agentos.evolver.policy import ReplayPolicy
+from agentos.evolver.propose.ambiguity import EditFindings, Known, compared
+from agentos.evolver.propose.neighbours import rewritten
+from agentos.ports import Case
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
+from local_bench import LocalBench
+
+FEW = ReplayPolicy(mutants=0, neighbours=2, drawn=1, crossed=0, stepped=0, spelled=0)
+
+TABLE = '''"""A tool."""
+
+import csv
+import io
+import re
+from pathlib import Path
+
+from pydantic import BaseModel
+
+TOOL = {"name": "people", "description": "Works.", "effects": ["read"]}
+
+
+class Input(BaseModel):
+    path: str
+
+
+class Output(BaseModel):
+    people: list[str]
+
+
+def run(input: Input) -> Output:
+    text = Path(input.path).read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    return Output(people=[f"{row['number']} {row['name']}" for row in rows])
+'''
+MARKED = TABLE.replace('"utf-8"', '"utf-8-sig"')
+
+
+def case(number: int, text: str, wanted: Json, **args: Json) -> Case:
+    call = Call("people", {"path": "a.txt", **args})
+    return Case(f"task-{number}", call, {"a.txt": text.encode()}, (Check("equals", {"value": wanted}),))
+
+
+PEOPLE = [
+    case(number, f"{mark}number,name\n{number},{name}\n", {"people": [f"{number} {name}"]})
+    for number, (mark, name) in enumerate(
+        [("\ufeff", "Ada"), ("\ufeff", "Bo"), ("", "Cy"), ("", "Di"), ("", "Eve")]
+    )
+]
+
+
+def told(old: str, own: str, tasks: Sequence[Case], evidence: int, rules: ReplayPolicy = FEW) -> EditFindings:
+    """Of tasks whose first ones are the evidence."""
+    known = Known(tasks, set(range(evidence, len(tasks))), b"k" * 32, rules)
+    return compared(lambda cases: LocalBench(cases, 0.5), known, old, own, {})
+
+
+def test_an_edit_that_is_steady_where_its_base_is_asks_nothing() -> None:
+    assert told(TABLE, MARKED, PEOPLE, 2).depends == ""
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ('[{name.strip("\\ufeff"): cell for name, cell in row.items()} for row in table]', False),
+        ('[{**row, "number": row.get("number", row.get("\\ufeffnumber"))} for row in table]', True),
+        ('[*csv.DictReader(io.StringIO(text.replace("\\ufeffnumber", "number")))]', True),
+        ('[*csv.DictReader(io.StringIO(text.partition("\\n")[2]), ["number", "name"])]', True),
+    ],
+)
+def test_who_goes_by_the_place_of_a_column_is_found(rows: str, found: bool) -> None:
+    own = TABLE.replace("    rows = list(", "    table = list(").replace(
+        "    return", f"    rows = {rows}\n    return"
+    )
+    assert ("columns" in told(TABLE, own, PEOPLE, 2).depends) is found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Path(input.path).read_bytes().decode("ascii", errors="ignore")',
+        '"".join(sign for sign in Path(input.path).read_text() if ord(sign) < 128)',
+        're.sub(r"[^ -~\\n]", "", Path(input.path).read_text())',
+    ],
+)
+def test_who_drops_letters_beyond_ascii_is_found(text: str) -> None:
+    found = told(TABLE, TABLE.replace('Path(input.path).read_text(encoding="utf-8")', text), PEOPLE, 2)
+    assert "é" in found.depends
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('Path(input.path).read_bytes().decode("utf-8-sig")', False),
+        ('Path(input.path).read_text(encoding="utf-8-sig", errors="replace")', True),
+        ('Path(input.path).read_bytes().decode("utf-8-sig", "surrogateescape")', True),
+        ('Path(input.path).read_text(encoding="latin-1").removeprefix("ï»¿")', True),
+    ],
+)
+def test_who_takes_any_bytes_is_found(text: str, found: bool) -> None:
+    own = TABLE.replace('Path(input.path).read_text(encoding="utf-8")', text)
+    assert bool(told(TABLE, own, PEOPLE, 2).depends) is found
+
+
+def test_where_the_base_depends_on_it_nobody_asks_the_edit_not_to() -> None:
+    places = TABLE.replace("csv.DictReader(io.StringIO(text))", "text.splitlines()[1:]").replace(
+        "{row['number']} {row['name']}", "{' '.join(row.split(','))}"
+    )
+    tasks = [replace(each, inputs={"a.txt": each.inputs["a.txt"]}) for each in PEOPLE[2:]]
+    wrong = case(9, "number,name\n1, Flo\n", {"people": ["1 Flo"]})
+    assert told(
+        places, places.replace("row.split(',')", "row.replace(',', ' ').split()"), [wrong, *tasks], 1
+    ) == (EditFindings(unguarded=False))
+
+
+YEARS = '''"""A tool."""
+
+from calendar import isleap
+from datetime import date
+from pathlib import Path
+
+from pydantic import BaseModel
+
+TOOL = {"name": "people", "description": "Works.", "effects": ["read"]}
+
+
+class Input(BaseModel):
+    path: str
+    years: list[int]
+
+
+class Output(BaseModel):
+    days: list[str]
+
+
+def run(input: Input) -> Output:
+    first = date.fromisoformat(Path(input.path).read_text())
+    days = []
+    for year in (first.year + years for years in input.years):
+        day = first.day
+        days.append(first.replace(year=year, day=day).isoformat())
+    return Output(days=days)
+'''
+DAYS = [
+    case(number, first, {"days": days}, years=years)
+    for number, (first, years, days) in enumerate(
+        [
+            ("2020-02-29", [1, 4], ["2021-02-28", "2024-02-29"]),
+            ("2020-02-29", [4], ["2024-02-29"]),  # later, the base ends by the very fault
+            ("2020-05-01", [3], ["2023-05-01"]),
+            ("2021-06-30", [3], ["2024-06-30"]),
+            ("2021-06-30", [4], ["2025-06-30"]),
+        ]
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("day", "found"),
+    [
+        ("28 if (first.month, first.day) == (2, 29) and not isleap(year) else first.day", False),
+        ("28 if (first.month, first.day) == (2, 29) and (year - first.year) % 4 else first.day", True),
+        ("min(first.day, {2: 28 + (year % 4 == 0)}.get(first.month, 31))", True),
+        ("first.day - (first.month == 2 and first.day == 29 and year & 3 > 0)", True),
+    ],
+)
+def test_who_takes_each_fourth_year_for_a_leap_year_is_found(day: str, found: bool) -> None:
+    own = YEARS.replace("first.day\n", f"{day}\n", 1)
+    assert bool(told(YEARS, own, DAYS, 1).depends) is found
+
+
+def test_days_that_cannot_be_moved_and_words_that_no_answer_repeats_stay() -> None:
+    [same] = rewritten([case(1, "2024-02-29", {"day": "2024-02-29"})], "")
+    assert same.case.inputs == {"a.txt": b"2024-02-29\xff"}
+    one, garbled = rewritten([case(1, "Ada open", {"people": ["Ada"]})], "")
+    assert one.case.inputs == {"a.txt": "Adaé open".encode()}
+    assert one.expect({"people": ["Ada", "open"]}, {"people": ["Adaé", "open"]})
+    assert garbled.case.inputs == {"a.txt": b"Ada open\xff"}
+    assert len(rewritten([case(1, "Ada open", {"people": ["Ada"]})], "if name == 'Ada'")) == 1
+    assert (
+        len(rewritten([case(1, "Ada ada@x.org", {"people": ["Ada"]})], "")) == 1
+    )  # one and the same to some
