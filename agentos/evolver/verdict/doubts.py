@@ -410,11 +410,8 @@ def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) ->
     trees = {Arm.BASE: candidate.base.tree, Arm.CANDIDATE: candidate.snapshot.tree}
     made = [trial for trial in fresh if trees.get(trial.arm) == trial.snapshot.tree]
     ends = {task_id: _end(candidate, own) for task_id, own in _by_task(made).items()}
-    shown = [
-        trial
-        for trial in known
-        if trial.arm is Arm.CANDIDATE and trial.set is TrialSet.EVIDENCE and not trial.alike
-    ]
+    own = [trial for trial in known if trial.arm is Arm.CANDIDATE and not trial.alike]
+    shown = [trial for trial in own if trial.set is TrialSet.EVIDENCE]
     shown_mended = mended(shown, policy.judge)
     share = policy.judge.hidden_share * sum(shown_mended) / len(shown_mended) if shown_mended else 0.0
     alike = sum(end in (_FreshEnd.MENDED_ALIKE, _FreshEnd.UNMENDED) for end in ends.values())
