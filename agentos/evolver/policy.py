@@ -131,7 +131,7 @@ class ReplayPolicy:
     broad_share: float = 0.5  # of the answers next to guards: who mends a slip changes few
     spelled: int = 32  # inputs with a word that has a text of the edit, or a sign of one, in it
     mutants: int = 32  # of an edit, which are held against it as its proposer's other edits are
-    symptom_min: int = 3  # right answers with what failing ones lack, for a symptom; 0: none is sought
+    symptom_min: int = 3  # right answers with what failing ones lack, for a symptom, and working tasks put otherwise; 0: neither is sought
     symptom_share: float = 0.2  # of inputs that show it: who leaves so many mended what was shown
     rival_share: float = 0.25  # another edit that passes is a rival from this share of an edit's weight on
     share_min: float = 0.5  # of that belief in all edits that pass: with less, another one is meant
