@@ -11,7 +11,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -19,6 +19,7 @@ from decimal import Context, Decimal
 from types import NoneType
 from typing import Any
 
+from agentos.benches import error_of
 from agentos.domain import Json, canonical
 from agentos.evolver.propose.input_variation import Variation, same
 from agentos.ports import Case
@@ -115,7 +116,7 @@ class _Lettered:
 
 
 def _is_refused(_: Json, output: Json) -> bool:
-    return isinstance(output, Mapping) and "error" in output
+    return bool(error_of(output))
 
 
 def _is_answered(answer: Json, output: Json) -> bool:

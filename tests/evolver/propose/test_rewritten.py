@@ -192,6 +192,13 @@ def test_days_that_cannot_be_moved_and_words_that_no_answer_repeats_stay() -> No
     assert one.expect({"people": ["Ada", "open"]}, {"people": ["Adaé", "open"]})
     assert garbled.case.inputs == {"a.txt": b"Ada open\xff"}
     assert len(rewritten([case(1, "Ada open", {"people": ["Ada"]})], "if name == 'Ada'")) == 1
-    assert (
-        len(rewritten([case(1, "Ada ada@x.org", {"people": ["Ada"]})], "")) == 1
-    )  # one and the same to some
+    # one and the same to some
+    assert len(rewritten([case(1, "Ada ada@x.org", {"people": ["Ada"]})], "")) == 1
+
+
+def test_an_answer_with_a_field_of_errors_is_no_refusal() -> None:
+    refused = {"error": "UnicodeDecodeError", "message": "invalid start byte"}
+    for other in rewritten([case(1, "2026-01-02", {"day": "2026-01-02", "error": 0})], ""):
+        later = "years" in other.says
+        assert other.expect({"error": 0, "day": ""}, {"error": "", "day": "2102-01-02"}) is later
+        assert other.expect({"error": 0, "day": ""}, refused) is not later
