@@ -26,7 +26,7 @@ from agentos.ledger.postgres import connection
 from agentos.ledger.postgres.leadership import Leadership, control
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
-from agentos.registry.mirror import Mirror
+from agentos.registry.mirror import Mirror, MirrorState
 from agentos.registry.store import Registry
 from tests.daemon.conftest import Daemon, _make_task, until
 from tests.postgres import PostgresServer
@@ -250,6 +250,27 @@ def test_the_fence_refuses_every_other_term_of_ledger_and_engine(postgres_addres
                 with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
                     raw.execute(statement.encode())
             assert raw.execute("SELECT n FROM dbos.some").fetchall() == [(1,)]
+
+
+def test_a_change_that_is_made_while_the_mirror_is_pushed_comes_over(
+    home: Home, ledger: Ledger, tmp_path: Path
+) -> None:
+    url = bare(tmp_path / "mirror.git")
+    behind = Home(tmp_path / "behind")
+    shutil.copytree(home.root, behind.root)
+    made = []
+
+    class Late(Mirror):
+        def push(self) -> MirrorState:
+            made.append(commit(home, "more-kit"))
+            return super().push()
+
+    MirrorKeeper(ledger, Late(home.registry, url), url, lambda why: None).look()
+    behind.ledger.unlink()
+    with closing(sqlite3.connect(home.ledger)) as whole:
+        whole.execute("VACUUM INTO ?", (str(behind.ledger),))
+    follow(behind, url, 0)
+    assert [main(behind)] == made
 
 
 def test_nobody_leads_on_what_somebody_else_wrote_to_the_mirror(

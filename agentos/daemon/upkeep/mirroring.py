@@ -88,10 +88,19 @@ def follow(home: Home, url: str, term: int) -> None:
 
 
 def _given(home: Home) -> set[str]:
-    """What of main was given to the mirror, as the ledger says: people's changes, too."""
+    """What of main was given to the mirror, as the ledger says: people's changes, too.
+
+    Main may move between what is noted before a push and the push itself.
+    """
     with LedgerSnapshot(home.ledger) as reader:
-        found = reader.rows(f"SELECT value FROM memo WHERE key = '{GIVEN}'")  # noqa: S608 - a constant
-    return {str(json.loads(value)) for (value,) in found}
+        found = {
+            str(key): json.loads(value)
+            for key, value in reader.rows(
+                f"SELECT key, value FROM memo WHERE key IN ('{GIVEN}', '{MIRROR}')"  # noqa: S608 - constants
+            )
+        }
+    pushed = found.get(MIRROR) or {}
+    return {str(found.get(GIVEN) or ""), str(pushed.get("main") or "")} - {""}
 
 
 def _seen(home: Home) -> list[tuple[str, str]]:

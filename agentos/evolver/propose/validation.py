@@ -298,13 +298,18 @@ def _constant_fault(path: str, old: str, new: str, checks: Sequence[Check]) -> R
     written = newly_written(path, old, new)
     wanted = {as_one_text(value) for value in expected(checks)}
     numbers = {*map(_as_number, written)} - _UNITS
-    alike = {value for value in wanted if _as_number(value) in numbers and len(_as_number(value)) > 2}
-    same = {value for value in (written & wanted) - _UNITS if len(value.strip("'\"")) > 2}
+    alike = {value for value in wanted if _as_number(value) in numbers and _is_telling(_as_number(value))}
+    same = {*filter(_is_telling, (written & wanted) - _UNITS)}
     hard_coded = same | alike
     if not hard_coded:
         return None
     told = f"it writes an expected value into the source ({', '.join(sorted(hard_coded))})"
     return Refusal(RefusalKind.EXPECTED, told)
+
+
+def _is_telling(text: str) -> bool:
+    """Whether it is long enough to be no chance."""
+    return len(text.strip("'\"")) > 2
 
 
 def _as_number(text: str) -> str:
