@@ -83,8 +83,11 @@ def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]
         ),
     )
     if fault := unwritable(home):  # once, not for each file and commit that cannot be locked
-        found.append(DoctorFinding(f"{fault}; what needs that was not looked at"))
-        looks = (_process, _key, _settings, ledger, _swap)
+        # SQLite makes a file beside the ledger also to read it, where a daemon does not hold it open.
+        shut = home.ledger.exists() and not home.ledger.with_name(f"{home.ledger.name}-shm").exists()
+        copied = ", nor the ledger: copy the home to where it can be" if shut else ""
+        found.append(DoctorFinding(f"{fault}; what needs that was not looked at{copied}"))
+        looks = (_process, _key, _settings, *(() if shut else (ledger, _swap)))
     for look in looks:
         try:
             found += list(look(home))
