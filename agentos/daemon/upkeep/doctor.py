@@ -82,17 +82,19 @@ def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]
             _swap,
         ),
     )
+    shut = False
     if fault := unwritable(home):  # once, not for each file and commit that cannot be locked
-        # SQLite makes a file beside the ledger also to read it, where a daemon does not hold it open.
+        # SQLite makes a file beside the ledger also to read it, where none is left: no look can open it, and all would say so.
         shut = home.ledger.exists() and not home.ledger.with_name(f"{home.ledger.name}-shm").exists()
         copied = ", nor the ledger: copy the home to where it can be" if shut else ""
         found.append(DoctorFinding(f"{fault}; what needs that was not looked at{copied}"))
-        looks = (_process, _key, _settings, *(() if shut else (ledger, _swap)))
+        looks = (_process, _key, _settings, ledger, _swap)
     for look in looks:
         try:
             found += list(look(home))
         except AgentOSError as error:
-            if str(error) not in {finding.what for finding in found}:  # an old ledger stops several looks
+            told = {finding.what for finding in found}  # an old ledger stops several looks
+            if str(error) not in told and not (shut and str(home.ledger) in str(error)):
                 found.append(DoctorFinding(str(error)))
     if not fix:
         return found
