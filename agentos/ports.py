@@ -126,7 +126,7 @@ class Records(Protocol):
         """Records whose top-level fields equal these, oldest first; a frozenset stands for any of its values."""
 
     def looks(self, fingerprint_id: str) -> Sequence[TrialLook]:
-        """Of each trial of a candidate for this failure, what it was a look at; oldest evolution first."""
+        """What trials of candidates for this failure were a look at, alike ones of an evolution once; oldest first."""
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """Of these, the ``limit`` newest, newest first.

@@ -321,7 +321,7 @@ class Reader:
         return [record for record in found if matches(record, rest)]
 
     def looks(self, fingerprint_id: str) -> Sequence[TrialLook]:
-        """Of each trial of a candidate for this failure, what it was a look at; oldest evolution first."""
+        """What trials of candidates for this failure were a look at, alike ones of an evolution once; oldest first."""
         newest = "(SELECT max(seq) FROM {0} WHERE evolution_id = evolution.id)".format
         sql = f"SELECT id, {newest('trial')}, {newest('trial_pack')} FROM evolution WHERE fingerprint_id = ? ORDER BY seq"
         rows = self._rows(sql, fingerprint_id)

@@ -237,12 +237,13 @@ class MemoryLedger:
         ]
 
     def looks(self, fingerprint_id: str) -> Sequence[TrialLook]:
-        """Of each trial of a candidate for this failure, what it was a look at; oldest evolution first."""
-        return [
+        """What trials of candidates for this failure were a look at, alike ones of an evolution once; oldest first."""
+        looks = (
             TrialLook(trial.candidate_id, trial.task_id, trial.set, trial.number, trial.look)
             for evolution in self.find(Evolution, fingerprint_id=fingerprint_id)
             for trial in self.find(Trial, evolution_id=evolution.id, arm=Arm.CANDIDATE)
-        ]
+        )
+        return [*dict.fromkeys(looks)]
 
     def newest(self, kind: type[R], limit: int, **equal: object) -> Sequence[R]:
         """The ``limit`` newest of these, newest first."""

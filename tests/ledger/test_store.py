@@ -229,6 +229,7 @@ def test_looks_at_a_failure_stay_known_however_its_trials_lie(ledger: Ledger) ->
     ledger.pack_trials(NOW + timedelta(days=1))
     assert ledger.looks(fingerprint) == expected
     late = [replace(own, id=f"trial-late-{number}", look=3 + number) for number in range(2)]
+    late += [replace(own, id="trial-repeated", look=4, repeat=1)]  # is no further look
     ledger.put(*late)  # their rows have the numbers of those that were packed
     expected += [TrialLook("cand-1", own.task_id, own.set, own.number, 3 + number) for number in range(2)]
     assert ledger.looks(fingerprint) == expected

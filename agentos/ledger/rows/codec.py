@@ -40,7 +40,7 @@ from agentos.ledger.rows.schema import LedgerConnection
 R = TypeVar("R")
 LONG = 100  # characters of a text; a longer one is kept compressed
 encode = json_encoder()
-_TRIALS, _LOOKS = 1_000, 1_000  # that are remembered, 2 kB each; evolutions whose looks are, some 3 kB each
+_TRIALS, _LOOKS = 1_000, 10_000  # that are remembered, 2 kB each; evolutions whose looks are, some 2 kB each
 _NEWER = (
     "SELECT 0 AS packed, seq, body FROM trial WHERE evolution_id = ? AND seq > ? UNION ALL "
     "SELECT 1, seq, body FROM trial_pack WHERE evolution_id = ? AND seq > ? ORDER BY packed, seq"
@@ -364,7 +364,11 @@ class TrialMemory:
         return known.trials
 
     def looks(self, rows: Rows, evolution_id: str, at: Sequence[object]) -> Sequence[TrialLook]:
-        """Of its candidates' trials, which stay when the trials are forgotten. ``at``: their newest rows."""
+        """Of its candidates' trials, alike ones once; they stay when the trials are forgotten. ``at``: their newest rows.
+
+        Each evolution asks for those of all others of its failure, in the same order: where fewer are remembered
+        than are asked for, none is.
+        """
         before, looks = self._looks.get(evolution_id, ((), ()))
         if before != at:
             if evolution_id in self._known:
@@ -377,7 +381,7 @@ class TrialMemory:
 
     def _keep_looks(self, evolution_id: str, at: Sequence[object], looks: tuple[TrialLook, ...]) -> None:
         if len(self._looks) >= _LOOKS:
-            self._looks.clear()
+            del self._looks[next(iter(self._looks))]
         self._looks[evolution_id] = at, looks
 
 
@@ -388,33 +392,35 @@ def _trial(body: str | bytes) -> Trial:
 
 
 def _looks_of(trials: Sequence[Trial]) -> tuple[TrialLook, ...]:
-    return tuple(
+    looks = (
         TrialLook(trial.candidate_id, trial.task_id, trial.set, trial.number, trial.look)
         for trial in trials
         if trial.arm is Arm.CANDIDATE
     )
+    return tuple(dict.fromkeys(looks))
 
 
 def _stored_looks(rows: Rows, evolution_id: str) -> tuple[TrialLook, ...]:
     """By the JSON alone: to make a record of each trial takes longer than to read all."""
     own = [*rows("SELECT body FROM trial WHERE evolution_id = ? ORDER BY seq", evolution_id)]
     packs = rows("SELECT body FROM trial_pack WHERE evolution_id = ? ORDER BY seq", evolution_id)
-    found = [item for (body,) in packs for item in in_bundle(body)] + [data_of(body) for (body,) in own]
     try:
-        looks = {
-            item["id"]: TrialLook(
-                item["candidate_id"],
-                item["task_id"],
+        found = [item for (body,) in packs for item in data_of(body)] + [data_of(body) for (body,) in own]
+        names = {name: name for item in found for name in (item["candidate_id"], item["task_id"])}
+        looks = (
+            TrialLook(
+                names[item["candidate_id"]],
+                names[item["task_id"]],
                 TrialSet(item["set"]),
                 item.get("number", 0),
                 item.get("look", 0),
             )
             for item in found
             if item["arm"] == Arm.CANDIDATE
-        }
+        )
+        return tuple(dict.fromkeys(looks))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Unavailable(f"a stored Trial is damaged: {type(error).__name__}: {error}") from None
-    return tuple(looks.values())
 
 
 @dataclass(frozen=True, slots=True)
