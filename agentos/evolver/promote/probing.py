@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agentos.domain import (
+    WRONG_ANSWER,
     Candidate,
     Evolution,
     EvolutionState,
@@ -31,6 +32,7 @@ from agentos.domain import (
     Share,
     Snapshot,
     Task,
+    kind_of,
     new_id,
 )
 from agentos.errors import NotFound, Unavailable
@@ -298,7 +300,8 @@ def _failed(outcome: Outcome) -> bool:
 
 
 def _why(outcome: Outcome) -> str:
-    if outcome.fault is not None:
+    # The fault of a wrong answer quotes the checks.
+    if outcome.fault is not None and kind_of(outcome.fault) not in WRONG_ANSWER:
         return f"{outcome.fault.type}: {outcome.fault.message}"[:300]
     failed = ", ".join(sorted({check.kind for check in outcome.checks if not check.passed}))
     return f"its answer fails {failed}" if failed else outcome.result.value
