@@ -284,9 +284,9 @@ def _changed_since(evolution: Evolution, parts: TriageContext) -> bool:
     """Has the resource at fault got another content since that attempt?"""
     if evolution.diagnosis is None or evolution.state is EvolutionState.ROLLED_BACK:
         return False
-    path = evolution.diagnosis.path
-    then = parts.snapshots.files(evolution.base, path)
-    return dict(then) != dict(parts.snapshots.files(parts.snapshots.stable(), path))
+    place = evolution.diagnosis.path or evolution.diagnosis.resource  # "" is all of the registry
+    then = parts.snapshots.files(evolution.base, place)
+    return dict(then) != dict(parts.snapshots.files(parts.snapshots.stable(), place))
 
 
 def _break_circuit(parts: TriageContext, last: Evolution, ripe: RipeFailure) -> None:
