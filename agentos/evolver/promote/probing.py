@@ -41,7 +41,7 @@ from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.promote import CanaryContext, ProbeContext, PromotionContext
 from agentos.evolver.promote.driving import DRIVING, ProbeShown, changed, concerns, files_of, keep_probe
-from agentos.evolver.promote.promotion import consented
+from agentos.evolver.promote.promotion import consented, is_done
 from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
 from agentos.ports import Plan, Snapshots
 from agentos.resources import examine
@@ -62,7 +62,7 @@ def probe_promotion(parts: PromotionContext, evolution: Evolution) -> Evolution:
     candidate, _, _ = consented(parts, evolution)
     evolution = parts.move(evolution, EvolutionState.PROMOTING)
     if is_overtaken(parts, candidate):  # by itself, before a kill, or by others
-        if (moved := rebased(parts, candidate)) is None:
+        if is_done(parts, candidate) or (moved := rebased(parts, candidate)) is None:
             return evolution  # ``promote`` finds out which
         candidate = moved
     if (failed := probe_fault(parts, candidate)) is not None:
