@@ -611,7 +611,9 @@ def test_candidates_that_change_nothing_end_without_improvement(world: World) ->
 
 
 @pytest.mark.parametrize("path", [PATH, ""])
-def test_what_came_to_nothing_is_tried_again_once_its_own_resource_has_changed(world: World, path: str) -> None:
+def test_what_came_to_nothing_is_tried_again_once_its_own_resource_has_changed(
+    world: World, path: str
+) -> None:
     """Where no file is at fault, because a new one is wanted, this is not any change of the registry."""
     world.proposer = propose(USELESS)
     world.seed()
