@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agentos.domain import Call, Effect, InputFile, Kind, Limits, ResourceId, Task, new_id
+from agentos.domain import Call, Effect, InputFile, Json, Kind, Limits, ResourceId, Task, new_id
 from agentos.errors import Invalid
 
 if TYPE_CHECKING:
@@ -94,13 +94,18 @@ class SafetyProbe:
 
     def violated(self, attempt: Attempt) -> bool:
         """Whether what must not happen happened."""
-        answer = json.dumps(attempt.answer, ensure_ascii=False)
         if self.forbid_answer and attempt.answer is not None:
             return True
-        if self.forbid_answer_text and self.forbid_answer_text in answer:
+        if self.forbid_answer_text and _holds(attempt.answer, self.forbid_answer_text):
             return True
-        seen = [answer, *(json.dumps(step.observation, default=str) for step in attempt.steps)]
-        return bool(self.forbid_text) and any(self.forbid_text in text for text in seen)
+        seen = [attempt.answer, *(step.observation for step in attempt.steps)]
+        return bool(self.forbid_text) and any(_holds(value, self.forbid_text) for value in seen)
+
+
+def _holds(value: Json, text: str) -> bool:
+    """Whether the text stands in the value's JSON: as it is, or within a text there, as JSON writes it."""
+    whole = json.dumps(value, ensure_ascii=False, default=str)
+    return text in whole or json.dumps(text, ensure_ascii=False)[1:-1] in whole
 
 
 def load_probes(path: Path) -> tuple[SafetyProbe, ...]:

@@ -610,6 +610,22 @@ def test_candidates_that_change_nothing_end_without_improvement(world: World) ->
     assert ended.reason == "the only candidate did not change how any task ends"
 
 
+@pytest.mark.parametrize("path", [PATH, ""])
+def test_what_came_to_nothing_is_tried_again_once_its_own_resource_has_changed(
+    world: World, path: str
+) -> None:
+    """Where no file is at fault, because a new one is wanted, this is not any change of the registry."""
+    world.proposer = propose(USELESS)
+    world.seed()
+    ended = world.evolve(world.open())
+    assert ended.diagnosis is not None
+    world.ledger.put(replace(ended, diagnosis=replace(ended.diagnosis, path=path)))
+    world.registry.edit({"skill/other/SKILL.md": "x"})
+    assert triage(world.parts) == []
+    world.registry.edit({PATH: USELESS})
+    assert len(triage(world.parts)) == 1
+
+
 class Picky(FakeRegistry):
     """Takes no edit that says so."""
 

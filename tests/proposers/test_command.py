@@ -45,7 +45,7 @@ from agentos.proposers.command import (
     surface_of,
     take,
 )
-from agentos.proposers.evidence_export import RAW_MAX, dossier, plain, quoted
+from agentos.proposers.evidence_export import RAW_MAX, SHOWN_MAX, STEPS_MAX, dossier, plain, quoted
 from agentos.shipped import folder
 from agentos.testing import MemoryLedger, ScriptedProposer
 
@@ -186,6 +186,21 @@ def test_what_is_shown_is_bounded() -> None:
     assert sum(map(len, files.values())) < 10 << 20
     assert files["evidence/runs/run-0.jsonl"].endswith(b'{"cut": "the record is longer than this"}\n')
     assert len(files["evidence/runs/run-19.md"]) < 40_000
+
+
+@pytest.mark.slow
+def test_of_a_run_of_very_many_steps_the_telling_one_and_both_ends_are_shown() -> None:
+    (seen,) = (brief := a_brief()).runs
+    steps = tuple(
+        replace(seen.steps[0], index=number, action={}, observation="x" * SHOWN_MAX) for number in range(400)
+    )
+    telling = replace(steps[200], fault=Fault("mistake", "here"))
+    long = replace(seen, steps=(*steps[:200], telling, *steps[201:]))
+    page = dossier(replace(brief, runs=(long,)), "command")["evidence/runs/run-1.md"].decode()
+    assert len(page) < STEPS_MAX * 1.05
+    shown = re.findall(r"^## Step (\d+)$", page, re.MULTILINE)
+    assert {"0", "200", "399"} <= {*shown}
+    assert f"\n{400 - len(shown)} more steps are left out here.\n" in page
 
 
 def test_quoting_marks_each_line_and_cuts_the_middle() -> None:

@@ -82,6 +82,15 @@ def test_a_lesson_keeps_its_id_through_changes() -> None:
         removed(other, "m-00000000")
 
 
+def test_of_two_lessons_under_one_id_each_is_changed_by_itself() -> None:
+    """A person copied a line with its mark, and changed the words."""
+    memory = "- one <!-- m-3f2a9c01 -->\n- two <!-- m-3f2a9c01 -->\n"
+    first, second = lessons_in(memory)
+    assert first.id == "m-3f2a9c01"
+    assert removed(memory, second.id) == "- one <!-- m-3f2a9c01 -->\n"
+    assert [lesson.text for lesson in lessons_in(changed(memory, second.id, "three"))] == ["one", "three"]
+
+
 def test_one_operation_leaves_everything_else_as_it_stands() -> None:
     dates = id_of("Dates are in UTC")
     assert removed(HAND, dates) == HAND.replace("* Dates are\n  in UTC\n", "")

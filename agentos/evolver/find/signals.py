@@ -202,9 +202,9 @@ def changes(steps: Sequence[Step]) -> Counter[str]:
 def _files(step: Step) -> list[str] | None:
     """The files that a call names as changed; None for one that changed nothing."""
     args = _args(step)
-    if fault_in(step) is not None or args.get("command") in _READS:
+    texts = [_command(args.get(key)) for key in ("command", "cmd", "input", "patch")]
+    if fault_in(step) is not None or texts[0] in _READS:
         return None
-    texts = [text for key in ("command", "cmd", "input", "patch") if isinstance(text := args.get(key), str)]
     files = [name for text in texts for found in _PATCHED.findall(text) for name in found if name]
     files += [name for text in texts for found in _SHELL.findall(text) for name in found if name]
     if _is_change(step):
@@ -219,6 +219,12 @@ def _is_change(step: Step) -> bool:
 def _args(step: Step) -> Mapping[str, Any]:
     args = step.action.get("args") if isinstance(step.action, Mapping) else None
     return args if isinstance(args, Mapping) else {}
+
+
+def _command(value: Json) -> str:
+    """A command as text, also one that is given as a list of words; "" for anything else."""
+    words = value if isinstance(value, list) else [value]
+    return " ".join(word for word in words if isinstance(word, str))
 
 
 def _base(path: str) -> str:
@@ -266,14 +272,14 @@ _KINDS = tuple(
 _EXCEPTION = re.compile(r"^(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout))\b.*$", re.MULTILINE)
 # "exitcode: 1 (…)", "The script ran, then exited with Unix exit code: 1", "exit status 2"
 _EXIT = re.compile(
-    r"\A[^\n]{0,60}?\bexit(?:ed with)?[ _]?(?:\w+ )?(?:exit )?(?:code|status)(?:: ?|=| )(-?\d+)\b",
+    r"\A[^\n]{0,60}?\bexit(?:ed with)?[ _]?(?:\w+ )?(?:exit )?(?:code|status)(?:: ?|=| )(-?\d{1,10})\b",
     re.IGNORECASE,
 )
 _HEAD = re.compile(
     r"\A\W{0,3}(?:fatal |internal )?(?:\w+\.)*\w*(?:error|exception|failed|failure|fatal)\b\W{0,2}[:\n]", re.I
 )
 _TAGS = re.compile(r"</?\w+>")  # around what a tool says, in some logs
-_CUT_EXIT = re.compile(r'\A\{"ok": ?true, ?"output": ?\{"exit": ?(-?\d+)')
+_CUT_EXIT = re.compile(r'\A\{"ok": ?true, ?"output": ?\{"exit": ?(-?\d{1,10})\b')
 _EXITS = ("exit", "exit_code", "exitcode", "returncode")
 _TELLS = ("error", "stderr", "message", "stdout", "output")
 _READING = re.compile(r"(?:^|[_\W])(?:read|cat|view|head|tail|grep|logs?)(?:$|[_\W])")  # names of tools

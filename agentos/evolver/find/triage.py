@@ -284,9 +284,9 @@ def _changed_since(evolution: Evolution, parts: TriageContext) -> bool:
     """Has the resource at fault got another content since that attempt?"""
     if evolution.diagnosis is None or evolution.state is EvolutionState.ROLLED_BACK:
         return False
-    path = evolution.diagnosis.path
-    then = parts.snapshots.files(evolution.base, path)
-    return dict(then) != dict(parts.snapshots.files(parts.snapshots.stable(), path))
+    place = evolution.diagnosis.path or evolution.diagnosis.resource  # "" is all of the registry
+    then = parts.snapshots.files(evolution.base, place)
+    return dict(then) != dict(parts.snapshots.files(parts.snapshots.stable(), place))
 
 
 def _break_circuit(parts: TriageContext, last: Evolution, ripe: RipeFailure) -> None:
@@ -319,13 +319,13 @@ def _open(parts: TriageContext, ripe: RipeFailure, sightings: Sequence[Sighting]
     )
     said = {"sha256": evidence.sha256, "evolution": evolution.id}
     note = ("evidence.sealed", evidence.id, said)
+    if given:  # first of all: whatever a kill leaves of this, it is on record
+        told = {"evolution": evolution.id, "tasks": list(evolution.given), "of": len(chosen)}
+        parts.audit.note("hold_out.gave_way", evidence.id, told)
     # Before anybody is shown it: after a kill in between it must be no hold-out's any more.
     for item in given:
         parts.cursor.advance(GIVEN + item.task_key, 1, [])
     parts.cursor.advance(CURSOR, position + 1, [evidence, evolution], after=position, note=note)
-    if given:
-        told = {"evolution": evolution.id, "tasks": list(evolution.given), "of": len(chosen)}
-        parts.audit.note("hold_out.gave_way", evidence.id, told)
     return evolution
 
 

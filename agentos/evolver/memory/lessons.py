@@ -55,14 +55,18 @@ def lessons_in(text: str) -> list[Lesson]:
             groups[-1][1].append(line)
         else:
             groups.append((number, [line]))
-    return [_lesson(first, lines) for first, lines in groups]
+    taken: set[str] = set()
+    return [_lesson(first, lines, taken) for first, lines in groups]
 
 
-def _lesson(first: int, lines: Sequence[str]) -> Lesson:
-    marks = [found[1] for line in lines if (found := _MARK.search(line))]
+def _lesson(first: int, lines: Sequence[str], taken: set[str]) -> Lesson:
+    """``taken``, which grows, are the ids before it: a person may have copied a line with its id, and changed its words."""
+    marks = [found[1] for line in lines if (found := _MARK.search(line)) and found[1] not in taken]
     text = " ".join(_MARK.sub("", line).strip() for line in lines)
     text = _BULLET.sub("", text).strip()
-    return Lesson(marks[0] if marks else id_of(text), text, first, first + len(lines) - 1)
+    lesson = Lesson(marks[0] if marks else id_of(text), text, first, first + len(lines) - 1)
+    taken.add(lesson.id)
+    return lesson
 
 
 def id_of(text: str) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agentos.domain import (
+    WRONG_ANSWER,
     Candidate,
     Evolution,
     EvolutionState,
@@ -31,6 +32,7 @@ from agentos.domain import (
     Share,
     Snapshot,
     Task,
+    kind_of,
     new_id,
 )
 from agentos.errors import NotFound, Unavailable
@@ -39,7 +41,7 @@ from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.promote import CanaryContext, ProbeContext, PromotionContext
 from agentos.evolver.promote.driving import DRIVING, ProbeShown, changed, concerns, files_of, keep_probe
-from agentos.evolver.promote.promotion import consented
+from agentos.evolver.promote.promotion import consented, is_done
 from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
 from agentos.ports import Plan, Snapshots
 from agentos.resources import examine
@@ -60,7 +62,7 @@ def probe_promotion(parts: PromotionContext, evolution: Evolution) -> Evolution:
     candidate, _, _ = consented(parts, evolution)
     evolution = parts.move(evolution, EvolutionState.PROMOTING)
     if is_overtaken(parts, candidate):  # by itself, before a kill, or by others
-        if (moved := rebased(parts, candidate)) is None:
+        if is_done(parts, candidate) or (moved := rebased(parts, candidate)) is None:
             return evolution  # ``promote`` finds out which
         candidate = moved
     if (failed := probe_fault(parts, candidate)) is not None:
@@ -298,7 +300,8 @@ def _failed(outcome: Outcome) -> bool:
 
 
 def _why(outcome: Outcome) -> str:
-    if outcome.fault is not None:
+    # The fault of a wrong answer quotes the checks.
+    if outcome.fault is not None and kind_of(outcome.fault) not in WRONG_ANSWER:
         return f"{outcome.fault.type}: {outcome.fault.message}"[:300]
     failed = ", ".join(sorted({check.kind for check in outcome.checks if not check.passed}))
     return f"its answer fails {failed}" if failed else outcome.result.value

@@ -176,7 +176,7 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
     did not pass a probe.
     """
     candidate, verdict, consent = consented(parts, evolution)
-    if is_overtaken(parts, candidate) and not _is_done(parts, candidate):
+    if is_overtaken(parts, candidate) and not is_done(parts, candidate):
         candidate = rebased(parts, candidate) or candidate
         if not _may_drive(parts, candidate):
             return _stale(parts, evolution, "the registry moved while it was probed")
@@ -261,12 +261,12 @@ def _weakened(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
     return weakened(before, {path: after.get(path) for path in paths if before.get(path) != after.get(path)})
 
 
-def _is_done(parts: PromotionContext, candidate: Candidate) -> bool:
-    """It was promoted before a kill, and only the record of that is missing."""
+def is_done(parts: PromotionContext, candidate: Candidate) -> bool:
+    """It was promoted before a kill, and only the record of that is missing: whatever people made of it since."""
     return any(
         version.evolution == candidate.evolution_id
         for kind, name in (resource.split("/") for resource in candidate.edit.resources)
-        for version in parts.evolvable.versions(ResourceId(Kind(kind), name))[:1]
+        for version in parts.evolvable.versions(ResourceId(Kind(kind), name))
     )
 
 

@@ -248,8 +248,11 @@ def calls_in(
                 action, came = step.action, step.observation
                 if step.node != "act" or not isinstance(action, dict) or action.get("path") != path:
                     continue
-                case = Case(task.id, Call(str(action["tool"]), action["args"]), inputs, ())
-                key = digest([case.call, sorted(inputs)])
+                tool, args = action.get("tool"), action.get("args")
+                if not isinstance(tool, str) or not isinstance(args, dict):  # a harness writes the steps
+                    continue
+                case = Case(task.id, Call(tool, args), inputs, ())
+                key = digest([case.call, sorted((item.path, item.sha256) for item in task.inputs)])
                 if step.fault is not None and step.fault.resource:
                     failing[key] = case
                 elif step.fault is None and isinstance(came, dict) and not is_reference(came):

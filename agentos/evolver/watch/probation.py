@@ -189,10 +189,10 @@ def _has_waited(parts: ProbationContext, evolution: Evolution) -> bool:
         over = parts.now() - evolution.ended_at - timedelta(days=parts.policy.probation.days)
     if over < _LATE:
         return over >= timedelta(0)
-    name, today = f"late:{evolution.id}", parts.now().toordinal()
-    if not (seen := parts.cursor.read(name)):
-        parts.cursor.advance(name, today, [])
-    return 0 < seen < today
+    name, now_s = f"late:{evolution.id}", int(parts.now().timestamp())
+    if not (seen_s := parts.cursor.read(name)):
+        parts.cursor.advance(name, now_s, [])
+    return 0 < seen_s <= now_s - 86_400
 
 
 def _end_of_watch(

@@ -85,6 +85,26 @@ def test_what_a_killed_triage_was_to_show_is_in_no_hold_out(
     assert {GIVEN + task.key for task in tasks} == {*before}
 
 
+def test_what_a_killed_triage_gave_away_is_on_record(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    small(world)
+    mine(world.parts)
+    advance = world.ledger.advance
+
+    def killed(name: str, *position: Any, **more: Any) -> None:
+        if name == CURSOR:
+            raise SystemExit
+        advance(name, *position, **more)
+
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(world.ledger, "advance", killed)
+        triage(world.parts)
+    (note,) = [note for note in world.ledger.notes if note.event == "hold_out.gave_way"]
+    (again,) = triage(world.parts)
+    assert isinstance(note.detail, dict)
+    assert {*note.detail["tasks"]} < {*world.evidence().task_ids}
+    assert again.given == (), "they are open by now"
+
+
 def test_where_open_ones_suffice_nothing_is_given(world: World) -> None:
     small(world)
     live(world, 45)

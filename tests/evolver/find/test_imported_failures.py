@@ -76,5 +76,17 @@ def test_files_that_were_edited_are_told_apart_wherever_they_lie() -> None:
     assert "bash" not in signature(("bash", {"command": "cat a.py"}, OK), patch).split(" | ")[2]
 
 
+def test_a_command_may_be_a_list_of_words() -> None:
+    shell = ("shell", {"command": ["bash", "-lc", "cat > out/a.py <<X"]}, OK)
+    assert "shell a.py" in signature(shell)
+    assert signature(("shell", {"command": {"argv": [1]}}, OK)) == signature(("shell", {}, OK))
+
+
+def test_a_status_of_thousands_of_digits_is_none() -> None:
+    """Python refuses to read such a number: whatever a log says, mining goes on."""
+    told = f"exit code: {'9' * 5000}"
+    assert signature(("shell", {}, told)) == signature(("shell", {}, OK))
+
+
 def test_what_passed_and_what_nobody_knows_are_no_failures() -> None:
     assert signature(outcome=Result.PASSED) == signature(outcome=Result.UNKNOWN) == ""

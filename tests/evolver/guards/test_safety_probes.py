@@ -22,6 +22,7 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Fingerprint,
+    Json,
     Kind,
     Layer,
     Limits,
@@ -32,6 +33,7 @@ from agentos.domain import (
     Result,
     SafetyRate,
     Share,
+    Step,
     Task,
     Trial,
     Verdict,
@@ -41,7 +43,7 @@ from agentos.errors import Invalid
 from agentos.evolver.cycle import SCREENED, try_candidate
 from agentos.evolver.guards.assurance.contract import suite, violations
 from agentos.evolver.guards.assurance.dynamic import in_breach, learnt, measure
-from agentos.evolver.safety_probes import load_probes, with_tool
+from agentos.evolver.safety_probes import SafetyProbe, load_probes, with_tool
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.gates import judged_rates, safety_ruling
 from agentos.evolver.watch.health import safety
@@ -49,7 +51,7 @@ from agentos.home import Home
 from agentos.resources import read
 from agentos.settings import load_settings
 from agentos.shipped import folder
-from agentos.testing import SerialReplayer
+from agentos.testing import SerialReplayer, attempt
 
 PROBES = load_probes(folder("evolver") / "safety_probes.toml")
 PLAIN = tuple(probe.name for probe in PROBES if not probe.model)
@@ -245,6 +247,18 @@ def test_an_agent_gets_the_probes_tool_alone_and_no_skill_that_is_left_out() -> 
     settings = read(ResourceId(Kind.AGENT, "x"), {"agent/x/resource.toml": made}).settings
     assert (settings["tools"], settings["skills"], settings["limits"]) == (["abc"], ["other"], {"steps": 3})
     assert with_tool(b"no = toml = ", "abc", left_out) == b"no = toml = "
+
+
+@pytest.mark.parametrize("text", ["GELÖSCHT", 'he said "yes"', "C:\\Users", "two\nlines", '"sent": true'])
+def test_what_is_forbidden_is_found_however_json_writes_it(text: str) -> None:
+    clean = attempt(passed=True, answer={"text": "nothing"})
+    said: Json = {"sent": True} if text.startswith('"') else {"text": f"well: {text}."}
+    step = Step("run", 0, "act", {"tool": "x", "args": {}}, {"ok": True, "output": said}, None, NOW, 1.0)
+    seen, answered = replace(clean, steps=(step,)), replace(clean, answer=said)
+    anywhere = SafetyProbe("it", "it happens", "pass", forbid_text=text)
+    assert [anywhere.violated(one) for one in (seen, answered, clean)] == [True, True, False]
+    answering = SafetyProbe("it", "it happens", "pass", forbid_answer_text=text)
+    assert [answering.violated(one) for one in (seen, answered, clean)] == [False, True, False]
 
 
 def test_probes_have_different_names_and_each_forbids_something() -> None:

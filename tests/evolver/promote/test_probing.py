@@ -16,6 +16,7 @@ from agentos.domain import (
     CheckResult,
     Cost,
     Json,
+    KernelFault,
     Kind,
     Limits,
     Mode,
@@ -29,6 +30,7 @@ from agentos.domain import (
     Step,
     Task,
     content_sha256,
+    kernel_fault,
 )
 from agentos.errors import Unavailable
 from agentos.evolver.dependencies import Dependencies
@@ -276,7 +278,9 @@ def test_no_more_canaries_than_the_policy_says(boxes: Boxes) -> None:
 
 def test_work_that_fails_with_the_change_alone_is_held_against_it(boxes: Boxes) -> None:
     boxes.ran("sums")
-    failed = Outcome(Result.FAILED, 0.0, "it is 3, not 4", checks=(CheckResult("equals", passed=False),))
+    fault = kernel_fault(KernelFault.CHECK, "equals: it is 3, not 4")  # as of a live run
+    checks = (CheckResult("equals", passed=False, detail="it is 3, not 4"),)
+    failed = Outcome(Result.FAILED, 0.0, "1 of 1 checks failed: equals: it is 3, not 4", fault, checks)
     boxes.canary = lambda task, snapshot: (
         attempt(passed=True) if snapshot == boxes.base else replace(attempt(passed=False), outcome=failed)
     )

@@ -12,6 +12,7 @@ from agentos.domain import (
     Candidate,
     Consent,
     Evolution,
+    EvolutionEnding,
     EvolutionState,
     RefusalKind,
     Snapshot,
@@ -38,8 +39,9 @@ from agentos.evolver.promote.rebasing import misplaced
 from agentos.evolver.replay.verification import borrowed, unfounded
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.judge import recompute
+from agentos.evolver.watch.live_regression import follow
 from agentos.testing import FakeExecutor
-from tests.evolver.conftest import PATH, RESOURCE, RIGHT, World, proposal
+from tests.evolver.conftest import FAULTY, PATH, RESOURCE, RIGHT, World, proposal
 
 OTHER = "skill/other/SKILL.md"
 ASK = replace(Policy(), consent=replace(ConsentPolicy(), low="ask", medium="ask"))
@@ -114,6 +116,18 @@ def test_what_was_changed_and_put_back_meanwhile_throws_no_right_edit_away(world
     ended = world.parts.evolution(evolution.id)
     assert (world.source(), len(world.trials()), ended.base) == (RIGHT, trials, back)
     assert faults(world, ended) == []
+
+
+def test_what_a_person_took_back_before_a_kill_was_recovered_from_is_not_promoted_again(world: World) -> None:
+    """``main`` had moved and nobody had noted it; when the daemon comes up, a person has put the old text back."""
+    evolution = judged(world)
+    edit = chosen(world, evolution)
+    world.registry.promote(edit.base, edit.snapshot, {"Evolution": evolution.id}, "an edit")
+    back = world.registry.edit({PATH: FAULTY}, "I do not want it")
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.PROBATION
+    assert world.registry.stable() == back
+    (ended,) = follow(world.parts)
+    assert (ended.state, ended.ending) == (EvolutionState.ROLLED_BACK, EvolutionEnding.REVERTED)
 
 
 def test_what_changed_in_a_bundle_is_measured_again_and_not_searched_for(world: World) -> None:

@@ -84,11 +84,13 @@ def test_time_settles_too(world: World, promoted: Evolution) -> None:
 def test_a_clock_that_is_far_ahead_ends_no_watch_for_a_day(world: World, promoted: Evolution) -> None:
     world.later = timedelta(days=365)
     assert settle(world.parts) == []
+    world.later += timedelta(hours=23)  # over midnight, whenever this is tried but in its first hour
+    assert settle(world.parts) == []
     world.later = timedelta(0)  # somebody put it right
     assert settle(world.parts) == []
     world.later = timedelta(days=30)  # no daemon ran for so long
     assert settle(world.parts) == []
-    world.later = timedelta(days=366)
+    world.later = timedelta(days=366, seconds=1)
     assert [item.id for item in settle(world.parts)] == [promoted.id]
 
 
