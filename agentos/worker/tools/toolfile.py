@@ -1,7 +1,7 @@
 """The one-file tool contract: find it, read what it declares, load it, call it.
 
 A tool is a Python file with a module docstring, a literal ``TOOL``, pydantic models ``Input`` and
-``Output``, and ``run(input: Input) -> Output``. docs/use/writing-tools-and-skills.md is the author's view.
+``Output``, and ``run(input: Input) -> Output``, which may be ``async``. docs/use/writing-tools-and-skills.md is the author's view.
 """
 
 from __future__ import annotations
@@ -234,6 +234,8 @@ def call(tool: Tool, args: Any, most: int, around: Callable[[], Any] = lambda: N
     try:
         result = tool.run(given)
     except ValidationError as error:
+        if isinstance(result, types.CoroutineType):
+            result = _awaited(result)
         if error.title != tool.Output.__name__:
             raise
         message = "the output does not fit: " + "; ".join(checks.sentences(error))
@@ -243,6 +245,12 @@ def call(tool: Tool, args: Any, most: int, around: Callable[[], Any] = lambda: N
 
 
 def _plain_output(tool: Tool, result: Any, most: int) -> bytes:
+def _awaited(running: types.CoroutineType[Any, Any, Any]) -> Any:
+    import asyncio  # most tools need none
+
+    return asyncio.run(running)
+
+
     where = f"{tool.path}:{tool.run.__name__}"
     if not isinstance(result, tool.Output):
         message = f"run returned {type(result).__name__}, not its Output"
