@@ -97,6 +97,31 @@ def test_every_way_to_fail_is_a_fault(worker: Any, tool: Tool, way: str) -> None
     assert ran.steps[-1].node == "finish"
 
 
+def test_an_asynchronous_tool_is_waited_for(worker: Any, tool: Tool) -> None:
+    source = tool(
+        "probe", "import asyncio\nawait asyncio.sleep(0)\nreturn Output(n=input.n + [1][input.n - 4])"
+    )
+    ran = worker.run({PATH: source.replace("def run", "async def run")}, CALL)
+    assert (ran.done.answer, ran.done.fault) == ({"n": 5}, None)
+
+
+def test_an_asynchronous_tool_fails_where_it_fails(worker: Any, tool: Tool) -> None:
+    source = tool("probe", "return Output(n=[][input.n])").replace("def run", "async def run")
+    fault = worker.run({PATH: source}, CALL).act.fault
+    assert (fault.type, fault.where) == ("IndexError", f"{PATH}:run")
+
+
+@pytest.mark.parametrize("value", ["float('nan')", "[1, {'a': float('-inf')}]"])
+def test_no_number_is_never_told_as_nothing(worker: Any, tool: Tool, value: str) -> None:
+    """In a field without a type pydantic makes null of it."""
+    source = tool("probe", f"return Output(n={value})").replace(
+        "class Output(BaseModel):\n    n: int", "class Output(BaseModel):\n    n: object"
+    )
+    fault = worker.run({PATH: source}, CALL).act.fault
+    assert (fault.type, fault.where) == ("output", f"{PATH}:run")
+    assert "not JSON" in fault.message
+
+
 def test_where_is_the_innermost_frame_inside_the_resource(worker: Any, tool: Tool) -> None:
     helper = "import json\ndef parse(text):\n    return json.loads(text)\n"
     body = "import counting\nreturn Output(n=counting.parse('{'))"

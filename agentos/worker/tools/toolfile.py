@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib.metadata
+import json
 import os
 import re
 import sys
@@ -233,9 +234,9 @@ def call(tool: Tool, args: Any, most: int, around: Callable[[], Any] = lambda: N
     around()
     try:
         result = tool.run(given)
-    except ValidationError as error:
         if isinstance(result, types.CoroutineType):
             result = _awaited(result)
+    except ValidationError as error:
         if error.title != tool.Output.__name__:
             raise
         message = "the output does not fit: " + "; ".join(checks.sentences(error))
@@ -244,13 +245,13 @@ def call(tool: Tool, args: Any, most: int, around: Callable[[], Any] = lambda: N
     return _plain_output(tool, result, most)
 
 
-def _plain_output(tool: Tool, result: Any, most: int) -> bytes:
 def _awaited(running: types.CoroutineType[Any, Any, Any]) -> Any:
     import asyncio  # most tools need none
 
     return asyncio.run(running)
 
 
+def _plain_output(tool: Tool, result: Any, most: int) -> bytes:
     where = f"{tool.path}:{tool.run.__name__}"
     if not isinstance(result, tool.Output):
         message = f"run returned {type(result).__name__}, not its Output"
@@ -260,7 +261,10 @@ def _awaited(running: types.CoroutineType[Any, Any, Any]) -> Any:
         value = result.model_dump(mode="json", by_alias=False, warnings=False)
         tool.Output.model_validate(value, by_alias=False, by_name=True)
         # told by the names that its schema has
-        return encode(result.model_dump(mode="json", by_alias=True, warnings=False), most)
+        told = encode(result.model_dump(mode="json", by_alias=True, warnings=False), most)
+        if b"null" in told:  # pydantic makes that of a NaN in a field of no type: no number is no absence
+            json.dumps(result.model_dump(warnings=False), allow_nan=False, skipkeys=True, default=str)
+        return told
     except NotPlain as error:
         raise Failed(fault(error.type, f"the output: {error}", where=where, path=tool.path)) from None
     except ValidationError as error:
