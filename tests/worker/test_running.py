@@ -122,6 +122,16 @@ def test_no_number_is_never_told_as_nothing(worker: Any, tool: Tool, value: str)
     assert "not JSON" in fault.message
 
 
+@pytest.mark.parametrize("byte", ["\\x00", "\\xff"])
+def test_a_program_may_print_bytes_that_are_no_text(worker: Any, byte: str) -> None:
+    """In the header of a frame each would take six bytes, and two streams be too many for one."""
+    both = f"import sys; [s.buffer.write(b'{byte}' * 900_000) for s in (sys.stdout, sys.stderr)]"
+    ran = worker.run(command=["{python}", "-c", both])
+    (step,) = ran.steps
+    assert step.observation["stdout"]["size"] == step.observation["stderr"]["size"] == 900_000
+    assert ran.done.fault.type == "limit"  # of the answer, which is what was printed
+
+
 def test_where_is_the_innermost_frame_inside_the_resource(worker: Any, tool: Tool) -> None:
     helper = "import json\ndef parse(text):\n    return json.loads(text)\n"
     body = "import counting\nreturn Output(n=counting.parse('{'))"
