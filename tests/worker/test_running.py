@@ -122,6 +122,39 @@ def test_no_number_is_never_told_as_nothing(worker: Any, tool: Tool, value: str)
     assert "not JSON" in fault.message
 
 
+ASKS = """
+def run(sdk):
+    made = [sdk.call_tool(tool, args) for tool, args in {calls!r}]
+    sdk.finish([made.output if made.ok else [made.fault.type, made.fault.resource] for made in made])
+"""
+
+
+def answers(worker: Any, files: dict[str, str | bytes], *calls: tuple[str, dict[str, Any]]) -> Any:
+    """What each call gave, or the type and the resource of its fault."""
+    files |= {"skill/kit/SKILL.md": "---\nname: kit\ndescription: for a test\n---\n\nIt has scripts.\n"}
+    files |= {"harness/default/harness.py": ASKS.format(calls=[*calls])}
+    return worker.run(files, effects=["pure", "read", "write"]).done.answer
+
+
+def test_a_script_need_not_be_utf8(worker: Any) -> None:
+    """Its bytes are the interpreter's business; one that is a program of the machine is none of text at all."""
+    scripts = {"latin.sh": b"# caf\xe9\necho hi\n", "program": Path("/bin/echo").read_bytes()}
+    files = {f"skill/kit/scripts/{name}": content for name, content in scripts.items()}
+    asked = [(f"kit/scripts/{name}", {"args": ["hi"]}) for name in scripts]
+    assert answers(worker, {**files}, *asked) == [{"stdout": "hi\n", "stderr": ""}] * 2
+
+
+def test_a_first_line_with_an_open_quote_is_taken_as_words(worker: Any) -> None:
+    source = "#!/bin/sh -e 'x\necho $0 | tail -c 6\n"
+    (said,) = answers(worker, {"skill/kit/scripts/odd": source}, ("kit/scripts/odd", {}))
+    assert said == ["exit", "skill/kit"]  # what the shell says of such a word
+
+
+def test_what_no_command_line_can_hold_is_the_callers_fault(worker: Any) -> None:
+    asked = [("kit/scripts/a.sh", {"args": [word]}) for word in ("a\0b", "x" * 200_000)]
+    assert answers(worker, {"skill/kit/scripts/a.sh": "echo"}, *asked) == [["input", "skill/kit"]] * 2
+
+
 @pytest.mark.parametrize("byte", ["\\x00", "\\xff"])
 def test_a_program_may_print_bytes_that_are_no_text(worker: Any, byte: str) -> None:
     """In the header of a frame each would take six bytes, and two streams be too many for one."""

@@ -108,7 +108,7 @@ def _full_name(path: str) -> str:
     return name_of(path) if path.startswith("tool/") else f"{path.split('/')[1]}/{name_of(path)}"
 
 
-def declared(source: str, path: str) -> ToolDeclaration:
+def declared(source: str | bytes, path: str) -> ToolDeclaration:
     """Read ``TOOL`` without running anything; raises Failed(load)."""
     try:
         tree = ast.parse(source)
