@@ -130,10 +130,10 @@ def _frame_of(ended: ChildEnd) -> tuple[dict[str, Any], tuple[bytes, ...]]:
 
 
 def _ended(frame: Frame) -> ChildEnd:
-    head = frame.head
-    result, *parts = frame.blobs
+    head, (result, *parts) = frame.head, frame.blobs
     texts = [part.decode() for part in parts]
-    out, err = (Clip(*texts[at : at + 2], size=size) for at, size in zip((0, 2), head["sizes"], strict=True))
+    of_out, of_err = head["sizes"]
+    out, err = Clip(texts[0], texts[1], of_out), Clip(texts[2], texts[3], of_err)
     return ChildEnd(head["how"], head["code"], result, out, err, head["duration_ms"])
 
 
