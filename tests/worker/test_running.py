@@ -369,6 +369,13 @@ def test_values_that_are_not_json_are_cut_in_a_step(worker: Any) -> None:
     assert ran.steps[0].observation["head"] == "inf"
 
 
+def test_arguments_that_cannot_be_sent_fail_their_call_alone(worker: Any, tool: Tool) -> None:
+    calls = "[sdk.call_tool('probe', {'n': n}) for n in (float('nan'), 4)]"
+    harness = f"def run(sdk):\n    sdk.finish([made.fault.type if made.fault else made.output for made in {calls}])\n"
+    ran = worker.run({PATH: tool("probe", "return Output(n=input.n)"), "harness/default/harness.py": harness})
+    assert ran.done.answer == ["request", {"n": 4}]
+
+
 def test_the_harness_sees_texts_and_tools(worker: Any, tool: Tool) -> None:
     harness = """
 from agentos.worker.sdk import Sdk
