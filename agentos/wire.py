@@ -121,6 +121,7 @@ def _finite(text: str) -> float:
 
 # Made once: json.loads makes one each time.
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+_ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 class Channel:
@@ -154,8 +155,15 @@ class Channel:
     def send(
         self, head: dict[str, Any], blobs: tuple[bytes, ...] = (), *, deadline: float | None = None
     ) -> None:
-        """Send one frame; raises Closed or Late (``deadline`` is on the ``time.monotonic`` clock)."""
-        data = json.dumps({**head, "blobs": [len(blob) for blob in blobs]} if blobs else head).encode()
+        """Send one frame; raises Closed or Late (``deadline`` is on the ``time.monotonic`` clock), and FrameError for one
+        that the other end would not take: of that nothing is sent."""
+        try:
+            whole = {**head, "blobs": [len(blob) for blob in blobs]} if blobs else head
+            data = _ENCODER.encode(whole).encode()
+        except (ValueError, RecursionError) as error:
+            raise FrameError(f"the header is not JSON: {error}") from None
+        if is_deeper(head, LEVELS_MAX + _LEVELS_AROUND, data):
+            raise FrameError(f"the header is nested more than {LEVELS_MAX} levels deep")
         if len(data) > HEADER_MAX:
             raise FrameError(f"header of {len(data)} bytes, at most {HEADER_MAX} are allowed")
         parts = deque(memoryview(part) for part in (_LENGTH.pack(len(data)) + data, *blobs))

@@ -182,6 +182,19 @@ def test_a_number_that_json_does_not_have_is_refused(number: str) -> None:
     theirs.close()
 
 
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), json.loads("[" * 300 + "]" * 300), ([],) * 3 + (1e999,)]
+)
+def test_what_would_be_refused_there_is_not_sent(value: object) -> None:
+    ours, theirs = map(Channel, socket.socketpair())
+    with pytest.raises(FrameError):
+        theirs.send({"x": value})
+    theirs.send({"x": [[]] * 300})
+    assert len(ours.receive().head["x"]) == 300
+    ours.close()
+    theirs.close()
+
+
 def test_floats_come_as_they_were_sent() -> None:
     ours, theirs = map(Channel, socket.socketpair())
     theirs.send({"x": [0.1, 1e308, -2.5e-7]})

@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -357,10 +358,13 @@ def _is_plain(error: BaseException) -> bool:
 
 
 def _retry_after(error: BaseException) -> float:
-    """Seconds that the provider asked to wait, capped; 0 where it said nothing in seconds."""
+    """Seconds that the provider asked to wait, capped; it says them, or the moment. 0 where it said neither."""
     headers = getattr(error, "litellm_response_headers", None) or {}
+    said = str(headers.get("retry-after", "0"))
     try:
-        seconds = float(headers.get("retry-after", "0"))
-    except (TypeError, ValueError):
+        seconds = (
+            parsedate_to_datetime(said).timestamp() - time.time() if " " in said.strip() else float(said)
+        )
+    except (ValueError, OverflowError):
         return 0.0
     return min(max(seconds, 0.0), _RETRY_AFTER_MAX_S) if math.isfinite(seconds) else 0.0

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from agentos.messages import Answer, Ask, WireFault
-from agentos.wire import Channel
+from agentos.wire import Channel, FrameError
 
 What = Literal["model", "tool", "recall", "remember", "skills", "person", "delegate", "fetch"]
 
@@ -45,7 +45,10 @@ class KernelClient:
         """Ask and wait for the answer, as ``messages.Ask`` says. Raises Refused."""
         with self._changed:
             number, self._next = self._next, self._next + 1
-        self.send(Ask(id=number, what=what, body=body))
+        try:
+            self.send(Ask(id=number, what=what, body=body))
+        except FrameError as error:  # nothing of it was sent
+            raise Refused(WireFault(type="request", message=f"it cannot be sent: {error}"[:2_000])) from None
         answer = self._wait(number)
         if answer.fault is not None:
             raise Refused(answer.fault)

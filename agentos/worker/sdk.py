@@ -250,7 +250,7 @@ class Sdk:
         """What the tool says of itself, read once. Raises Failed(load)."""
         if path not in self._says:
             declared = programs.declared if programs.is_program(path) else toolfile.declared
-            self._says[path] = declared(self._held.text(path), path)
+            self._says[path] = declared(self._held.content(path) or b"", path)
         return self._says[path]
 
     def _must_allow(self, path: str) -> None:

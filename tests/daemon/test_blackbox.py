@@ -106,6 +106,21 @@ def test_a_stream_is_made_from_the_whole_answer(world: World) -> None:
     assert world.run(models).answer == ["streamed", True, "house-model"]
 
 
+def test_an_answer_that_nobody_may_read_is_the_programs_own_fault(world: World) -> None:
+    world.program(
+        "import os\nplace = os.environ['AGENTOS_TASK'] + '/answer.json'\n"
+        "open(place, 'w').write('1')\nos.chmod(place, 0)\n"
+    )
+    done = world.run(FakeModels(silent))
+    fault = done.outcome.fault
+    assert fault is not None
+    assert (done.outcome.result, fault.type, fault.resource) == (
+        Result.FAILED,
+        "output",
+        "harness/mini-agent",
+    )
+
+
 def test_clients_of_other_protocols_are_understood(world: World) -> None:
     world.program(
         "import json, os, urllib.error, urllib.request\n"

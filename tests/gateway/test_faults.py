@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from dataclasses import replace
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,29 @@ def test_retry_after_is_honoured_and_a_call_that_cannot_wait_that_long_fails_at_
         bench.open().complete(asking("cannot wait"), within(5))
     assert caught.value.kind == "overloaded"
     assert time.monotonic() - began < 3.0
+
+
+@pytest.mark.slow  # litellm is imported
+@pytest.mark.parametrize(
+    ("said", "least", "most"),
+    [
+        ("7", 7, 7),
+        ("+20 s", 15, 20),
+        ("+1 day", 60, 60),
+        ("-1 day", 0, 0),
+        ("Sun, 99 Nov 99999 00:00:00 GMT", 0, 0),
+        ("soon", 0, 0),
+        ("nan", 0, 0),
+    ],
+)
+def test_retry_after_may_be_a_moment(said: str, least: float, most: float) -> None:
+    from agentos.gateway.asking import _retry_after
+
+    ways = {"+20 s": 20.0, "+1 day": 86_400.0, "-1 day": -86_400.0}
+    error = Exception()
+    at = formatdate(time.time() + ways[said], usegmt=True) if said in ways else said
+    error.litellm_response_headers = {"retry-after": at}  # type: ignore[attr-defined]
+    assert least <= _retry_after(error) <= most
 
 
 @pytest.mark.slow

@@ -103,6 +103,46 @@ def test_edit_file(call: Call, workspace: Path) -> None:
         call("edit_file", path="a.py", old="", new="x")
 
 
+def test_an_edit_of_each_comma_takes_no_longer_than_the_file(call: Call, workspace: Path) -> None:
+    """80,000 rows took thirteen seconds."""
+    (workspace / "a.csv").write_text("a,b,c\n" * 80_000)
+    began = time.process_time()
+    assert call("edit_file", path="a.csv", old=",", new=";", all=True) == {
+        "replaced": 160_000,
+        "first_line": 1,
+    }
+    assert time.process_time() - began < 2.0
+
+
+def test_an_edit_over_mixed_line_ends_says_what_is_in_the_way(call: Call, workspace: Path) -> None:
+    (workspace / "a.txt").write_bytes(b"one\r\ntwo\nthree\n")
+    with pytest.raises(ValueError, match=r"end as on Windows"):
+        call("edit_file", path="a.txt", old="one\ntwo", new="x")
+    assert call("edit_file", path="a.txt", old="one\r\ntwo", new="x")["replaced"] == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.py", ["a.py", "src/b.py", "src/deep/c.py"]),
+        ("**/*.py", ["a.py", "src/b.py", "src/deep/c.py"]),
+        ("src/**/*.py", ["src/b.py", "src/deep/c.py"]),
+        ("./src/*.py", ["src/b.py", "src/deep/c.py"]),
+        ("**/b.py", ["src/b.py"]),
+        ("a.py", ["a.py"]),
+        ("deep/*.py", []),
+    ],
+)
+def test_lists_and_searches_take_patterns_alike(
+    call: Call, workspace: Path, pattern: str, found: list[str]
+) -> None:
+    for name in ("a.py", "src/b.py", "src/deep/c.py", "src/d.txt"):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text("word")
+    assert [file["path"] for file in call("list_files", pattern=pattern)["files"]] == found
+    assert [hit["path"] for hit in call("search_files", pattern="word", files=pattern)["matches"]] == found
+
+
 def test_a_line_is_the_same_line_for_every_tool(call: Call, workspace: Path) -> None:
     (workspace / "a.txt").write_bytes("\ufeffone\x0c1\r\ntwo\u20282\r\nthree\r\n".encode())
     assert call("read_file", path="a.txt", first=3)["text"] == "three\n"
@@ -144,6 +184,10 @@ def test_search_files(call: Call, workspace: Path) -> None:
     assert len(call("search_files", pattern="^total", ignore_case=True)["matches"]) == 4
     assert call("search_files", pattern="total", limit=1)["more"] is True
     assert call("search_files", pattern="total", path="c.py")["matches"][0]["path"] == "c.py"
+    (workspace / "long.js").write_text("x" * 5_000 + "needle" + "y" * 5_000)
+    (hit,) = call("search_files", pattern="needle")["matches"]
+    assert "needle" in hit["text"]
+    assert len(hit["text"]) <= 402
     with pytest.raises(ValueError, match="is no regular expression"):
         call("search_files", pattern="(")
     with (workspace / "big.txt").open("wb") as file:

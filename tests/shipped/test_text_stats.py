@@ -67,6 +67,10 @@ def test_json_query(call: Call, workspace: Path) -> None:
     for query in ("servers.2", "servers.x", "n.a", "servers.0.name.0", "missing"):
         with pytest.raises(LookupError, match="has nothing at"):
             call("json-query", path="a.json", query=query)
+    (workspace / "odd.json").write_text('{"loss": NaN, "all": [1e999, -Infinity, 2.5]}')
+    # null would say that nothing was measured
+    assert call("json-query", path="odd.json", query="loss") == {"value": "NaN", "kind": "string"}
+    assert call("json-query", path="odd.json", query="all")["value"] == ["1e999", "-Infinity", 2.5]
     (workspace / "marked.json").write_bytes(b"\xef\xbb\xbf[1]")
     assert call("json-query", path="marked.json", query="0")["value"] == 1
 

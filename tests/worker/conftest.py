@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -123,7 +123,7 @@ class Worker:
 
     def run(
         self,
-        files: dict[str, str] | None = None,
+        files: Mapping[str, str | bytes] | None = None,
         call: dict[str, Any] | None = None,
         inputs: dict[str, bytes] | None = None,
         answer: Callable[[Ask], dict[str, Any] | WireFault] | None = None,
@@ -145,7 +145,8 @@ class Worker:
             "harness": "harness/default",
         }  # fmt: skip
         job |= given | {"files": list(files), "inputs": list(inputs)}
-        self.send(RunJob(**job), *(text.encode() for text in files.values()), *inputs.values())
+        contents = (text if isinstance(text, bytes) else text.encode() for text in files.values())
+        self.send(RunJob(**job), *contents, *inputs.values())
         steps: list[StepFrame] = []
         asks: list[Ask] = []
         while (frame := self.receive()).head["type"] in ("step", "ask"):

@@ -141,6 +141,24 @@ def test_streamed_calls_are_told_apart_whatever_index_a_server_gave_them() -> No
     assert [(call["index"], call["id"]) for call in told] == [(0, "a"), (1, "b")]
 
 
+@pytest.mark.parametrize("sent", ['"temperature": NaN', '"top_p": 1e999', f'"x": {"[" * 300 + "]" * 300}'])
+def test_what_the_kernel_would_not_read_is_refused_and_spoils_nothing(sent: str) -> None:
+    """The run ended with it: the kernel takes such a frame for a breach of the protocol."""
+    ours, theirs = socket.socketpair()
+    forwarder = Forwarder()
+    forwarder.start(KernelClient(Channel(ours)), [])
+    made = http.client.HTTPConnection(forwarder.url.removeprefix("http://"), timeout=10)
+    made.request("POST", "/v1/chat/completions", f'{{"messages": [], {sent}}}')
+    answer = made.getresponse()
+    assert (answer.status, json.loads(answer.read())["error"]["type"]) == (400, "request")
+    made.close()
+    theirs.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        theirs.recv(1)
+    ours.close()
+    theirs.close()
+
+
 @pytest.mark.parametrize("content", ["é" * 1_500_000, "[" * 100_000])
 def test_what_no_frame_takes_or_nobody_can_parse_is_refused_in_words(content: str) -> None:
     ours, theirs = socket.socketpair()

@@ -97,6 +97,74 @@ def test_every_way_to_fail_is_a_fault(worker: Any, tool: Tool, way: str) -> None
     assert ran.steps[-1].node == "finish"
 
 
+def test_an_asynchronous_tool_is_waited_for(worker: Any, tool: Tool) -> None:
+    source = tool(
+        "probe", "import asyncio\nawait asyncio.sleep(0)\nreturn Output(n=input.n + [1][input.n - 4])"
+    )
+    ran = worker.run({PATH: source.replace("def run", "async def run")}, CALL)
+    assert (ran.done.answer, ran.done.fault) == ({"n": 5}, None)
+
+
+def test_an_asynchronous_tool_fails_where_it_fails(worker: Any, tool: Tool) -> None:
+    source = tool("probe", "return Output(n=[][input.n])").replace("def run", "async def run")
+    fault = worker.run({PATH: source}, CALL).act.fault
+    assert (fault.type, fault.where) == ("IndexError", f"{PATH}:run")
+
+
+@pytest.mark.parametrize("value", ["float('nan')", "[1, {'a': float('-inf')}]"])
+def test_no_number_is_never_told_as_nothing(worker: Any, tool: Tool, value: str) -> None:
+    """In a field without a type pydantic makes null of it."""
+    source = tool("probe", f"return Output(n={value})").replace(
+        "class Output(BaseModel):\n    n: int", "class Output(BaseModel):\n    n: object"
+    )
+    fault = worker.run({PATH: source}, CALL).act.fault
+    assert (fault.type, fault.where) == ("output", f"{PATH}:run")
+    assert "not JSON" in fault.message
+
+
+ASKS = """
+def run(sdk):
+    made = [sdk.call_tool(tool, args) for tool, args in {calls!r}]
+    sdk.finish([made.output if made.ok else [made.fault.type, made.fault.resource] for made in made])
+"""
+
+
+def answers(worker: Any, files: dict[str, str | bytes], *calls: tuple[str, dict[str, Any]]) -> Any:
+    """What each call gave, or the type and the resource of its fault."""
+    files |= {"skill/kit/SKILL.md": "---\nname: kit\ndescription: for a test\n---\n\nIt has scripts.\n"}
+    files |= {"harness/default/harness.py": ASKS.format(calls=[*calls])}
+    return worker.run(files, effects=["pure", "read", "write"]).done.answer
+
+
+def test_a_script_need_not_be_utf8(worker: Any) -> None:
+    """Its bytes are the interpreter's business; one that is a program of the machine is none of text at all."""
+    scripts = {"latin.sh": b"# caf\xe9\necho hi\n", "program": Path("/bin/echo").read_bytes()}
+    files = {f"skill/kit/scripts/{name}": content for name, content in scripts.items()}
+    asked = [(f"kit/scripts/{name}", {"args": ["hi"]}) for name in scripts]
+    assert answers(worker, {**files}, *asked) == [{"stdout": "hi\n", "stderr": ""}] * 2
+
+
+def test_a_first_line_with_an_open_quote_is_taken_as_words(worker: Any) -> None:
+    source = "#!/bin/sh -e 'x\necho $0 | tail -c 6\n"
+    (said,) = answers(worker, {"skill/kit/scripts/odd": source}, ("kit/scripts/odd", {}))
+    assert said == ["exit", "skill/kit"]  # what the shell says of such a word
+
+
+def test_what_no_command_line_can_hold_is_the_callers_fault(worker: Any) -> None:
+    asked = [("kit/scripts/a.sh", {"args": [word]}) for word in ("a\0b", "x" * 200_000)]
+    assert answers(worker, {"skill/kit/scripts/a.sh": "echo"}, *asked) == [["input", "skill/kit"]] * 2
+
+
+@pytest.mark.parametrize("byte", ["\\x00", "\\xff"])
+def test_a_program_may_print_bytes_that_are_no_text(worker: Any, byte: str) -> None:
+    """In the header of a frame each would take six bytes, and two streams be too many for one."""
+    both = f"import sys; [s.buffer.write(b'{byte}' * 900_000) for s in (sys.stdout, sys.stderr)]"
+    ran = worker.run(command=["{python}", "-c", both])
+    (step,) = ran.steps
+    assert step.observation["stdout"]["size"] == step.observation["stderr"]["size"] == 900_000
+    assert ran.done.fault.type == "limit"  # of the answer, which is what was printed
+
+
 def test_where_is_the_innermost_frame_inside_the_resource(worker: Any, tool: Tool) -> None:
     helper = "import json\ndef parse(text):\n    return json.loads(text)\n"
     body = "import counting\nreturn Output(n=counting.parse('{'))"
@@ -299,6 +367,13 @@ def test_values_that_are_not_json_are_cut_in_a_step(worker: Any) -> None:
     ran = worker.run({"harness/default/harness.py": harness})
     assert "not JSON" in ran.steps[0].action["cut"]
     assert ran.steps[0].observation["head"] == "inf"
+
+
+def test_arguments_that_cannot_be_sent_fail_their_call_alone(worker: Any, tool: Tool) -> None:
+    calls = "[sdk.call_tool('probe', {'n': n}) for n in (float('nan'), 4)]"
+    harness = f"def run(sdk):\n    sdk.finish([made.fault.type if made.fault else made.output for made in {calls}])\n"
+    ran = worker.run({PATH: tool("probe", "return Output(n=input.n)"), "harness/default/harness.py": harness})
+    assert ran.done.answer == ["request", {"n": 4}]
 
 
 def test_the_harness_sees_texts_and_tools(worker: Any, tool: Tool) -> None:

@@ -627,6 +627,7 @@ AS_TEXT = {
     "unclosed": '<tool_call>{"name": "probe", "arguments": {"n": 4}}',
     "llama": '<function=probe>{"n": 4}</function>',
     "coder": "<tool_call>\n<function=probe>\n<parameter=n>\n4\n</parameter>\n</function>\n</tool_call>",
+    "coder, unclosed": "<tool_call>\n<function=probe>\n<parameter=n>\n4\n</function>\n</tool_call>",
     "mistral": '[TOOL_CALLS][{"name": "probe", "arguments": {"n": 4}}]',
     "mistral, new": '[TOOL_CALLS]probe[ARGS]{"n": 4}',
     "after a thought": '<think>\nShould I say {"name": "probe"}?\n</think>\n{"name": "probe", "arguments": {"n": 4}}',
@@ -649,6 +650,14 @@ def test_many_blanks_in_what_begins_as_a_call_cost_no_time(parts: Any, begun: st
     """At 64,000 of them, as a small model writes that lost its way, it took half a minute."""
     began = time.process_time()
     assert parts.replies.exchange_of(reply(begun + " " * 64_000 + "x"), 1, ["probe"]).asked == []
+    assert time.process_time() - began < 1.0
+
+
+def test_many_parameters_without_an_end_cost_no_time(parts: Any) -> None:
+    """8,000 of them took six seconds."""
+    began = time.process_time()
+    said = parts.replies.exchange_of(reply("<function=probe>" + "<parameter=n>" * 8_000), 1, ["probe"])
+    assert [call.name for call in said.asked] == ["probe"]
     assert time.process_time() - began < 1.0
 
 

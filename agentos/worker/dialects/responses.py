@@ -173,6 +173,6 @@ def _output(message: dict[str, Any], custom: set[str]) -> Iterator[dict[str, Any
 def _one_text(arguments: str) -> str:
     try:
         found = json.loads(arguments)["input"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return arguments
     return found if isinstance(found, str) else arguments

@@ -88,8 +88,11 @@ def _answer(
         said = (ended.stderr.tail or ended.stderr.head).strip()[-500:]
         return None, fault(kind, f"the program failed: {why}{f': {said}' if said else ''}", path=path)
     for name in _ANSWER_FILES:
-        if (folder / name).is_file() and not (folder / name).is_symlink():
-            return _read(folder / name, job.output_bytes, path)
+        try:
+            if (folder / name).is_file() and not (folder / name).is_symlink():
+                return _read(folder / name, job.output_bytes, path)
+        except OSError as error:
+            return None, fault("output", f"{name} cannot be read: {error.strerror}", path=path)
     if ended.stdout.tail:
         return None, fault("limit", f"it printed more than {job.output_bytes} bytes", path=path)
     return _value(ended.stdout.head), None
@@ -98,7 +101,7 @@ def _answer(
 def _read(file: Path, most: int, path: str) -> tuple[Any, WireFault | None]:
     if file.stat().st_size > most:
         return None, fault("limit", f"{file.name} is larger than {most} bytes", path=path)
-    text = file.read_text("utf-8", "replace")
+    text = file.read_text("utf-8-sig", "replace")
     if file.suffix != ".json":
         return text.strip(), None
     try:

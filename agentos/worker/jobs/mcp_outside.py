@@ -12,6 +12,7 @@ import itertools
 import json
 import ssl
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -124,11 +125,15 @@ class UrlServer:
             where = found["headers"].get("location", "")
             said = f"go to {where}" if where else data.decode("utf-8", "replace").strip()
             raise Failed(fault("exit", shorten(f"it answered with HTTP {found['status']}: {said}", 500)))
-        stream = "text/event-stream" in found["headers"].get("content-type", "")
-        self._messages += _messages(_events(data) if stream else [data])
+        if "id" not in message or "method" not in message:
+            return  # nothing was asked: whatever stands there ("Accepted") is no answer
+        stream = "text/event-stream" in found["headers"].get("content-type", "").lower()
+        self._messages += _messages(_events(data), passing=True) if stream else _messages([data])
 
     def receive(self, method: str, deadline: float) -> dict[str, Any]:
         """The next message of what it answered. Raises Failed."""
+        if time.monotonic() > deadline:  # each request of its that is refused is one of ours
+            raise Failed(fault("timeout", f"it did not answer {method} in time"))
         if not self._messages:
             raise Failed(fault("protocol", f"what it answered to {method} holds no reply"))
         return self._messages.popleft()
@@ -136,19 +141,22 @@ class UrlServer:
 
 def _events(data: bytes) -> list[bytes]:
     """The data of each server-sent event."""
-    blocks = data.replace(b"\r\n", b"\n").split(b"\n\n")
+    blocks = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n\n")
     lines = [
         [line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:")] for block in blocks
     ]
     return [b"\n".join(block) for block in lines if block]
 
 
-def _messages(documents: list[bytes]) -> list[dict[str, Any]]:
+def _messages(documents: list[bytes], *, passing: bool = False) -> list[dict[str, Any]]:
+    """Raises Failed for what is no JSON, unless that is passed over, as a stream may hold other words."""
     found: list[dict[str, Any]] = []
     for document in filter(None, map(bytes.strip, documents)):
         try:
             value = json.loads(document)
         except (ValueError, RecursionError):
+            if passing:
+                continue
             raise Failed(fault("protocol", "it answered with something that is no JSON")) from None
         found += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
     return found

@@ -33,6 +33,7 @@ PROMPT, READ = ("prompt ", "read resource")
 _NAMED_MAX = 50  # resources in a description
 _PAGES_MAX = 50
 _NO_METHOD = -32601
+_UNREAD = (-32700, -32600)  # parse error, invalid request
 _STRAY_MAX = 10_000  # lines that are no messages
 
 
@@ -44,6 +45,9 @@ def serve_calls(channel: Channel, job: McpJob, blobs: tuple[bytes, ...], place: 
         line.send(server.begin(time.monotonic() + job.wall_s))
     except Failed as error:
         line.send(FaultFrame(fault=error.fault))
+        return
+    except FrameError as error:
+        line.send(FaultFrame(fault=fault("limit", f"what it says of itself cannot be sent: {error}")))
         return
     while True:
         call = line.call()
@@ -166,12 +170,18 @@ class McpSession:
             message = self._transport.receive(method, deadline)
             if "method" in message:
                 self._refuse(message, deadline)
-            elif message.get("id") == self._number:
+            elif self._answers(message):
                 if isinstance(error := message.get("error"), dict):
                     raise Failed(fault("refused", shorten(str(error.get("message", error)), 2_000)))
                 if not isinstance(result := message.get("result"), dict):
                     raise Failed(fault("protocol", f"its answer to {method} has no result"))
                 return _plain(result, method)
+
+    def _answers(self, message: Mapping[str, Any]) -> bool:
+        """Whether it is for the one request that is under way; who could not read that one knows no id."""
+        error = message.get("error") if message.get("id") is None else None
+        unread = isinstance(error, dict) and error.get("code") in _UNREAD
+        return unread or message.get("id") in (self._number, str(self._number))
 
     def _refuse(self, message: dict[str, Any], deadline: float) -> None:
         """It may ask to be answered at all; it gets no files, no models and no person of ours."""
@@ -296,9 +306,14 @@ class StdioServer:
 
 
 def _plain(result: dict[str, Any], method: str) -> dict[str, Any]:
-    """It, where the kernel takes it: Python's servers write NaN, which is no JSON. Raises Failed."""
+    """It, where the kernel takes it: Python's servers write NaN, which is no JSON. Raises Failed.
+
+    Half of a surrogate pair, which servers make that cut texts, would be refused with the next model call.
+    """
     try:
         data = json.dumps(result, allow_nan=False).encode()
+        if b"\\ud" in data:
+            result = json.loads(json.dumps(result, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise Failed(fault("output", f"its answer to {method} is not JSON: {error}")) from None
     if is_deeper(result, LEVELS_MAX, data):

@@ -271,7 +271,7 @@ class _Trials:
         self._files = {path: (self._root / path).read_bytes() for path in job.files} if job.tool else {}
         self._timeout_s = job.timeout_s
         self._shown = min(_OUTPUT_SHOWN, (6 << 20) // max(1, len(cases)))
-        self._writes = _writes((self._root / self._path).read_text("utf-8"), self._path)
+        self._writes = _writes((self._root / self._path).read_bytes(), self._path)
         self._segments = segments
         self._environ = dict(os.environ)
         self._modules = set(sys.modules)
@@ -398,7 +398,7 @@ def _cpu_s() -> float:
     return time.process_time() + used.children_user + used.children_system
 
 
-def _writes(source: str, path: str) -> bool:
+def _writes(source: bytes, path: str) -> bool:
     try:
         says = programs.declared if programs.is_program(path) else toolfile.declared
         return "write" in says(source, path).effects

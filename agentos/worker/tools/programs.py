@@ -6,6 +6,7 @@ script gets words. Both start in the workspace, from files put back as the bundl
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -81,7 +82,7 @@ def is_program(path: str) -> bool:
     return is_manifest(path) or is_script(path)
 
 
-def declared(source: str, path: str) -> ToolDeclaration:
+def declared(source: str | bytes, path: str) -> ToolDeclaration:
     """What the program says of itself, or what holds for every script; raises Failed(load)."""
     if is_script(path):
         return ToolDeclaration.model_construct(
@@ -94,7 +95,7 @@ def declared(source: str, path: str) -> ToolDeclaration:
     return manifest(source, path)
 
 
-def manifest(source: str, path: str) -> ToolManifest:
+def manifest(source: str | bytes, path: str) -> ToolManifest:
     """The ``tool.json``; raises Failed(load)."""
     try:
         says = ToolManifest.model_validate(json.loads(source))
@@ -113,7 +114,7 @@ def manifest(source: str, path: str) -> ToolManifest:
 
 def card(held: BundleFiles, path: str) -> ToolCard:
     """What the program says of itself; raises Failed(load), also when nothing here can start it."""
-    says = declared(held.text(path), path)
+    says = declared(held.content(path) or b"", path)
     own = says if isinstance(says, ToolManifest) else None
     if own is None or own.mcp is None:
         _argv(held, path, says)
@@ -144,6 +145,8 @@ def call(held: BundleFiles, path: str, args: Any, most: int, wall_s: float) -> b
         try:
             code = _wait(start, (given, out, err), limit_s)
         except OSError as error:
+            if error.errno == errno.E2BIG:
+                raise _unfit("they are too long for a command line", path) from None
             raise _bad(path, f"it cannot be started: {error.strerror}") from None
         if code:
             _show(out, err)
@@ -160,7 +163,7 @@ def call(held: BundleFiles, path: str, args: Any, most: int, wall_s: float) -> b
 
 
 def _start(held: BundleFiles, path: str, args: Any) -> _Start:
-    says = declared(held.text(path), path)
+    says = declared(held.content(path) or b"", path)
     if isinstance(says, ToolManifest) and says.mcp is not None:
         raise _bad(path, "a tool of an MCP server is called by the kernel, which was not asked")
     argv = _argv(held, path, says)
@@ -173,8 +176,9 @@ def _start(held: BundleFiles, path: str, args: Any) -> _Start:
     try:
         given = ScriptInput.model_validate(args)
     except ValidationError as error:
-        message = "the arguments do not fit: " + "; ".join(checks.sentences(error))
-        raise Failed(fault("input", message, path=path)) from None
+        raise _unfit("; ".join(checks.sentences(error)), path) from None
+    if any("\0" in word for word in given.args):
+        raise _unfit("a word of a command line has no null character", path)
     words = [_seen_from_the_skill(held, path, word) for word in given.args]
     return _Start([*argv, *words], given.stdin.encode("utf-8", "replace"), environment, None)
 
@@ -202,7 +206,11 @@ def _by_file(held: BundleFiles, path: str) -> list[str]:
     file, content = held.root / path, held.content(path) or b""
     names: Sequence[str] = INTERPRETERS.get(PurePosixPath(path).suffix.lower(), ())
     if content.startswith(b"#!"):
-        said = shlex.split(content.partition(b"\n")[0][2:].decode("utf-8", "replace"))
+        line = content.partition(b"\n")[0][2:].decode("utf-8", "replace")
+        try:
+            said = shlex.split(line)
+        except ValueError:  # a quote that nothing closes
+            said = line.split()
         while said and (PurePosixPath(said[0]).name == "env" or said[0].startswith("-") or "=" in said[0]):
             said = said[1:]
         if said:
@@ -288,7 +296,7 @@ def _answer(says: ToolManifest, path: str, out: IO[bytes], most: int) -> Any:
         raise Failed(fault("limit", f"it printed or returned more than {most} bytes", path=path))
     out.seek(0)
     try:
-        value = json.loads(out.read().decode("utf-8"))
+        value = json.loads(out.read().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise Failed(fault("output", f"what it printed is not one JSON value: {error}", path=path)) from None
     _must_fit(says.output_schema, value, "output", path)
@@ -335,6 +343,10 @@ def _shown(file: IO[bytes]) -> str:
     head = file.read(_SHOWN // 2).decode("utf-8", "replace")
     file.seek(-_SHOWN // 2, os.SEEK_END)
     return f"{head}\n[… {size - _SHOWN} bytes left out …]\n{file.read().decode('utf-8', 'replace')}"
+
+
+def _unfit(why: str, path: str) -> Failed:
+    return Failed(fault("input", f"the arguments do not fit: {why}", path=path))
 
 
 def _bad(path: str, message: str) -> Failed:

@@ -1,7 +1,7 @@
 """The one-file tool contract: find it, read what it declares, load it, call it.
 
 A tool is a Python file with a module docstring, a literal ``TOOL``, pydantic models ``Input`` and
-``Output``, and ``run(input: Input) -> Output``. docs/use/writing-tools-and-skills.md is the author's view.
+``Output``, and ``run(input: Input) -> Output``, which may be ``async``. docs/use/writing-tools-and-skills.md is the author's view.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib.metadata
+import json
 import os
 import re
 import sys
@@ -107,7 +108,7 @@ def _full_name(path: str) -> str:
     return name_of(path) if path.startswith("tool/") else f"{path.split('/')[1]}/{name_of(path)}"
 
 
-def declared(source: str, path: str) -> ToolDeclaration:
+def declared(source: str | bytes, path: str) -> ToolDeclaration:
     """Read ``TOOL`` without running anything; raises Failed(load)."""
     try:
         tree = ast.parse(source)
@@ -233,6 +234,8 @@ def call(tool: Tool, args: Any, most: int, around: Callable[[], Any] = lambda: N
     around()
     try:
         result = tool.run(given)
+        if isinstance(result, types.CoroutineType):
+            result = _awaited(result)
     except ValidationError as error:
         if error.title != tool.Output.__name__:
             raise
@@ -240,6 +243,12 @@ def call(tool: Tool, args: Any, most: int, around: Callable[[], Any] = lambda: N
         where = f"{tool.path}:{tool.run.__name__}"
         raise Failed(fault("output", message, where=where, path=tool.path)) from None
     return _plain_output(tool, result, most)
+
+
+def _awaited(running: types.CoroutineType[Any, Any, Any]) -> Any:
+    import asyncio  # most tools need none
+
+    return asyncio.run(running)
 
 
 def _plain_output(tool: Tool, result: Any, most: int) -> bytes:
@@ -252,7 +261,10 @@ def _plain_output(tool: Tool, result: Any, most: int) -> bytes:
         value = result.model_dump(mode="json", by_alias=False, warnings=False)
         tool.Output.model_validate(value, by_alias=False, by_name=True)
         # told by the names that its schema has
-        return encode(result.model_dump(mode="json", by_alias=True, warnings=False), most)
+        told = encode(result.model_dump(mode="json", by_alias=True, warnings=False), most)
+        if b"null" in told:  # pydantic makes that of a NaN in a field of no type: no number is no absence
+            json.dumps(result.model_dump(warnings=False), allow_nan=False, skipkeys=True, default=str)
+        return told
     except NotPlain as error:
         raise Failed(fault(error.type, f"the output: {error}", where=where, path=tool.path)) from None
     except ValidationError as error:

@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -121,16 +121,20 @@ class ToolHost:
             children.sweep(alone=True)
 
 
+def _frame_of(ended: ChildEnd) -> tuple[dict[str, Any], tuple[bytes, ...]]:
+    """As a frame: what was printed goes beside the header, in which each byte of it may take six."""
+    clips = (ended.stdout, ended.stderr)
+    sizes = [clip.size for clip in clips]
+    head = {"how": ended.how, "code": ended.code, "sizes": sizes, "duration_ms": ended.duration_ms}
+    return head, (ended.result, *(part.encode() for clip in clips for part in (clip.head, clip.tail)))
+
+
 def _ended(frame: Frame) -> ChildEnd:
-    head = frame.head
-    return ChildEnd(
-        how=head["how"],
-        code=head["code"],
-        result=frame.blobs[0],
-        stdout=Clip(**head["stdout"]),
-        stderr=Clip(**head["stderr"]),
-        duration_ms=head["duration_ms"],
-    )
+    head, (result, *parts) = frame.head, frame.blobs
+    texts = [part.decode() for part in parts]
+    of_out, of_err = head["sizes"]
+    out, err = Clip(texts[0], texts[1], of_out), Clip(texts[2], texts[3], of_err)
+    return ChildEnd(head["how"], head["code"], result, out, err, head["duration_ms"])
 
 
 def ways_to_end(ended: ChildEnd, allowance: ChildLimits) -> dict[str, tuple[str, str]]:
@@ -277,6 +281,15 @@ def _noted(lines: set[int]) -> bytes:
 def _serve(
     sock: socket.socket, held: BundleFiles, workspace: Path, allowance: ChildLimits, *, alone: bool
 ) -> NoReturn:
+    try:
+        _make_calls(sock, held, workspace, allowance, alone=alone)
+    finally:
+        os._exit(0)  # an error of its own must not go on in what it was forked from
+
+
+def _make_calls(
+    sock: socket.socket, held: BundleFiles, workspace: Path, allowance: ChildLimits, *, alone: bool
+) -> None:
     (descriptor,) = children.only_descriptors(sock.fileno())
     channel = Channel(socket.socket(fileno=descriptor))
     children.adopt_orphans()
@@ -301,16 +314,9 @@ def _serve(
                 if children.lacks_process(error):
                     os._exit(children.NO_PROCESS)
                 raise
-            head = {
-                "how": ended.how,
-                "code": ended.code,
-                "stdout": asdict(ended.stdout),
-                "stderr": asdict(ended.stderr),
-                "duration_ms": ended.duration_ms,
-            }
-            channel.send(head, (ended.result,))
+            channel.send(*_frame_of(ended))
         except WireClosed:
-            os._exit(0)
+            return
 
 
 def _failed(type: str, message: str, path: str, started: float) -> ToolResult:

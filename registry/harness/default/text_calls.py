@@ -19,7 +19,7 @@ _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*", re.DOTALL)  # what has no end i
 # No two parts beside each other take blanks: over many of them the time would grow with the square of their number.
 _MARKED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|\Z)", re.DOTALL)
 _MISTRAL = re.compile(r"\A\s*\[TOOL_CALLS\]\s*(?:([\w.-]+)(?:\[ARGS\])?\s*)?([\[{].*)", re.DOTALL)
 _FENCED = re.compile(r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 _NAMES, _ARGS = ("name", "tool", "tool_name", "function"), ("arguments", "parameters", "args", "input")

@@ -39,9 +39,9 @@ def run(input: Input) -> Output:
     places = places_of(text, old)
     if not places:
         raise ValueError(f"{input.path} does not hold this passage{near(text, input.old)}")
-    lines = [text.count("\n", 0, place) + 1 for place in places]
+    lines = [text.count("\n", 0, place) + 1 for place in places[:10]]
     if len(places) > 1 and not input.all:
-        shown = ", ".join(map(str, lines[:10]))
+        shown = ", ".join(map(str, lines))
         raise ValueError(
             f"the passage occurs {len(places)} times in {input.path} (lines {shown}): "
             "give more of what stands around it, or say that all are meant"
@@ -63,6 +63,8 @@ def places_of(text: str, passage: str) -> list[int]:
 def near(text: str, passage: str) -> str:
     """A hint at the line that is most like the passage's first."""
     first = next((line for line in passage.splitlines() if line.strip()), "")
+    if places_of(text.replace("\r\n", "\n"), passage):
+        return "; some of its lines end as on Windows: write those line ends as \\r\\n"
     lines = text.splitlines()
     likely = difflib.get_close_matches(first, lines[:20_000], 1)
     return f"; line {lines.index(likely[0]) + 1} is like it: {likely[0]!r}" if likely else ""

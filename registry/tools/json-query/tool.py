@@ -1,6 +1,7 @@
 """Takes a part out of a JSON file."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,12 @@ class Output(BaseModel):
 
 
 def run(input: Input) -> Output:
-    """A position may be negative: -1 is the last. Raises LookupError with the part that is missing."""
-    value = json.loads(Path(input.path).read_text(encoding="utf-8-sig"))
+    """A position may be negative: -1 is the last. Raises LookupError with the part that is missing.
+
+    What JSON has no number for (NaN, 1e999) is given as the text that stands there.
+    """
+    text = Path(input.path).read_text(encoding="utf-8-sig")
+    value = json.loads(text, parse_constant=str, parse_float=number)
     walked: list[str] = []
     for key in input.query.split(".") if input.query else []:
         walked.append(key)
@@ -45,3 +50,9 @@ def kind_of(value: Any) -> str:
         return "boolean"
     names = {dict: "object", list: "array", str: "string", int: "number", float: "number"}
     return names[type(value)]
+
+
+def number(text: str) -> float | str:
+    """The number, or the text of one that is too large."""
+    found = float(text)
+    return found if math.isfinite(found) else text

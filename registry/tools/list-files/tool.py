@@ -42,7 +42,7 @@ def run(input: Input) -> Output:
         folders.sort()
         for name in [*names, *(name for name in folders if (Path(place) / name).is_symlink())]:
             path = (Path(place) / name).relative_to(root).as_posix()
-            if fnmatch.fnmatch(name, input.pattern) or fnmatch.fnmatch(path, input.pattern):
+            if fits(path, input.pattern):
                 found.append(path)
     found.sort()
     files = [File(path=shown(path), bytes=os.lstat(path).st_size) for path in found[: input.limit]]
@@ -52,3 +52,10 @@ def run(input: Input) -> Output:
 def shown(path: str) -> str:
     """A name that is no UTF-8 would keep all others from being told."""
     return os.fsencode(path).decode("utf-8", "replace")
+
+
+def fits(path: str, pattern: str) -> bool:
+    """Whether the path below the workspace, or its last part, does; ``**/`` may stand for no folder."""
+    pattern = pattern.removeprefix("./")
+    ways = {pattern, pattern.removeprefix("**/"), pattern.replace("/**/", "/")}
+    return any(fnmatch.fnmatch(part, way) for part in (path, path.rpartition("/")[2]) for way in ways)

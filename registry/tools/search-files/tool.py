@@ -23,7 +23,7 @@ LINE_MAX = 400  # characters of a line that are shown
 class Input(BaseModel):
     pattern: str = Field(min_length=1, description="As Python's re understands it")
     path: str = Field(".", description="A folder or a file, relative to the workspace")
-    files: str = Field("*", description="Names of files with wildcards, such as *.py")
+    files: str = Field("*", description="Names with wildcards, such as *.py, or paths such as src/*.py")
     ignore_case: bool = False
     limit: int = Field(100, ge=1, le=2_000, description="At most so many lines")
 
@@ -53,22 +53,34 @@ def run(input: Input) -> Output:
         raise FileNotFoundError(f"there is no {input.path}")
     matches: list[Match] = []
     skipped: list[str] = []
-    for path in files_below(start, input.files):
-        name = os.fsencode(path.relative_to(root)).decode("utf-8", "replace")
+    for path in files_below(start):
+        inside = path.relative_to(root)
+        if path != start and not fits(inside.as_posix(), input.files):
+            continue
+        name = os.fsencode(inside).decode("utf-8", "replace")
         if path.stat().st_size > FILE_MAX:
             skipped.append(name)
             continue
         for number, line in lines_of(path):
-            if not wanted.search(line):
+            hit = wanted.search(line)
+            if hit is None:
                 continue
             if len(matches) == input.limit:
                 return Output(matches=matches, more=True, skipped=skipped)
-            text = line if len(line) <= LINE_MAX else f"{line[:LINE_MAX]}…"
-            matches.append(Match(path=name, line=number, text=text))
+            matches.append(Match(path=name, line=number, text=around(line, hit.start())))
     return Output(matches=matches, more=False, skipped=skipped)
 
 
-def files_below(start: Path, pattern: str) -> Iterator[Path]:
+def around(line: str, place: int) -> str:
+    """The line, or of a long one the part with that place in it."""
+    if len(line) <= LINE_MAX:
+        return line
+    first = 0 if place < LINE_MAX else place - LINE_MAX // 2
+    last = first + LINE_MAX
+    return f"{'…' if first else ''}{line[first:last]}{'…' if last < len(line) else ''}"
+
+
+def files_below(start: Path) -> Iterator[Path]:
     """Plain files in the order of their paths; links are not followed."""
     if start.is_file():
         yield start
@@ -77,8 +89,15 @@ def files_below(start: Path, pattern: str) -> Iterator[Path]:
         folders.sort()
         for name in sorted(names):
             path = Path(place) / name
-            if fnmatch.fnmatch(name, pattern) and path.is_file() and not path.is_symlink():
+            if path.is_file() and not path.is_symlink():
                 yield path
+
+
+def fits(path: str, pattern: str) -> bool:
+    """Whether the path below the workspace, or its last part, does; ``**/`` may stand for no folder."""
+    pattern = pattern.removeprefix("./")
+    ways = {pattern, pattern.removeprefix("**/"), pattern.replace("/**/", "/")}
+    return any(fnmatch.fnmatch(part, way) for part in (path, path.rpartition("/")[2]) for way in ways)
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
