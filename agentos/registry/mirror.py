@@ -25,9 +25,10 @@ from agentos.registry.check import Report, check
 from agentos.registry.git import environment, versions
 from agentos.registry.git.external_commits import announce, note
 from agentos.registry.git.repository import EMAIL, MAIN, Repository
-from agentos.registry.promotion import CANDIDATES
+from agentos.registry.promotion import CANDIDATE_ID, CANDIDATES
 
 _TERM = "refs/agentos/term/"
+_TERM_THERE = re.compile(rf"[0-9a-f]+\t{_TERM}([0-9]{{1,18}})")
 _THEIRS, _THEIR_CANDIDATES = "refs/mirror/main", "refs/mirror/candidates/"
 _FORWARD = (MAIN, "refs/tags/*")
 _AS_IT_IS = ("refs/heads/last-good", "refs/candidates/*", "refs/agentos/shipped", "refs/agentos/latest/*")
@@ -127,7 +128,8 @@ class Mirror:
         if self._led:
             return
         listed = self._git_text("ls-remote", self._url, f"{_TERM}*").splitlines()
-        known = [int(line.rpartition("/")[2]) for line in listed]
+        # whoever can write there may have put anything beside them
+        known = [int(found[1]) for line in listed if (found := _TERM_THERE.fullmatch(line))]
         if max(known, default=0) > self._term:
             raise Conflict(f"another control process pushes to the mirror {self._url} (term {max(known)})")
         self._mark()
@@ -153,8 +155,8 @@ class Mirror:
             # only now: what a mirror that is itself behind says of candidates is older than what is here
             self._fetch(*(f"+{item}:{item}" for item in _AS_IT_IS if item.endswith("*")))
         else:
-            # so that commits that the ledger names are there
-            self._fetch(f"+{CANDIDATES}*:{_THEIR_CANDIDATES}*")
+            # so that commits that the ledger names are there; `a/b` has no place beside an `a` of before
+            self._fetch(f"+{CANDIDATES}*:{_THEIR_CANDIDATES}*", prune=True)
         with self._repository.lock():
             ours, theirs = self._repository.resolve(MAIN), self._target(known)
             if theirs is None or not self._is_behind(theirs):
@@ -189,7 +191,7 @@ class Mirror:
         for commit in line.stdout.split():
             versions.record(self._repository, self._repository.commit(commit))
         for name, target in self._repository.below(_THEIR_CANDIDATES).items():
-            if self._repository.resolve(CANDIDATES + name) is None:
+            if CANDIDATE_ID.fullmatch(name) and self._repository.resolve(CANDIDATES + name) is None:
                 self._repository.move(CANDIDATES + name, pygit2.Oid(hex=target), expected=None)
 
     def _is_behind(self, theirs: pygit2.Oid | None) -> bool:
@@ -204,8 +206,9 @@ class Mirror:
             )
         return True
 
-    def _fetch(self, *specs: str) -> None:
-        if why := self._git("fetch", "--quiet", "--no-auto-gc", "--no-tags", self._url, *specs):
+    def _fetch(self, *specs: str, prune: bool = False) -> None:
+        options = ["--no-auto-gc", "--no-tags", *(["--prune"] if prune else [])]
+        if why := self._git("fetch", "--quiet", *options, self._url, *specs):
             raise Unavailable(f"the mirror {self._url} cannot be read: {why}")
 
     def check(self) -> Report:
