@@ -30,7 +30,7 @@ from agentos.registry.promotion import CANDIDATE_ID, CANDIDATES
 _TERM = "refs/agentos/term/"
 _TERM_THERE = re.compile(rf"[0-9a-f]+\t{_TERM}([0-9]{{1,18}})")
 _THEIRS, _THEIR_CANDIDATES = "refs/mirror/main", "refs/mirror/candidates/"
-_FORWARD = (MAIN, "refs/tags/*")
+_TAGS = "refs/tags/*"  # moves forward only, as main does
 _AS_IT_IS = ("refs/heads/last-good", "refs/candidates/*", "refs/agentos/shipped", "refs/agentos/latest/*")
 SIGNED = "signed/"  # and the first digits of a commit on main: no version's tag is called so
 _SECONDS = 120.0
@@ -78,14 +78,17 @@ class Mirror:
         """The newest version of the registry itself."""
         return str(self._repository.resolve(MAIN) or "")
 
-    def push(self) -> MirrorState:
-        """Bring the mirror up to date; blocks for minutes at most. Never raises for what is wrong there."""
-        main = self.main()
+    def push(self, main: str = "") -> MirrorState:
+        """Bring the mirror up to date; blocks for minutes at most. Never raises for what is wrong there.
+
+        With ``main`` to that commit, and not to one that was made since: the ledger has to know of what is there.
+        """
+        main = main or self.main()
         if why := self._signed(main):
             return MirrorState("", why)
         present = {line.partition(" ")[2] for line in self.fingerprint().splitlines()}
         wanted = [item for item in _AS_IT_IS if item.endswith("*") or item in present]
-        specs = [f"{item}:{item}" for item in _FORWARD] + [f"+{item}:{item}" for item in wanted]
+        specs = [f"{main or MAIN}:{MAIN}", f"{_TAGS}:{_TAGS}", *(f"+{item}:{item}" for item in wanted)]
         lease = []
         if self._term:
             try:
@@ -148,7 +151,7 @@ class Mirror:
         """
         if not self._git_text("ls-remote", self._url, MAIN).strip():
             return False
-        self._fetch(f"+{MAIN}:{_THEIRS}", *(["refs/tags/*:refs/tags/*"] if known is None else []))
+        self._fetch(f"+{MAIN}:{_THEIRS}", *([f"{_TAGS}:{_TAGS}"] if known is None else []))
         if not self._is_behind(self._target(known)):
             return False
         if known is None:
@@ -274,5 +277,5 @@ class Mirror:
 
 
 def _globs() -> Iterator[str]:
-    for item in (*_FORWARD, *_AS_IT_IS):
+    for item in (MAIN, _TAGS, *_AS_IT_IS):
         yield item.removesuffix("*").removesuffix("/")

@@ -277,3 +277,12 @@ def test_odd_names_of_candidates_in_a_mirror_keep_nobody_from_leading(
     write_there(url, b"refs/candidates/one/two", second)
     assert Mirror(behind, url).take_in({first, second})
     assert Repository(behind).below("refs/candidates/") == {"one": first}
+
+
+def test_no_version_goes_there_that_was_made_since_the_ledger_was_told(place: Path, url: str) -> None:
+    mirror = Mirror(place, url)
+    told = mirror.main()
+    made = add(Registry(place), "plus")
+    assert mirror.push(told) == MirrorState(told)
+    assert str(Repository(Path(url)).resolve(MAIN)) == told
+    assert mirror.push().main == made

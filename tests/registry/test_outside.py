@@ -18,7 +18,7 @@ from agentos.registry.git.repository import INCOMING, REFUSED
 from agentos.registry.push_inbox import Push
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import UpgradeChoice
-from agentos.resources import FILES_MAX, PINS_FILE, RESOURCE_MAX, parse_id
+from agentos.resources import FILE_MAX, FILES_MAX, PINS_FILE, parse_id
 from tests.registry.conftest import SEED, TOOL
 
 ADD = parse_id("tool/add-up")
@@ -522,6 +522,6 @@ def test_a_push_of_too_much_is_refused_before_it_is_read(registry: Registry) -> 
         push = offer(registry, {"prompt/default/more": tree})
         assert push.faults
         assert len(push.faults) <= FILES_MAX + 1
-    large = b"#" * (RESOURCE_MAX + 1)
+    large = b"#" * (FILE_MAX + 1)
     for path in ("prompt/default/more.md", PINS_FILE):
         assert offer(registry, {path: large}).faults

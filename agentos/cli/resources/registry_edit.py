@@ -181,7 +181,7 @@ def evolution_of(registry: Registry, fragment: str) -> str:
     if fragment in ids or not fragment:
         return fragment
     starts = (fragment, f"evo-{fragment}")
-    found = sorted(id for id in ids if id.startswith(starts) or id.endswith(fragment))
+    found = sorted(one for one in ids if one.startswith(starts) or one.endswith(fragment))
     if len(found) > 1:
         raise UserError(
             f"{fragment!r} could be any of {', '.join(found[:5])}: give more letters of the evolution's id"
