@@ -28,8 +28,10 @@ _SOCKET_S = 10  # that a server may say nothing
 _CALL_S = 120  # that one try may take, of a server that goes on to say a little
 # whose writes are whole or nothing
 _AT_ONCE = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oss", "memory"}
+# of these, where one of two that write at the same time is refused
+_EXCLUSIVE = {"s3", "s3a", "gs", "gcs"}
 # trying again changes nothing
-_FINAL = (FileNotFoundError, PermissionError, ImportError, ValueError, TypeError)
+_FINAL = (FileNotFoundError, FileExistsError, PermissionError, ImportError, ValueError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ class UrlBlobs:
                 return bytes(self._tried("read", lambda: self._call("cat_file", path))).decode(
                     errors="replace"
                 )
-            self._tried("written", lambda: self._write(path, ledger.encode()))
+            with suppress(FileExistsError):  # another one was faster
+                self._tried("written", lambda: self._write_once(path, ledger.encode()))
         return ""
 
     def listed(self) -> Iterator[BlobInfo]:
@@ -112,6 +115,17 @@ class UrlBlobs:
         self._files.pipe_file(aside, data)
         self._files.mv(aside, path)
 
+    def _write_once(self, path: str, data: bytes) -> None:
+        """Raises FileExistsError where it is there, of which a place without such writes knows nothing."""
+        if self._protocol in _EXCLUSIVE:
+            try:
+                self._call("pipe_file", path, data, mode="create")
+                return
+            except OSError as error:
+                if "NotImplemented" not in str(error):
+                    raise
+        self._write(path, data)
+
     def _call(self, name: str, *given: object, **options: object) -> Any:
         """One call, which ends: a server that sends a byte now and then is never silent for long enough to be left."""
         if not getattr(self._files, "async_impl", False):
@@ -133,7 +147,7 @@ class UrlBlobs:
         )
         try:
             return attempts(work)
-        except (FileNotFoundError, UserError):
+        except (FileNotFoundError, FileExistsError, UserError):
             raise
         except tenacity.RetryError as error:
             why = error.last_attempt.exception()

@@ -11,6 +11,7 @@ five times as long to build and run one, is imported for migrations alone.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sqlite3
 import time
@@ -201,8 +202,37 @@ def _migrate(path: Path) -> None:
             with closing(_connect(path)) as made:
                 made.executescript(f"BEGIN IMMEDIATE;\n{NEWEST.read_text('utf-8')}COMMIT;")
             return
-        _keep_copy(path)
-        migrate(path)
+        with _no_daemon(path.parent):
+            _keep_copy(path)
+            migrate(path)
+
+
+@contextmanager
+def _no_daemon(home: Path) -> Iterator[None]:
+    """Raises UserError beside another process that is the home's daemon: it knows the schema of before, and would go on with that.
+
+    None is begun meanwhile: a daemon has its home's folder locked.
+    """
+    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if _daemon_of(home) != os.getpid():
+                raise UserError(
+                    f"the ledger of {home} is of an older release, whose daemon still runs: type `agentos daemon stop` "
+                    "first, so that it can be brought up to date"
+                ) from None
+        yield
+    finally:
+        os.close(folder)
+
+
+def _daemon_of(home: Path) -> int:
+    """The pid that the home's daemon noted, 0 for none."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        return int(json.loads((home / "run" / "daemon.json").read_text())["pid"])
+    return 0
 
 
 def migrate(path: Path) -> None:

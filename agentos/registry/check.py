@@ -182,13 +182,12 @@ def _resource(
     faults, warnings = notes
     try:
         odd = reading.odd_entries(repository, main.tree, str(resource))
-        files = reading.files(repository, main.tree, str(resource))
-        found = examine(resource, files)
+        found = examine(resource, {} if odd else reading.files(repository, main.tree, str(resource)))
         latest = versions.latest(repository, resource)
     except AgentOSError as error:
         faults.append(f"{resource}: {error}")
         return
-    faults += [f"{resource}: {fault}" for fault in (*odd, *found.faults)]
+    faults += [f"{resource}: {fault}" for fault in odd or found.faults]
     warnings += [f"{resource}: {warning}" for warning in found.warnings]
     if latest is None or latest.digest != tree:
         number = latest.number if latest else "none"

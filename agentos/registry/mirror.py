@@ -25,11 +25,12 @@ from agentos.registry.check import Report, check
 from agentos.registry.git import environment, versions
 from agentos.registry.git.external_commits import announce, note
 from agentos.registry.git.repository import EMAIL, MAIN, Repository
-from agentos.registry.promotion import CANDIDATES
+from agentos.registry.promotion import CANDIDATE_ID, CANDIDATES
 
 _TERM = "refs/agentos/term/"
+_TERM_THERE = re.compile(rf"[0-9a-f]+\t{_TERM}([0-9]{{1,18}})")
 _THEIRS, _THEIR_CANDIDATES = "refs/mirror/main", "refs/mirror/candidates/"
-_FORWARD = (MAIN, "refs/tags/*")
+_TAGS = "refs/tags/*"  # moves forward only, as main does
 _AS_IT_IS = ("refs/heads/last-good", "refs/candidates/*", "refs/agentos/shipped", "refs/agentos/latest/*")
 SIGNED = "signed/"  # and the first digits of a commit on main: no version's tag is called so
 _SECONDS = 120.0
@@ -77,14 +78,17 @@ class Mirror:
         """The newest version of the registry itself."""
         return str(self._repository.resolve(MAIN) or "")
 
-    def push(self) -> MirrorState:
-        """Bring the mirror up to date; blocks for minutes at most. Never raises for what is wrong there."""
-        main = self.main()
+    def push(self, main: str = "") -> MirrorState:
+        """Bring the mirror up to date; blocks for minutes at most. Never raises for what is wrong there.
+
+        With ``main`` to that commit, and not to one that was made since: the ledger has to know of what is there.
+        """
+        main = main or self.main()
         if why := self._signed(main):
             return MirrorState("", why)
         present = {line.partition(" ")[2] for line in self.fingerprint().splitlines()}
         wanted = [item for item in _AS_IT_IS if item.endswith("*") or item in present]
-        specs = [f"{item}:{item}" for item in _FORWARD] + [f"+{item}:{item}" for item in wanted]
+        specs = [f"{main or MAIN}:{MAIN}", f"{_TAGS}:{_TAGS}", *(f"+{item}:{item}" for item in wanted)]
         lease = []
         if self._term:
             try:
@@ -127,7 +131,8 @@ class Mirror:
         if self._led:
             return
         listed = self._git_text("ls-remote", self._url, f"{_TERM}*").splitlines()
-        known = [int(line.rpartition("/")[2]) for line in listed]
+        # whoever can write there may have put anything beside them
+        known = [int(found[1]) for line in listed if (found := _TERM_THERE.fullmatch(line))]
         if max(known, default=0) > self._term:
             raise Conflict(f"another control process pushes to the mirror {self._url} (term {max(known)})")
         self._mark()
@@ -146,15 +151,15 @@ class Mirror:
         """
         if not self._git_text("ls-remote", self._url, MAIN).strip():
             return False
-        self._fetch(f"+{MAIN}:{_THEIRS}", *(["refs/tags/*:refs/tags/*"] if known is None else []))
+        self._fetch(f"+{MAIN}:{_THEIRS}", *([f"{_TAGS}:{_TAGS}"] if known is None else []))
         if not self._is_behind(self._target(known)):
             return False
         if known is None:
             # only now: what a mirror that is itself behind says of candidates is older than what is here
             self._fetch(*(f"+{item}:{item}" for item in _AS_IT_IS if item.endswith("*")))
         else:
-            # so that commits that the ledger names are there
-            self._fetch(f"+{CANDIDATES}*:{_THEIR_CANDIDATES}*")
+            # so that commits that the ledger names are there; `a/b` has no place beside an `a` of before
+            self._fetch(f"+{CANDIDATES}*:{_THEIR_CANDIDATES}*", prune=True)
         with self._repository.lock():
             ours, theirs = self._repository.resolve(MAIN), self._target(known)
             if theirs is None or not self._is_behind(theirs):
@@ -189,7 +194,7 @@ class Mirror:
         for commit in line.stdout.split():
             versions.record(self._repository, self._repository.commit(commit))
         for name, target in self._repository.below(_THEIR_CANDIDATES).items():
-            if self._repository.resolve(CANDIDATES + name) is None:
+            if CANDIDATE_ID.fullmatch(name) and self._repository.resolve(CANDIDATES + name) is None:
                 self._repository.move(CANDIDATES + name, pygit2.Oid(hex=target), expected=None)
 
     def _is_behind(self, theirs: pygit2.Oid | None) -> bool:
@@ -204,8 +209,9 @@ class Mirror:
             )
         return True
 
-    def _fetch(self, *specs: str) -> None:
-        if why := self._git("fetch", "--quiet", "--no-auto-gc", "--no-tags", self._url, *specs):
+    def _fetch(self, *specs: str, prune: bool = False) -> None:
+        options = ["--no-auto-gc", "--no-tags", *(["--prune"] if prune else [])]
+        if why := self._git("fetch", "--quiet", *options, self._url, *specs):
             raise Unavailable(f"the mirror {self._url} cannot be read: {why}")
 
     def check(self) -> Report:
@@ -271,5 +277,5 @@ class Mirror:
 
 
 def _globs() -> Iterator[str]:
-    for item in (*_FORWARD, *_AS_IT_IS):
+    for item in (MAIN, _TAGS, *_AS_IT_IS):
         yield item.removesuffix("*").removesuffix("/")

@@ -20,7 +20,7 @@ from agentos.resources.documents import document_of, form_in
 from agentos.resources.servers import is_server, without_server_locks
 
 CANDIDATES = "refs/candidates/"
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
+CANDIDATE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def add_candidate(
     What a promotion would refuse for its content is refused here, before anything is spent on it.
     """
     faults = [fault for path in files if (fault := path_fault(path))]
-    if not _ID.fullmatch(candidate_id):
+    if not CANDIDATE_ID.fullmatch(candidate_id):
         faults.append(f"the id {candidate_id!r} is not made of letters, digits and hyphens")
     contents: dict[str, bytes] = {}
     for path, text in files.items():

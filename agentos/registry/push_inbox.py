@@ -17,7 +17,7 @@ from agentos.registry.git import external_commits, reading
 from agentos.registry.git.repository import INCOMING, REFUSED, Repository, stamp
 from agentos.registry.wheels import Wheels
 from agentos.registry.writing import CommitInfo, Load, advance, as_change, merge, tip, tree_faults, trial
-from agentos.resources import PINS_FILE
+from agentos.resources import FILE_MAX, PINS_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,10 @@ def take_in(repository: Repository, load: Load | None, wheels: Wheels, about: Co
     external_commits.set_aside(repository, about.now)
     pushes: list[Push] = []
     away: Unavailable | None = None
-    for name, pushed in repository.below(INCOMING).items():
+    for name in repository.names_below(INCOMING):
         try:
-            push = _take_in(repository, (name, pygit2.Oid(hex=pushed)), load, wheels, about)
+            pushed = repository.resolve(INCOMING + name)
+            push = _take_in(repository, (name, pushed), load, wheels, about) if pushed else None
         except (Unavailable, pygit2.GitError) as error:  # it holds up no other
             away = Unavailable(f"The push incoming/{name} could not be taken in: {error}")
             continue
@@ -93,6 +94,9 @@ def _plan(repository: Repository, target: pygit2.Oid) -> _Plan:
     plan.faults += [f"{path} lies outside a resource directory" for path in others if path != PINS_FILE]
     changes: dict[str, pygit2.Oid | bytes | None] = {}
     for resource in touched:
+        if odd := reading.odd_entries(repository, theirs, str(resource)):  # before anything of it is read
+            plan.faults += [f"{resource}: {fault}" for fault in odd]
+            continue
         sides = [reading.digest(repository, side, resource) for side in (base, main.tree, theirs)]
         merged = merge(repository, *sides)
         plan.faults += [f"{resource}: {conflict}" for conflict in merged.conflicts]
@@ -100,16 +104,22 @@ def _plan(repository: Repository, target: pygit2.Oid) -> _Plan:
             changes[str(resource)] = as_change(merged.digest)
             plan.changed.append(resource)
     if PINS_FILE in others:
-        pins = [
-            reading.files(repository, side, PINS_FILE).get(PINS_FILE, b"")
-            for side in (base, main.tree, theirs)
-        ]
-        if pins[1] not in (pins[0], pins[2]):
-            plan.faults.append(f"{PINS_FILE}: changed differently on both sides")
-        changes[PINS_FILE] = pins[2]
+        changes[PINS_FILE] = _pins(repository, (base, main.tree, theirs), plan.faults)
     if not plan.faults:
         plan.tree = repository.write_tree(main.tree, changes)
     return plan
+
+
+def _pins(repository: Repository, sides: tuple[pygit2.Oid | str, ...], faults: list[str]) -> bytes:
+    """What the pins become, of those at the common ancestor, here, and in the push."""
+    found = repository.entry(sides[-1], PINS_FILE)
+    if isinstance(found, pygit2.Blob) and repository.size(found.id, PINS_FILE) > FILE_MAX:
+        faults.append(f"{PINS_FILE} has more than {FILE_MAX} bytes")
+        return b""
+    pins = [reading.files(repository, side, PINS_FILE).get(PINS_FILE, b"") for side in sides]
+    if pins[1] not in (pins[0], pins[2]):
+        faults.append(f"{PINS_FILE}: changed differently on both sides")
+    return pins[2]
 
 
 def _complete(repository: Repository, plan: _Plan, load: Load | None, wheels: Wheels) -> None:
@@ -163,7 +173,7 @@ def _refuse(
     text = text.encode("utf-8", "backslashreplace").decode()  # it may quote names that are no text
     by = stamp(about.now)
     made = repository.git.create_commit(None, by, by, text, pushed.tree_id, [target])
-    for other in repository.below(REFUSED):  # git has no branch below another one
+    for other in repository.names_below(REFUSED):  # git has no branch below another one
         if f"{name}/".startswith(f"{other}/") != f"{other}/".startswith(f"{name}/"):
             repository.drop(REFUSED + other)
     repository.move(REFUSED + name, made, expected=repository.resolve(REFUSED + name))

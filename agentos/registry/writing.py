@@ -105,9 +105,10 @@ def tree_faults(repository: Repository, tree: pygit2.Oid, changed: Collection[Re
     for resource in sorted(changed):
         if repository.entry(tree, str(resource)) is None:
             continue
-        odd = reading.odd_entries(repository, tree, str(resource))
-        files = reading.files(repository, tree, str(resource))
-        found = odd or examine(resource, files).faults or wheels.faults(files) or _not_text(resource, files)
+        found = reading.odd_entries(repository, tree, str(resource))
+        if not found:
+            files = reading.files(repository, tree, str(resource))
+            found = [*(examine(resource, files).faults or wheels.faults(files) or _not_text(resource, files))]
         faults += [f"{resource}: {fault}" for fault in found]
     try:
         reading.parse_pins(reading.files(repository, tree, PINS_FILE).get(PINS_FILE, b""))

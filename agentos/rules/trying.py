@@ -31,6 +31,7 @@ _FACTS: Mapping[str, tuple[Any, str]] = {
     "tokens": (int, "a whole number"),
     "usd": (int | float, "a number"),
 }
+_REFUSED = "refused"  # the fault of a call that a rule held back
 EffectsAt = Callable[[Snapshot, str], Sequence[str]]  # of the tool at a registry path, as a run had it
 
 
@@ -146,7 +147,8 @@ def _decisions(
     action = step.action if isinstance(step.action, dict) else {}
     if step.node == "act" and isinstance(action.get("args"), dict):
         tool = str(action.get("tool"))
-        yield rules.before_call(tool, action["args"], effects(str(action.get("path", ""))))
+        refused = step.fault is not None and step.fault.type == _REFUSED
+        yield rules.before_call(tool, action["args"], effects(str(action.get("path", ""))), refused=refused)
         yield rules.after_call(tool, action["args"], step.observation, ok=step.fault is None)
     elif step.node == "model":
         yield rules.before_model(str(action.get("model", "")), {})

@@ -85,14 +85,16 @@ class RunRules:
         """Whether a rule is asked at one of these."""
         return any(self._by_trigger[on] for on in triggers)
 
-    def before_call(self, tool: str, args: Mapping[str, Json], effects: Iterable[str]) -> RuleDecision:
-        """Of a tool call. It counts as made unless it is held back."""
+    def before_call(
+        self, tool: str, args: Mapping[str, Json], effects: Iterable[str], *, refused: bool = False
+    ) -> RuleDecision:
+        """Of a tool call. It counts as made unless it is held back, or was, by a rule that is not here (``refused``)."""
         event = {"tool": tool, "args": args, "effects": sorted(map(str, effects))}
         with self._lock:
             decision = self._decide(RuleTrigger.BEFORE_CALL, event, args)
             if decision.enforce in (Enforcement.REPLACE, Enforcement.ASK):
                 decision = self._replaced(decision, event)
-            if decision.enforce in (None, Enforcement.REPLACE):
+            if decision.enforce in (None, Enforcement.REPLACE) and not refused:
                 self._calls[tool] += 1
         return decision if decision.args or not decision.acts else RuleDecision(decision.acts, args)
 

@@ -213,6 +213,8 @@ def _entering(site: WebContext) -> Callable[[Request], Response]:
         plain = {"Referrer-Policy": "no-referrer"}
         if "once" not in request.query_params:
             return site.page(request, "enter.html", sentence="")
+        if request.method == "HEAD":  # a chat or a mail program looks ahead so, and uses nothing up
+            return PlainTextResponse("", headers=plain)
         if not site.links.redeem(request.query_params.get("once", "")):
             sentence = "This link was used, or is too old: `agentos web` prints a new one.\n"
             return PlainTextResponse(sentence, 401, headers=plain)

@@ -99,6 +99,7 @@ def test_a_folder_is_adopted_with_its_sessions_and_released(
     agentos: Agentos, home: Home, folder: Path, tmp_path: Path
 ) -> None:
     assert "no folder" in agentos("adopt", str(tmp_path / "none"), code=1).stderr
+    assert "no folder" in agentos("adopt", "", code=1).stderr, "it is not the working directory"
     assert str(folder) in agentos("adopt", str(folder / "adding"), code=1).stderr
     assert "no way" in agentos("adopt", str(folder), "--give", "mail", code=1).stderr
     logs = sessions(tmp_path / "logs")

@@ -189,6 +189,22 @@ def test_revert_of_an_evolution(registry: Registry) -> None:
     )
     assert registry.stable().tree == base.tree
     assert "nothing was changed" in call("revert", "evo-1", "--yes")
+
+
+def test_an_evolution_is_named_by_enough_of_its_id(registry: Registry) -> None:
+    for name in ("evo-m87a", "evo-m87b"):
+        base = registry.stable()
+        candidate = registry.add_candidate(f"cand-{name}", base, {TEXT: f"# Lessons\n- By {name}.\n"})
+        registry.promote(base, candidate, {"Evolution": name}, "Learn")
+    for part in ("evo-m87b", "m87b", "7b"):
+        assert "+- By evo-m87b." in call("diff", part)
+    for ambiguous in ("evo-m87", "m8"):
+        with pytest.raises(UserError, match="evo-m87a, evo-m87b"):
+            call("diff", ambiguous)
+    with pytest.raises(NotFound):
+        call("diff", "m88")
+    call("revert", "m87b", "--yes")
+    assert "By evo-m87a" in call("show", "memory/default")
     with pytest.raises(NotFound, match="evo-2"):
         call("revert", "evo-2", "--yes")
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from agentos.errors import UserError
 from agentos.home import Home
+from agentos.registry.skill_folders.skill_source import checkout
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources import FILE_MAX
@@ -40,6 +42,11 @@ def take_in(home: Home) -> None:
     folders = SkillsFolders(Registry(home.registry), [home.skills], None)
     for now in (0.0, 1.0):
         folders.scan(now)
+
+
+def test_no_text_names_no_folder() -> None:
+    with pytest.raises(UserError), checkout(""):
+        pass
 
 
 @pytest.mark.slow

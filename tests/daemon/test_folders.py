@@ -76,9 +76,18 @@ def test_dropped_folders_are_taken_in_and_stand_in_the_audit_log(
             (home.skills / name).mkdir()
             (home.skills / name / "SKILL.md").write_text(SKILL.format(name=name))
         (home.skills / "bad").mkdir()
-        for _ in range(3):
+        for number in range(7):
+            (home.skills / "dice" / f"Größe{number}.txt").touch()
+        watched.scan()
+        assert parts.ledger.get_kv(folders.WAITING) == 27
+        for _ in range(2):
             watched.scan()
         assert list(parts.ledger.get_kv(folders.REFUSED)) == [str(home.skills / "bad")]
+        assert parts.ledger.get_kv(folders.WAITING) == 0
+        ((folder, left_out),) = parts.ledger.get_kv(folders.LEFT_OUT).items()
+        assert folder == str(home.skills / "dice")
+        assert "Größe0.txt" in left_out[0]
+        assert left_out[-1] == "and 2 more"
         (noted,) = [entry for entry in parts.ledger.entries() if entry.event == "skill.imported"]
         assert noted.subject == "26 skills"
         (home.skills / "bad" / "SKILL.md").write_text(SKILL.format(name="bad"))
@@ -94,3 +103,9 @@ def test_dropped_folders_are_taken_in_and_stand_in_the_audit_log(
             for _ in range(60):
                 watched.scan()
             assert list(parts.ledger.get_kv(folders.REFUSED)) == refused
+        # what is unchanged is told again after a restart
+        again = Folders(parts)
+        assert parts.ledger.get_kv(folders.LEFT_OUT) == {}
+        for _ in range(3):
+            again.scan()
+        assert list(parts.ledger.get_kv(folders.LEFT_OUT)) == [str(home.skills / "dice")]

@@ -17,7 +17,7 @@ import pytest
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.process import REPLACED
 from agentos.daemon.upkeep.auditing import verify_home
-from agentos.daemon.upkeep.mirroring import MirrorKeeper, follow
+from agentos.daemon.upkeep.mirroring import GIVEN, MirrorKeeper, follow
 from agentos.daemon.upkeep.moving import move_home
 from agentos.daemon.upkeep.status import daemon_status
 from agentos.domain import Result, Share, TaskState
@@ -26,6 +26,7 @@ from agentos.ledger.postgres import connection
 from agentos.ledger.postgres.leadership import Leadership, control
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from agentos.registry.git.repository import MAIN, Repository
 from agentos.registry.mirror import Mirror, MirrorState
 from agentos.registry.store import Registry
 from tests.daemon.conftest import Daemon, _make_task, until
@@ -261,11 +262,16 @@ def test_a_change_that_is_made_while_the_mirror_is_pushed_comes_over(
     made = []
 
     class Late(Mirror):
-        def push(self) -> MirrorState:
-            made.append(commit(home, "more-kit"))
-            return super().push()
+        def push(self, main: str = "") -> MirrorState:
+            if not made:
+                made.append(commit(home, "more-kit"))
+            return super().push(main)
 
-    MirrorKeeper(ledger, Late(home.registry, url), url, lambda why: None).look()
+    keeper = MirrorKeeper(ledger, Late(home.registry, url), url, lambda why: None)
+    keeper.look()
+    # whoever is killed here leaves a ledger that knows of all that is there
+    assert str(Repository(Path(url)).resolve(MAIN)) == ledger.get_kv(GIVEN) != made[0]
+    keeper.look()
     behind.ledger.unlink()
     with closing(sqlite3.connect(home.ledger)) as whole:
         whole.execute("VACUUM INTO ?", (str(behind.ledger),))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -202,6 +203,18 @@ def test_what_another_ledger_keeps_there_is_not_collected(url: str, tmp_path: Pa
             two.claim("b" * 64)
         sha256 = two.put(b"content")
         assert [info.name for info in one.everywhere()] == [sha256]  # what names the owner is no blob
+
+
+@pytest.mark.slow
+def test_of_ledgers_that_ask_at_the_same_time_one_owns_it(url: str) -> None:
+    class Late(UrlBlobs):
+        def _call(self, name: str, *given: object, **options: object) -> Any:
+            if name == "pipe_file":  # between its look and its claim
+                assert UrlBlobs(url).owner("first") == "first"
+            return super()._call(name, *given, **options)
+
+    assert Late(url).owner("second") == "first"
+    assert UrlBlobs(url).owner("third") == "first"
 
 
 @pytest.mark.slow

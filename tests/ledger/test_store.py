@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -388,6 +390,14 @@ def test_the_newest_migration_is_the_head_that_the_program_knows() -> None:
     assert ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 
+@contextmanager
+def locked_by_a_daemon(home: Path) -> Iterator[None]:
+    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    yield
+    os.close(folder)
+
+
 def test_a_ledger_of_the_release_before_keeps_what_it_has(tmp_path: Path) -> None:
     """Rows without compression, with an index each: made by the migrations of then."""
     path, newer = tmp_path / "ledger.db", tmp_path / "newer.db"
@@ -405,6 +415,13 @@ def test_a_ledger_of_the_release_before_keeps_what_it_has(tmp_path: Path) -> Non
         connection.execute("ATTACH ? AS newer", (str(newer),))
         for table in ("trial", "evolution"):
             connection.execute(f"INSERT INTO {table} SELECT * FROM newer.{table}")
+    with locked_by_a_daemon(tmp_path):
+        with pytest.raises(UserError, match="daemon stop"):
+            Ledger(path)
+        assert [*tmp_path.glob("ledger.db.before-*")] == [], "nothing was begun"
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "daemon.json").write_text(json.dumps({"pid": os.getpid()}))  # it is the newer one
+        Ledger(path).close()
     ledger = Ledger(path)
     assert ledger.find(Trial) == trials
     assert ledger.pack_trials(NOW + timedelta(days=1)) == 1

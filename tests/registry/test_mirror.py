@@ -237,3 +237,52 @@ def test_a_mirror_that_is_away_is_said_and_nothing_else_happens(place: Path, tmp
     assert state.why
     with pytest.raises(Unavailable):
         Mirror(place, str(tmp_path / "nowhere.git")).take_in()
+
+
+def write_there(url: str, ref: bytes, commit: str) -> None:
+    subprocess.run([b"git", f"--git-dir={url}".encode(), b"update-ref", ref, commit.encode()], check=True)
+
+
+def test_what_others_put_beside_the_terms_is_passed_over(place: Path, url: str) -> None:
+    Mirror(place, url, term=3).lead()
+    for name in ("abc", "-7", "9" * 30, "5/6"):
+        write_there(url, f"refs/agentos/term/{name}".encode(), term_there(url))
+    assert Mirror(place, url, term=4).push().why == ""
+    with pytest.raises(Conflict):
+        Mirror(place, url, term=3).lead()
+
+
+def term_there(url: str) -> str:
+    told = subprocess.run(
+        ["git", f"--git-dir={url}", "rev-parse", "refs/agentos/term/3"], capture_output=True
+    )
+    return told.stdout.decode().strip()
+
+
+@pytest.mark.slow
+def test_odd_names_of_candidates_in_a_mirror_keep_nobody_from_leading(
+    place: Path, url: str, tmp_path: Path
+) -> None:
+    Mirror(place, url).push()
+    behind = tmp_path / "behind.git"
+    shutil.copytree(place, behind)
+    first = add(Registry(place), "plus")
+    Mirror(place, url).push()
+    for name in (b"one", b"caf\xe9"):
+        write_there(url, b"refs/candidates/" + name, first)
+    assert Mirror(behind, url).take_in({first})
+    subprocess.run(["git", f"--git-dir={url}", "update-ref", "-d", "refs/candidates/one"], check=True)
+    second = add(Registry(place), "minus")
+    Mirror(place, url).push()
+    write_there(url, b"refs/candidates/one/two", second)
+    assert Mirror(behind, url).take_in({first, second})
+    assert Repository(behind).below("refs/candidates/") == {"one": first}
+
+
+def test_no_version_goes_there_that_was_made_since_the_ledger_was_told(place: Path, url: str) -> None:
+    mirror = Mirror(place, url)
+    told = mirror.main()
+    made = add(Registry(place), "plus")
+    assert mirror.push(told) == MirrorState(told)
+    assert str(Repository(Path(url)).resolve(MAIN)) == told
+    assert mirror.push().main == made

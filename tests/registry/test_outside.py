@@ -7,15 +7,18 @@ import subprocess
 import time
 from pathlib import Path
 
+import pygit2
 import pytest
+from pygit2.enums import ObjectType
 
 from agentos.errors import Invalid, Unavailable
 from agentos.registry.check import leftovers, sweep
 from agentos.registry.git import versions as history
 from agentos.registry.git.repository import INCOMING, REFUSED
+from agentos.registry.push_inbox import Push
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import UpgradeChoice
-from agentos.resources import parse_id
+from agentos.resources import FILE_MAX, FILES_MAX, PINS_FILE, parse_id
 from tests.registry.conftest import SEED, TOOL
 
 ADD = parse_id("tool/add-up")
@@ -217,12 +220,18 @@ def test_a_branch_whose_name_is_no_text_is_taken_in_also_where_git_packed_it(
     assert registry.take_in_pushes(None) == []
 
 
-@pytest.mark.parametrize("what", ["blob", "missing"])
+@pytest.mark.parametrize("what", ["blob", "missing", "empty", "loop"])
 def test_a_push_that_cannot_be_read_holds_up_no_other(registry: Registry, clone: Clone, what: str) -> None:
     clone.push({TEXT: "Do it.\nCheck it.\nSay it better.\n"})
     blob = registry.repository.git.create_blob(b"no commit")
     damaged = registry.repository.path / INCOMING / "a-first"
-    damaged.write_text(f"{blob if what == 'blob' else '1' * 40}\n")
+    content = {
+        "blob": f"{blob}\n",
+        "missing": f"{'1' * 40}\n",
+        "loop": f"ref: {INCOMING}a-first\n",
+        "empty": "",
+    }
+    damaged.write_text(content[what])
     (push,) = registry.take_in_pushes(None)
     assert (push.name, push.faults) == ("mine", ())
     with pytest.raises(Unavailable, match="incoming/a-first"):
@@ -484,3 +493,35 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
         registry.commit({PATH: FIXED}, "Room again", "edit")
     finally:
         subprocess.run(["umount", str(place)], check=True)
+
+
+def tree_of(registry: Registry, *entries: tuple[str, str, pygit2.Oid]) -> pygit2.Oid:
+    """A tree as it is given, which no check of ours has seen."""
+    raw = b"".join(f"{mode} {name}".encode() + b"\0" + made.raw for mode, name, made in entries)
+    return registry.repository.git.odb.write(ObjectType.TREE, raw)
+
+
+def offer(registry: Registry, changes: dict[str, pygit2.Oid | bytes | None]) -> Push:
+    repository, main = registry.repository, registry.stable()
+    with repository.lock():
+        tree = repository.write_tree(main.tree, changes)
+        made = repository.write_commit(tree, [repository.commit(main.commit).id], "Mine\n", registry.clock())
+        repository.move(INCOMING + "mine", made, expected=None)
+    (push,) = registry.take_in_pushes(None)
+    return push
+
+
+def test_a_push_of_too_much_is_refused_before_it_is_read(registry: Registry) -> None:
+    """A tree that holds itself ten times over, a few levels deep, has as many files as a disk has atoms."""
+    file = registry.repository.git.create_blob(b"x")
+    bomb = tree_of(registry, ("100644", "a", file))
+    for _ in range(20):
+        bomb = tree_of(registry, *(("40000", f"d{number}", bomb) for number in range(10)))
+    wide = tree_of(registry, *(("100644", f"f{number:03}", file) for number in range(501)))
+    for tree in (bomb, wide):
+        push = offer(registry, {"prompt/default/more": tree})
+        assert push.faults
+        assert len(push.faults) <= FILES_MAX + 1
+    large = b"#" * (FILE_MAX + 1)
+    for path in ("prompt/default/more.md", PINS_FILE):
+        assert offer(registry, {path: large}).faults

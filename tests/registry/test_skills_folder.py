@@ -318,6 +318,37 @@ def test_no_more_than_a_batch_is_taken_in_at_once(world: World) -> None:
     assert [len(world.folders.scan(float(number))) for number in range(1, 6)] == [2, 2, 1, 0, 0]
 
 
+def test_of_many_what_was_tried_for_a_while_is_taken_in(world: World) -> None:
+    def load(files: Mapping[str, bytes], tools: Sequence[str]) -> tuple[list[ToolCard], list[str]]:
+        world.folders.patience_s = -1.0  # that took long
+        return [], []
+
+    world.folders.load = load
+    for name in "abc":
+        world.drop(name)
+    waiting = []
+    for number in range(4):
+        world.folders.patience_s = 10.0
+        world.folders.scan(float(number))
+        waiting.append(world.folders.waiting)
+    assert waiting == [3, 2, 1, 0]
+
+
+def test_what_went_or_is_watched_no_longer_is_not_waited_for(world: World, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    world.folders.watched.append(other)
+    for place in (world.place, other):
+        (place / "adding").mkdir(parents=True)
+        (place / "adding" / "SKILL.md").write_text(SKILL.format(name="adding"))
+    world.folders.scan(0.0)
+    assert world.folders.waiting == 2
+    shutil.rmtree(world.place / "adding")
+    world.folders.watched.remove(other)
+    for number in (1.0, 2.0):
+        assert world.folders.scan(number, ()) == []
+    assert world.folders.waiting == 0
+
+
 def test_who_knows_what_changed_need_not_have_everything_looked_at(world: World) -> None:
     one, two = world.drop("one"), world.drop("two")
     assert world.folders.scan(0, [one]) == []

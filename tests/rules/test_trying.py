@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 import pytest
 
 from agentos.domain import (
+    Fault,
     Json,
     KernelFault,
     Limits,
+    Origin,
     Outcome,
     Result,
     Run,
@@ -109,3 +111,12 @@ def test_a_rule_of_answers_says_nothing_of_a_run_without_one(
 def test_a_call_on_record_that_is_none_is_judged_as_it_was(call: Json) -> None:
     asked = step("model", {"model": "m"}, {"message": {"tool_calls": [call]}})
     assert in_run(rule("has(args.arguments)"), on_record(asked)) is not None
+
+
+def test_a_call_that_was_refused_counts_as_none_that_was_made() -> None:
+    made = step("act", {"tool": "f", "path": "tool/f/tool.py", "args": {}})
+    refused = replace(made, fault=Fault("refused", "not so", "", "", Origin.HARNESS))
+    second = rule("tool_calls > 0")
+    assert in_run(second, on_record(refused, refused)) is None
+    assert in_run(second, on_record(refused, made, made)) is not None
+    assert in_run(rule("tool == 'f'"), on_record(refused)) is not None, "it is asked all the same"

@@ -34,6 +34,8 @@ def test_a_link_works_once_and_lets_in_by_a_cookie_that_scripts_and_sites_cannot
 ) -> None:
     link = served.link
     with httpx.Client() as client:
+        looked = client.head(link)  # as a chat does for a picture of it
+        assert "set-cookie" not in looked.headers
         cookie = client.get(link).headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie

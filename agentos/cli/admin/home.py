@@ -67,7 +67,7 @@ def status(
     except Unavailable as error:
         _tell_without_ledger(home, status, error, as_json=as_json)
         raise typer.Exit(code or 1) from None
-    refused = reader.get_kv("skills.refused", {})
+    skills = {name: reader.get_kv(f"skills.{name}", {}) for name in ("refused", "left_out", "waiting")}
     questions = reader.open_questions()
     held, mirror = reader.get_kv("swap.held"), reader.get_kv("registry.mirror")
     head = reader.head().short
@@ -77,7 +77,9 @@ def status(
     skipped, idle = skipped_lately(reader), idle_failures(home, reader)
     if as_json:
         facts = {
-            "refused_skills": refused,
+            "refused_skills": skills["refused"],
+            "skills_left_out": skills["left_out"],
+            "skills_waiting": skills["waiting"] or 0,
             "questions": questions,
             "held": held,
             "mirror": mirror,
@@ -129,7 +131,7 @@ def status(
         tell_delivery(delivery)
     for question in questions:
         print_text(f"asks        {_cut(question.text, 200)}  (`agentos run answer`)", "yellow")
-    _tell_passed_over(skipped, idle, refused)
+    _tell_passed_over(skipped, idle, skills)
     raise typer.Exit(code)
 
 
@@ -144,7 +146,7 @@ def _tell_without_ledger(home: Home, status: DaemonStatus, error: Unavailable, *
 
 
 def _tell_passed_over(
-    skipped: Mapping[str, SkippedRun], idle: Mapping[str, int], refused: Mapping[str, Sequence[str]]
+    skipped: Mapping[str, SkippedRun], idle: Mapping[str, int], skills: Mapping[str, Any]
 ) -> None:
     """What was there and was not taken up: files and times of schedules, failures, skills."""
     from agentos.cli.evolutions.failure import idle_text
@@ -154,10 +156,13 @@ def _tell_passed_over(
         tell_skipped(name, passed_over)
     if idle:
         print_text(f"failures    {idle_text(idle)}")
-    for folder, faults in refused.items():
-        print_text(f"refused     {folder}", "red")
-        for fault in faults:
-            print_text(f"            {fault}")
+    if skills["waiting"]:
+        print_text(f"skills      {counted(skills['waiting'], 'folder')} still to be taken in")
+    for name, word, style in (("refused", "refused", "red"), ("left_out", "left out", "yellow")):
+        for folder, sentences in skills[name].items():
+            print_text(f"{word:<12}{folder}", style)
+            for sentence in sentences:
+                print_text(f"            {sentence}")
 
 
 def _tell_edits(reader: Reader, edits: Sequence[str]) -> None:

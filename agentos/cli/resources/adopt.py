@@ -24,7 +24,7 @@ app = verb()
 @app.command()
 def adopt(
     path: Annotated[
-        Path | None, typer.Argument(metavar="PATH", help="A folder of skills; without it, what is adopted.")
+        str | None, typer.Argument(metavar="PATH", help="A folder of skills; without it, what is adopted.")
     ] = None,
     give: Annotated[
         str,
@@ -62,7 +62,7 @@ def adopt(
     place = Path(os.path.expanduser(path)).absolute()
     if give and give not in set(GiveBack):
         raise UserError(f"There is no way '{give}'; the ways are {', '.join(GiveBack)}.")
-    if not release and not place.is_dir():
+    if not path or (not release and not place.is_dir()):
         raise UserError(f"'{path}' is no folder; name the one that holds the skills' folders.")
     if (place / "SKILL.md").exists() and not release:
         raise UserError(f"'{path}' is a skill itself; name the folder above it: {place.parent}.")

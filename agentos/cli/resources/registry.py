@@ -182,7 +182,7 @@ def diff(
     if "/" not in target:
         if since:
             raise UserError("--from goes with KIND/NAME, not with an evolution.")
-        commit = promotion.evolution_commit(registry.repository, target)
+        commit = promotion.evolution_commit(registry.repository, registry_edit.evolution_of(registry, target))
         old, new, path = str(commit.parent_ids[0]), str(commit.id), ""
     else:
         resource, number = registry_edit.target_of(target)

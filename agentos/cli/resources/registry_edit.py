@@ -175,6 +175,20 @@ def warnings(plan: RevertPlan, target: str) -> list[str]:
     return removed + ([aside] if plan.set_aside else [])
 
 
+def evolution_of(registry: Registry, fragment: str) -> str:
+    """The promoted evolution whose id starts or ends so; the text itself where none does. Raises UserError for several."""
+    ids = {promotion.evolution for promotion in registry.promotions()}
+    if fragment in ids or not fragment:
+        return fragment
+    starts = (fragment, f"evo-{fragment}")
+    found = sorted(one for one in ids if one.startswith(starts) or one.endswith(fragment))
+    if len(found) > 1:
+        raise UserError(
+            f"{fragment!r} could be any of {', '.join(found[:5])}: give more letters of the evolution's id"
+        )
+    return found[0] if found else fragment
+
+
 def target_of(text: str) -> tuple[ResourceId, str | None]:
     """The resource and the version that ``KIND/NAME[@VERSION]`` means."""
     from agentos.resources import parse_id
@@ -188,7 +202,7 @@ def plan_of(registry: Registry, target: str, to: str | None) -> RevertPlan:
     if "/" not in target:
         if to:
             raise UserError("--to goes with KIND/NAME, not with an evolution.")
-        return registry.plan_undo_evolution(target)
+        return registry.plan_undo_evolution(evolution_of(registry, target))
     resource, number = target_of(target)
     if to:
         if number:

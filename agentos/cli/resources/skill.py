@@ -112,11 +112,12 @@ def list_(as_json: AsJson = False) -> None:
                     description,
                 )
             )
-    refused = Reader(home.ledger).get_kv("skills.refused", {}) if has_ledger(home.ledger) else {}
-    assert isinstance(refused, dict)
+    told_of: dict[str, dict[str, list[str]]] = {"refused": {}, "left_out": {}}
+    if has_ledger(home.ledger):
+        told_of = {name: Reader(home.ledger).get_kv(f"skills.{name}", {}) for name in told_of}
     if as_json:
         keys = ("skill", "version", "origin", "description")
-        print_json({"skills": [dict(zip(keys, row, strict=True)) for row in rows], "refused": refused})
+        print_json({"skills": [dict(zip(keys, row, strict=True)) for row in rows], **told_of})
         return
     told = [(*row[:3], row[3] if len(row[3]) <= 100 else f"{row[3][:99]}…") for row in rows]
     print_table(
@@ -124,8 +125,9 @@ def list_(as_json: AsJson = False) -> None:
         told,
         empty="No skill is here. Try: agentos skill add PATH",
     )
-    for folder, faults in sorted(refused.items()):
-        print_text(f"refused: {folder}: {'; '.join(map(str, faults))}", "red")
+    for name, style in (("refused", "red"), ("left_out", "yellow")):
+        for folder, sentences in sorted(told_of[name].items()):
+            print_text(f"{name.replace('_', ' ')}: {folder}: {'; '.join(sentences)}", style)
 
 
 @app.command()

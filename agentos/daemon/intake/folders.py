@@ -16,14 +16,18 @@ from watchfiles import Change, watch
 from agentos.daemon.intake.adopting import give_all_back, watched_folders
 from agentos.daemon.intake.sessions import SessionLogs
 from agentos.daemon.service import Service
+from agentos.domain import Json
 from agentos.registry.skill_folders.give_back import GiveBackResult
 from agentos.registry.skill_folders.skills_folder import FolderOutcome, SkillsFolders
 
-REFUSED = "skills.refused"  # memo in the ledger: folder -> faults, shown by `agentos status`
+# memos in the ledger, shown by `agentos status`: folder -> faults, folder -> files that are not in the skill, and how
+# many folders are still to be taken in
+REFUSED, LEFT_OUT, WAITING = "skills.refused", "skills.left_out", "skills.waiting"
 _SETTLE_S = 1.0
 _LOOK_S = 60.0  # between looks at everything: a network drive tells of nothing, and a queue can overflow
 _SHARE = 0.01  # of a core that looking at everything may take, at most
 _MANY = 20  # skills of one scan: more are one entry of the audit log
+_FEW = 5  # files of a folder that are told as left out
 _FRESH_S = 5.0  # until a watch that was just begun is relied on
 
 _GIVE_S = 60.0
@@ -86,6 +90,11 @@ def _listen(news: _News) -> None:
         log.warning("skills folders are polled, not watched", error=str(error))
 
 
+def _few(files: Sequence[str]) -> list[str]:
+    more = len(files) - _FEW
+    return [*files[:_FEW], *([f"and {more} more"] if more > 0 else [])]
+
+
 class Folders:
     """Scanned by the daemon's housekeeping; not thread-safe."""
 
@@ -97,23 +106,40 @@ class Folders:
         self._given = ("", 0.0)  # for which state of the registry, and when, adopted folders were looked at
         self._sessions = SessionLogs(service.ledger, service.registry, service.settings.hold_out)
         self._refused: dict[str, list[str]] = {}
-        service.ledger.set_kv(REFUSED, {})
+        self._noted: dict[str, Json] = {}
+        self._note()
 
     def scan(self) -> None:
         """One look; a folder that is still being copied is taken at a later one."""
-        before = dict(self._refused)
         if (watched := self._watched()) != self._folders.watched:
             self._folders.watched = self._watch.places = watched
             self._look_at = 0.0
-        self._tell(self._outcomes(time.monotonic()))
-        self._refused = {path: faults for path, faults in self._refused.items() if os.path.lexists(path)}
-        if self._refused != before:
-            self._service.ledger.set_kv(REFUSED, self._refused)
+        try:
+            self._tell(self._outcomes(time.monotonic()))
+        finally:
+            self._note()
         self._give_back()
         self._sessions.look(time.monotonic(), time.time())
         # last: one that cannot be taken in holds up nothing else
         for push in self._service.registry.take_in_pushes(self._service.load):
             log.info("push", outcome=str(push))
+
+    def _note(self) -> None:
+        """What a person should know of the folders, where it is something else than before."""
+        self._refused = {path: faults for path, faults in self._refused.items() if self._is_there(path)}
+        left_out = {str(path): _few(files) for path, files in self._folders.left_out.items() if files}
+        memos: dict[str, Json] = {
+            REFUSED: dict(self._refused),
+            LEFT_OUT: {path: told for path, told in left_out.items() if self._is_there(path)},
+            WAITING: self._folders.waiting,
+        }
+        for key, value in memos.items():
+            if key not in self._noted or value != self._noted[key]:
+                self._service.ledger.set_kv(key, value)
+                self._noted[key] = value
+
+    def _is_there(self, path: str) -> bool:
+        return Path(path).parent in self._folders.watched and os.path.lexists(path)
 
     def _watched(self) -> list[Path]:
         service = self._service

@@ -25,7 +25,8 @@ _DESCRIPTION = 200  # characters
 def accept(home: Home, proposal: MemoryProposal, author: str, name: str = "") -> ResourceId:
     """Make it a memory, which later runs see: a resource of this name, else of one made from its first words.
 
-    Raises Conflict where there is another memory of that name, or the harness reads another form.
+    Raises Conflict where there is another memory of that name, the harness reads another form, or somebody else has
+    answered meanwhile: then the memory is taken out again.
     """
     registry = Registry(home.registry)
     main = registry.stable()
@@ -37,8 +38,14 @@ def accept(home: Home, proposal: MemoryProposal, author: str, name: str = "") ->
     else:
         resource = _free_name(registry, main, proposal)
     message = f"Remember: {proposal.text.splitlines()[0][:60]}"
+    is_new = not registry.files(main, str(resource))
     registry.commit(memory_files(resource, proposal), message, "edit", base=main, author=author)
-    _decide(home, proposal, ProposalState.ACCEPTED, resource=str(resource))
+    try:
+        _decide(home, proposal, ProposalState.ACCEPTED, resource=str(resource))
+    except Conflict as answered:
+        if is_new:
+            registry.retire(resource, str(answered))
+        raise
     return resource
 
 
@@ -67,7 +74,8 @@ def _decide(
             ledger.decide(replace(proposal, state=state, decided_at=now, resource=resource, reason=reason))
         except Conflict:
             # The daemon closes a proposal that it finds in a memory, where it stands by now.
-            if state is not ledger.get(MemoryProposal, proposal.id).state:
+            found = ledger.get(MemoryProposal, proposal.id)
+            if (found.state, found.resource) != (state, resource):
                 raise
 
 

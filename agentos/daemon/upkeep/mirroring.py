@@ -44,8 +44,9 @@ class MirrorKeeper:
         fingerprint = self._mirror.fingerprint()
         if fingerprint == self._pushed:
             return
-        self._ledger.set_kv(GIVEN, self._mirror.main())
-        state = self._mirror.push()
+        given = self._mirror.main()
+        self._ledger.set_kv(GIVEN, given)
+        state = self._mirror.push(given)
         if state.why:
             state = MirrorState(self._said.main if self._said else "", state.why)
             self._failures += 1
@@ -88,10 +89,7 @@ def follow(home: Home, url: str, term: int) -> None:
 
 
 def _given(home: Home) -> set[str]:
-    """What of main was given to the mirror, as the ledger says: people's changes, too.
-
-    Main may move between what is noted before a push and the push itself.
-    """
+    """What of main was given to the mirror, as the ledger says: people's changes, too."""
     with LedgerSnapshot(home.ledger) as reader:
         found = {
             str(key): json.loads(value)

@@ -12,9 +12,19 @@ from agentos.domain import RESOURCE_NAME, Kind, ResourceId, Snapshot
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import MANIFEST
 from agentos.registry.git.repository import Repository
-from agentos.resources import MAIN_FILE, PINS_FILE, is_tool_file
+from agentos.resources import (
+    DEPTH_MAX,
+    FILE_MAX,
+    FILES_MAX,
+    MAIN_FILE,
+    PINS_FILE,
+    RESOURCE_MAX,
+    is_tool_file,
+)
 
 _FILE_MODES = (FileMode.BLOB, FileMode.BLOB_EXECUTABLE)
+_ODD = {FileMode.LINK: "is a symbolic link", FileMode.TREE: f"is more than {DEPTH_MAX} levels deep"}
+_DEEPEST = DEPTH_MAX - 3  # of a directory in a resource: kind, name and the file itself are levels too
 
 
 def files(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dict[str, bytes]:
@@ -57,17 +67,31 @@ def readable(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dic
 
 
 def odd_entries(repository: Repository, root: str | pygit2.Oid, prefix: str) -> list[str]:
-    """One sentence for each symbolic link or submodule at or below ``prefix``."""
+    """One sentence for each symbolic link or submodule at or below ``prefix``, and for what is too much to be read.
+
+    Reads no file: somebody may push anything.
+    """
     found = repository.entry(root, prefix)
     if found is None:
         return []
     if not isinstance(found, pygit2.Tree):
         return [f"{prefix} must be a directory"]
-    return [
-        f"{path} is a {'symbolic link' if entry.filemode == FileMode.LINK else 'submodule'}"
-        for path, entry in repository.walk(found.id, prefix + "/")
-        if entry.filemode not in _FILE_MODES
-    ]
+    faults: list[str] = []
+    total = 0
+    for count, (path, entry) in enumerate(repository.walk(found.id, prefix + "/", _DEEPEST)):
+        if count == FILES_MAX or total > RESOURCE_MAX:
+            faults.append(f"it has more than {FILES_MAX} files or {RESOURCE_MAX} bytes")
+            break
+        if entry.filemode not in _FILE_MODES:
+            faults.append(f"{path} {_ODD.get(entry.filemode, 'is a submodule')}")
+            continue
+        size = repository.size(entry.id, path)
+        total += size
+        if size > FILE_MAX:
+            faults.append(
+                f"{path.removeprefix(prefix + '/')} has {size} bytes, at most {FILE_MAX} are allowed"
+            )
+    return faults
 
 
 def resources(repository: Repository, root: str | pygit2.Oid) -> Iterator[tuple[ResourceId, pygit2.Oid]]:

@@ -122,8 +122,8 @@ class Repository:
 
     # --- references -----------------------------------------------------------------------
 
-    def resolve(self, ref: str) -> pygit2.Oid | None:
-        """What a reference points at, None when it does not exist."""
+    def resolve(self, ref: str, hops: int = 5) -> pygit2.Oid | None:
+        """What a reference points at, None when it does not exist. Raises Unavailable, also after ``hops`` symbolic ones."""
         try:
             found = self.git.references.get(ref)
             target = found.target if found is not None else None
@@ -131,7 +131,11 @@ class Repository:
             raise Unavailable(f"The registry's reference {ref} is corrupt: {error}") from None
         if target is None:
             return None
-        return target if isinstance(target, pygit2.Oid) else self.resolve(target)
+        if isinstance(target, pygit2.Oid):
+            return target
+        if not hops:
+            raise Unavailable(f"The registry's reference {ref} is corrupt: it leads to itself")
+        return self.resolve(target, hops - 1)
 
     def move(self, ref: str, to: pygit2.Oid, *, expected: pygit2.Oid | None) -> None:
         """Compare-and-swap; ``expected`` None means: it does not exist yet. Needs the lock.
@@ -185,20 +189,31 @@ class Repository:
     def below(self, prefix: str) -> dict[str, str]:
         """Rest of the name -> target of the references below a prefix that ends in ``/``, sorted.
 
-        Read off the files themselves, so that thousands of others need not be looked at one by one.
+        Read off the files themselves, so that thousands of others need not be looked at one by one. Raises Unavailable.
         """
+        found = self._packed_below(prefix)
+        for name in self._loose_below(prefix):
+            if target := self.resolve(prefix + name):
+                found[name] = str(target)
+        return dict(sorted(found.items()))
+
+    def names_below(self, prefix: str) -> list[str]:
+        """As ``below`` the names alone, also of references that cannot be read."""
+        return sorted({*self._packed_below(prefix), *self._loose_below(prefix)})
+
+    def _packed_below(self, prefix: str) -> dict[str, str]:
         start, cut = prefix.encode(), len(prefix.encode())
-        found = {
+        return {
             os.fsdecode(ref[cut:]): value[:40].decode()  # a name is bytes to git, as a file's is
             for ref, value in self._packed().items()
             if ref.startswith(start)
         }
+
+    def _loose_below(self, prefix: str) -> Iterator[str]:
         folder = self.path / prefix
         for path in folder.rglob("*"):
-            name = path.relative_to(folder).as_posix()
-            if not name.endswith(".lock") and path.is_file() and (target := self.resolve(prefix + name)):
-                found[name] = str(target)
-        return dict(sorted(found.items()))
+            if not path.name.endswith(".lock") and path.is_file():
+                yield path.relative_to(folder).as_posix()
 
     def write_refs(self, refs: Mapping[str, pygit2.Oid | None]) -> None:
         """Set many references, or drop them (None), with one write. Needs the lock; no compare-and-swap.
@@ -293,19 +308,26 @@ class Repository:
         try:
             kind, data = self.git.read(id)
         except (KeyError, pygit2.GitError) as error:
-            raise Unavailable(
-                f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: agentos registry check"
-            ) from None
+            raise _unreadable(id, path, error) from None
         if kind != ObjectType.BLOB:
             raise Unavailable(f"The registry's object {id} ({path}) is no file")
         return data
 
-    def walk(self, root: str | pygit2.Oid, prefix: str = "") -> Iterator[tuple[str, pygit2.Object]]:
-        """(path, entry) of everything below a tree that is not itself a tree."""
+    def size(self, id: pygit2.Oid, path: str) -> int:
+        """Bytes of a file, which is not read for it. Raises as ``blob``."""
+        try:
+            return int(self.git.odb.read_header(id)[1])
+        except (KeyError, pygit2.GitError) as error:
+            raise _unreadable(id, path, error) from None
+
+    def walk(
+        self, root: str | pygit2.Oid, prefix: str = "", levels: int = 64
+    ) -> Iterator[tuple[str, pygit2.Object]]:
+        """(path, entry) of everything below a tree that is not itself a tree, or is one that lies ``levels`` deep."""
         for entry in self.tree(root):
             path = prefix + (entry.name or "")
-            if entry.filemode == FileMode.TREE:
-                yield from self.walk(entry.id, path + "/")
+            if entry.filemode == FileMode.TREE and levels:
+                yield from self.walk(entry.id, path + "/", levels - 1)
             else:
                 yield path, entry
 
@@ -346,6 +368,12 @@ class Repository:
         signature = stamp(when)
         by = stamp(when, author) if author else signature
         return self.git.create_commit(None, by, signature, message, tree, parents)
+
+
+def _unreadable(id: pygit2.Oid, path: str, error: Exception) -> Unavailable:
+    return Unavailable(
+        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: agentos registry check"
+    )
 
 
 def _parse_refs(content: bytes) -> dict[bytes, bytes]:

@@ -126,7 +126,7 @@ def _read_entry(directory: int, name: str, path: str, content: FolderContent) ->
         content.faults.append(f"{path!r} is {odd[0]}; only plain files and directories are allowed")
         return
     if not plain_name(name):
-        content.left_out.append(f"{path!a} is left out: its name is not plain (ASCII, no leading dot)")
+        content.left_out.append(f"{path!r} is left out: its name is not plain (ASCII, no leading dot)")
         return
     kind = os.O_DIRECTORY if stat.S_ISDIR(mode) else 0
     # O_NONBLOCK: a pipe put in its place since must not make us wait
@@ -171,6 +171,30 @@ def folders_by_skill(folders: Iterable[Path]) -> dict[str, Path]:
     for path in sorted(folders, key=lambda path: (path.name != skill_name(path.name), path.name)):
         found.setdefault(skill_name(path.name), path)
     return found
+
+
+def folders_in(place: Path) -> list[Path] | None:
+    """What may be skills there; None when it cannot be read. Plain files beside them are nobody's skill."""
+    try:
+        with os.scandir(place) as entries:
+            return [place / entry.name for entry in entries if not _passed_over(entry)]
+    except OSError:
+        return None
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it may be a skill, by itself."""
+    try:
+        return not ignored(path.name) and not stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _passed_over(entry: os.DirEntry[str]) -> bool:
+    try:
+        return ignored(entry.name) or stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode)
+    except OSError:  # it went meanwhile
+        return True
 
 
 def folder_prefix(place: Path) -> str:
@@ -243,7 +267,7 @@ def folder_differences(
             digest, folder = digests.get(name, ""), f"{place}/{name}"
             # called otherwise than the skill, or gone
             if folder not in known and not os.path.isdir(folder):
-                named = named or _there(place)
+                named = named or folders_by_skill(folders_in(place) or ())
                 folder = str(named.get(name, folder))
             kept, stamp, paths = known.get(folder, ("", "", ()))
             if digest and taken == digest == kept and stamp == _stamp(folder, paths)[0]:
@@ -251,13 +275,6 @@ def folder_differences(
             found = _difference(registry, digest, Path(folder), taken, known)
             if found is not None:
                 yield found
-
-
-def _there(place: Path) -> Mapping[str, Path]:
-    try:
-        return folders_by_skill(path for path in place.iterdir() if not ignored(path.name))
-    except OSError:
-        return {}
 
 
 def _difference(

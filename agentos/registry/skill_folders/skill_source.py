@@ -28,7 +28,7 @@ def checkout(source: str) -> Iterator[Path]:
     """
     if not _ADDRESS.fullmatch(source):
         place = Path(os.path.expanduser(source))
-        if not place.is_dir():
+        if not source or not place.is_dir():
             raise UserError(
                 f"There is no folder {source}. Give a folder with a SKILL.md, or a repository's URL"
             )

@@ -8,7 +8,7 @@ change, and is merged with it when it does. All folders of a scan become one com
 from __future__ import annotations
 
 import os
-import stat
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +50,7 @@ class FolderOutcome:
 
 _MANY = 20  # references: more are written together
 _HELD_BYTES = 64 << 20  # of content that waits for being written
+_PATIENCE_S = 10.0  # until what was tried so far is written: hundreds may come at once
 
 
 @dataclass(slots=True)
@@ -91,8 +92,10 @@ class SkillsFolders:
         self.watched = [Path(os.path.abspath(path)) for path in watched]
         self.load = load
         self.settle_s = settle_s
+        self.patience_s = _PATIENCE_S
         self.batch = batch  # folders that one scan takes in: the writer's lock is held meanwhile
         self.looked: set[Path] = set()  # what the last scan read: what was said of these is over
+        self.left_out: dict[Path, tuple[str, ...]] = {}  # a sentence for each file that is not in the skill
         self._seen: dict[Path, _Seen] = {}
         self._waiting: set[Path] = set()  # not quiet yet, or beyond the batch
         self._taken: set[tuple[str, str]] | None = None  # of this scan: names and trees, wherever they lay
@@ -108,35 +111,51 @@ class SkillsFolders:
         self.looked.clear()
         self._taken = None
         outcomes: list[FolderOutcome] = []
-        ready: list[tuple[Path, folders.FolderContent]] = []
-        size = count = 0
-        for path in self._everything() if changed is None else self._these(changed):
-            if count == self.batch:
-                self._waiting.add(path)
-            elif (content := self._look(path, now)) is not None:
-                ready.append((path, content))
-                size, count = size + content.size, count + 1
-            if size > _HELD_BYTES:
-                outcomes += self._take_in(ready, now)
-                ready, size = [], 0
-        outcomes += self._take_in(ready, now)
-        for place in self.watched:
-            if changed is None or any(path.parent == place for path in changed):
-                outcomes += self._retire_missing(place)
+        try:
+            self._scan(now, changed, outcomes)
+        except Unavailable:  # what waits for it is tried again, and told then
+            if not outcomes:
+                raise
         return outcomes
 
+    def _scan(self, now: float, changed: Collection[Path] | None, outcomes: list[FolderOutcome]) -> None:
+        ready: list[tuple[Path, folders.FolderContent]] = []
+        size = count = 0
+        try:
+            for path in self._everything() if changed is None else self._these(changed):
+                if count == self.batch:
+                    self._waiting.add(path)
+                elif (content := self._look(path, now)) is not None:
+                    ready.append((path, content))
+                    size, count = size + content.size, count + 1
+                if size > _HELD_BYTES:
+                    self._take_in(ready, now, outcomes)
+                    ready, size = [], 0
+            self._take_in(ready, now, outcomes)
+        finally:  # what lies there may go though nothing can come
+            for place in self.watched:
+                if changed is None or any(path.parent == place for path in changed):
+                    outcomes += self._retire_missing(place)
+
     @property
-    def waiting(self) -> bool:
-        """Whether a folder has to be looked at again though nothing changes."""
-        return bool(self._waiting) or any(seen.against is not None for seen in self._seen.values())
+    def waiting(self) -> int:
+        """How many folders are still to be taken in."""
+        return len(self._waiting)
 
     def _everything(self) -> list[Path]:
-        return [path for place in self.watched for path in sorted(_folders(place) or ())]
+        found = [path for place in self.watched for path in sorted(folders.folders_in(place) or ())]
+        self._waiting.intersection_update(found)
+        for known in (self._seen, self.left_out):
+            for path in known.keys() - set(found):
+                known.pop(path)
+        return found
 
     def _these(self, changed: Collection[Path]) -> list[Path]:
         against = {path for path, seen in self._seen.items() if seen.against is not None}
-        here = {path for path in changed if path.parent in self.watched and _is_folder(path)}
-        return sorted({path for path in self._waiting if _is_folder(path)} | against | here)
+        wanted = {*changed, *self._waiting, *against}
+        here = sorted(path for path in wanted if path.parent in self.watched and folders.is_folder(path))
+        self._waiting.intersection_update(here)
+        return here
 
     def _look(self, path: Path, now: float) -> folders.FolderContent | None:
         """What is in the folder, if it is to be taken in now."""
@@ -158,19 +177,27 @@ class SkillsFolders:
         self._waiting.discard(path)
         self.looked.add(path)
         seen.settled, seen.against = True, None
+        self.left_out[path] = tuple(content.left_out)
         return content
 
     def _take_in(
-        self, ready: Sequence[tuple[Path, folders.FolderContent]], now: float
-    ) -> list[FolderOutcome]:
+        self,
+        ready: Sequence[tuple[Path, folders.FolderContent]],
+        now: float,
+        outcomes: list[FolderOutcome],
+    ) -> None:
+        """Adds what became of each, also of those that were refused before something was away. Raises Unavailable."""
         if not ready:
-            return []
-        outcomes: list[FolderOutcome] = []
+            return
         arrivals: dict[ResourceId, _Arrival] = {}
         away: Unavailable | None = None
         pack = ObjectPack(self.registry.repository)
         digests = self.registry.digests(self.registry.stable())
+        began = time.perf_counter()
         for path, content in ready:
+            if time.perf_counter() - began > self.patience_s:  # each may start a box for its tools
+                self._wait(path, now)
+                continue
             try:
                 found = self._examine(path, content, digests, pack)
             except Unavailable as error:  # no sandbox to try the tools in, a full disk: try again later
@@ -188,9 +215,8 @@ class SkillsFolders:
             for arrival in arrivals.values():
                 self._wait(arrival.path, now)
             raise
-        if away is not None and not outcomes:
+        if away is not None:
             raise away
-        return outcomes
 
     def _wait(self, path: Path, now: float) -> None:
         self._seen[path].settled, self._seen[path].since = False, now
@@ -327,12 +353,11 @@ class SkillsFolders:
                 repository.drop(ref)
 
     def _outcome(self, arrival: _Arrival) -> FolderOutcome:
-        version = self.registry.latest(arrival.skill)
         return FolderOutcome(
             arrival.path,
             arrival.skill.name,
             "merged" if arrival.merged else "imported",
-            version.number if version else "",
+            self._number(arrival.skill),
             warnings=arrival.warnings,
             tools=arrival.tools,
         )
@@ -364,26 +389,26 @@ class SkillsFolders:
             self._note({folder_prefix(place) + name: "" for name in gone})
         for path in [path for path in self._seen if path.parent == place and skill_name(path.name) in gone]:
             del self._seen[path]
+            self.left_out.pop(path, None)
             self._waiting.discard(path)
-        outcomes = []
-        for skill in retired:
-            version = self.registry.latest(skill)
-            number = version.number if version else ""
-            outcomes.append(FolderOutcome(place / skill.name, skill.name, "retired", number))
-        return outcomes
+        return [FolderOutcome(place / it.name, it.name, "retired", self._number(it)) for it in retired]
+
+    def _number(self, skill: ResourceId) -> str:
+        version = self.registry.latest(skill)
+        return version.number if version else ""
 
     def _rival(self, path: Path, name: str) -> str:
         owner = (self._named(path.parent) or {}).get(name, path)
         return (
             ""
             if owner == path
-            else f"{owner.name!a} beside it becomes skill/{name} already; rename one of them"
+            else f"{owner.name!r} beside it becomes skill/{name} already; rename one of them"
         )
 
     def _named(self, place: Path) -> Mapping[str, Path] | None:
         """Skill's name -> its folder, of all that lie there; None when that cannot be read."""
         if place not in self._names:
-            found = _folders(place)
+            found = folders.folders_in(place)
             if found is None:
                 return None
             self._names[place] = folders.folders_by_skill(found)
@@ -420,26 +445,3 @@ def _with_main_file(content: folders.FolderContent) -> dict[str, bytes]:
 
 def _refused(path: Path, faults: Sequence[str], warnings: Sequence[str] = ()) -> FolderOutcome:
     return FolderOutcome(path, path.name, "refused", faults=tuple(faults), warnings=tuple(warnings))
-
-
-def _folders(place: Path) -> list[Path] | None:
-    """What may be skills there; None when it cannot be read. Plain files beside them are nobody's skill."""
-    try:
-        with os.scandir(place) as entries:
-            return [place / entry.name for entry in entries if not _passed_over(entry)]
-    except OSError:
-        return None
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return not folders.ignored(path.name) and not stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
-
-
-def _passed_over(entry: os.DirEntry[str]) -> bool:
-    try:
-        return folders.ignored(entry.name) or stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode)
-    except OSError:  # it went meanwhile
-        return True
