@@ -106,7 +106,11 @@ class Folders:
             self._folders.watched = self._watch.places = watched
             self._look_at = 0.0
         self._tell(self._outcomes(time.monotonic()))
-        self._refused = {path: faults for path, faults in self._refused.items() if os.path.lexists(path)}
+        self._refused = {
+            path: faults
+            for path, faults in self._refused.items()
+            if os.path.lexists(path) and Path(path).parent in watched
+        }
         if self._refused != before:
             self._service.ledger.set_kv(REFUSED, self._refused)
         self._give_back()
