@@ -55,7 +55,7 @@ COMMANDS = {
     "token": ("agentos.cli.connections.token", "Tokens that let programs in to the API of this home."),
     "failure": (
         "agentos.cli.evolutions.failure",
-        "Failures that recur, counted once each; a muted one is not repaired.",
+        "Failures that recur, counted once each, and which are muted.",
     ),
     "evolve": ("agentos.cli.evolutions.evolve", "Look for failures that have become evidence, now."),
     "evolution": (
@@ -72,10 +72,7 @@ COMMANDS = {
         "How you are told of what happens, and what could not be told.",
     ),
     "model": ("agentos.cli.connections.model", "The models that agents may ask, and what was asked of them."),
-    "adopt": (
-        "agentos.cli.resources.adopt",
-        "Take part in another agent's skills: watch its folder, give edits back.",
-    ),
+    "adopt": ("agentos.cli.resources.adopt", "Watch another agent's folder of skills; give edits back."),
     "sandbox": ("agentos.cli.admin.sandbox", "What the sandbox holds back on this machine."),
     "home": ("agentos.cli.admin.moving", "Where what a home keeps lies: move its ledger."),
     "audit": ("agentos.cli.admin.audit", "Verify and read the log of decisions."),

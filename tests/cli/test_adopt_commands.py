@@ -102,6 +102,9 @@ def test_a_folder_is_adopted_with_its_sessions_and_released(
     assert "no folder" in agentos("adopt", "", code=1).stderr, "it is not the working directory"
     assert str(folder) in agentos("adopt", str(folder / "adding"), code=1).stderr
     assert "no way" in agentos("adopt", str(folder), "--give", "mail", code=1).stderr
+    for wrong in ("", str(home.root), str(home.skills), str(home.root.parent), "/"):
+        agentos("adopt", wrong, code=1)
+    assert adopted_folders(Reader(home.ledger)) == []
     logs = sessions(tmp_path / "logs")
     told = json.loads(agentos("adopt", str(folder), "--sessions", str(logs), "--json").stdout)
     assert told["skills"] == ["adding"]

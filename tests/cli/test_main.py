@@ -91,7 +91,7 @@ def test_help_lists_every_command_with_its_line(agentos: Agentos) -> None:
     said = agentos("--help").stdout
     for name, (_, line) in COMMANDS.items():
         assert name in said
-        assert line[:30] in said
+        assert " ".join(line.split()) in said  # a line that is too long ends in dots
 
 
 def test_the_version(agentos: Agentos) -> None:

@@ -137,6 +137,7 @@ def test_a_model_that_is_removed_is_asked_no_more_and_has_its_history(home: Home
     assert [line["name"] for line in json.loads(agentos("model", "list", "--json").stdout)] == ["spare"]
     assert "Retire model/main" in agentos("registry", "log", "model/main").stdout
     assert "No model 'main'" in agentos("model", "remove", "main", "--yes", code=1).stderr
+    assert "No model 'main'" in agentos("model", "remove", "main", code=1).stderr, "nobody is asked first"
     assert "No model is set up" in agentos("model", "test", code=1).stderr
 
 

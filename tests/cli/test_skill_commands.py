@@ -108,6 +108,12 @@ def test_a_skill_without_tests_says_what_a_test_is(agentos: Callable[..., Ran]) 
     assert "tests/" in agentos("skill", "test", "text-stats", code=1).stderr
 
 
+@pytest.mark.parametrize("name", ["", "text-stats/tools"])
+def test_a_name_that_is_none_of_a_skill_is_not_found(agentos: Callable[..., Ran], name: str) -> None:
+    assert "There is no skill/" in agentos("skill", "show", name, code=1).stderr
+    assert "There is no skill/" in agentos("skill", "test", name, code=1).stderr
+
+
 @pytest.mark.sandbox
 @pytest.mark.slow
 def test_what_a_skill_ships_is_run_and_one_that_fails_is_named(

@@ -347,6 +347,8 @@ def test_an_answer_is_corrected_in_the_editor(home: Home, ledger: Ledger, ran: C
     wrong, kept = ledger.find(Feedback, run_id=run.id)
     assert wrong.checks[0].spec["value"] == {"total": 9, "items": 2}
     assert kept.rating is Rating.GOOD
+    none = command_server().run(*command, env={**os.environ, "EDITOR": "", "VISUAL": ""})
+    assert "--answer" in none.stderr
     broken = command_server().run(*command, "--answer", "-", env=os.environ, stdin="{")
     assert (broken.returncode, len(ledger.find(Feedback))) == (1, 2)
 
@@ -376,6 +378,8 @@ def test_what_can_show_nothing_is_refused_and_what_has_no_check_is_kept(
     run = ran(Check("equals", {"path": "total", "value": 5}), prices=[3, 4], shipping=2)
     with pytest.raises(UserError, match="that already"):
         speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total=5",)))
+    with pytest.raises(UserError, match="run bad"):  # it is not so
+        speak(home, run.id, Rating.GOOD, FeedbackDetails(expect=("total=9",)))
     with pytest.raises(UserError, match="own check says otherwise"):
         speak(home, run.id, Rating.BAD, FeedbackDetails(expect=("total=9",)))
     for value in (float("inf"), "\ud800", {"total": float("nan")}):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentos.daemon.intake import folders
+from agentos.daemon.intake.adopting import AdoptedFolder, adopt_folder, release_folder
 from agentos.daemon.intake.folders import Folders, FolderWatch
 from agentos.daemon.service import service
 from agentos.home import Home
@@ -63,6 +64,24 @@ def test_where_nothing_can_be_watched_everything_is_looked_at(
     while watch.changed(100.0) is not None and time.monotonic() < until:
         time.sleep(0.01)
     assert watch.changed(100.0) is None
+
+
+def test_a_folder_that_is_watched_no_longer_is_refused_no_more(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(100.0, 2.0)
+    monkeypatch.setattr(folders.time, "monotonic", lambda: next(clock))
+    wrong = tmp_path / "wrong"
+    (wrong / "bad").mkdir(parents=True)
+    with service(home, load_settings(home.settings)) as parts:
+        adopt_folder(parts.ledger, AdoptedFolder(str(wrong)))
+        watched = Folders(parts)
+        for _ in range(3):
+            watched.scan()
+        assert list(parts.ledger.get_kv(folders.REFUSED)) == [str(wrong / "bad")]
+        release_folder(parts.ledger, str(wrong))
+        watched.scan()
+        assert parts.ledger.get_kv(folders.REFUSED) == {}
 
 
 def test_dropped_folders_are_taken_in_and_stand_in_the_audit_log(

@@ -447,6 +447,18 @@ def test_what_is_no_plain_file_is_refused_and_never_followed(world: World, spoil
     assert world.registry.stable() == before
 
 
+def test_the_wrong_folder_is_refused_with_few_sentences(world: World) -> None:
+    for number in range(100):
+        (world.drop() / "tools" / f"{number}").symlink_to("/etc/hostname")
+    many = world.place / "many"
+    for part in ("a/b/c", "d"):
+        (many / part).mkdir(parents=True)
+        _many(many / part)
+    (first, second) = world.scan()
+    assert (first.action, second.action) == ("refused", "refused")
+    assert [len(first.faults) < 12, len(set(second.faults))] == [True, len(second.faults)]
+
+
 def test_a_linked_folder_is_refused(world: World, tmp_path: Path) -> None:
     elsewhere = world.drop().rename(tmp_path / "elsewhere")
     (world.place / "adding").symlink_to(elsewhere)

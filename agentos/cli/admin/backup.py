@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -49,7 +50,7 @@ def backup(
     print_text(
         f"{file}: {counted(len(made.files), 'file')}, {size / 1e6:.1f} MB, read again, {took:.1f} s", "green"
     )
-    print_text(f"To see that it works: agentos --home /tmp/again restore {file}")
+    print_text(f"To see that it works: agentos --home /tmp/again restore {shlex.quote(str(file))}")
 
 
 @app.command()

@@ -73,7 +73,7 @@ def _token(file: Path | None) -> str:
     try:
         found = file.read_text().strip() if file else os.environ.pop(_TOKEN, "").strip()
     except (OSError, ValueError) as error:
-        raise UserError(f"The token cannot be read: {error}") from None
+        raise UserError(f"The token in {file} cannot be read: {getattr(error, 'strerror', error)}") from None
     if not found:
         raise UserError(f"A worker needs a token: set {_TOKEN}, or name a file with --token-file.")
     return found

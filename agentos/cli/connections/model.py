@@ -158,9 +158,11 @@ def remove(
 
     Its provider stays in agentos.toml. Refused while another model falls back to it, or an agent names it.
     """
-    from agentos.cli.connections.model_adding import remove_model
+    from agentos.cli.connections.model_adding import check_unused, remove_model
+    from agentos.registry.store import Registry
 
     home = Home.find()
+    check_unused(Registry(home.registry), name)
     confirm(f"Remove the model '{name}'?", yes=yes)
     done = remove_model(home, name)
     if as_json:

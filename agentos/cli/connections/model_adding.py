@@ -107,9 +107,8 @@ def set_default(home: Home, name: str) -> bool:
     return _written(home.settings, before, tomlkit.dumps(document))
 
 
-def remove_model(home: Home, name: str) -> ModelAdded:
-    """Retire it, and clear the default where it was that; nothing is changed when it is refused. Raises UserError."""
-    registry = Registry(home.registry)
+def check_unused(registry: Registry, name: str) -> ResourceId:
+    """The model of that name. Raises NotFound, and Conflict where something would be left without it."""
     stable = registry.stable()
     resource = ResourceId(Kind.MODEL, name)
     names = registry.names(stable)
@@ -125,6 +124,13 @@ def remove_model(home: Home, name: str) -> ModelAdded:
         if name in named:
             how = "falls back to it" if other.kind is Kind.MODEL else "names it"
             raise Conflict(f"The model '{name}' is in use: {other} {how}. Change that first")
+    return resource
+
+
+def remove_model(home: Home, name: str) -> ModelAdded:
+    """Retire it, and clear the default where it was that; nothing is changed when it is refused. Raises UserError."""
+    registry = Registry(home.registry)
+    resource = check_unused(registry, name)
     is_default = load_settings(home.settings).model == name
     if is_default:
         set_default(home, "")

@@ -59,13 +59,9 @@ def adopt(
             raise UserError("--give, --sessions and --release are of a folder: agentos adopt PATH …")
         _list(Reader(home.ledger), as_json=as_json)
         return
-    place = Path(os.path.expanduser(path)).absolute()
+    place = _place(home, path, release=release)
     if give and give not in set(GiveBack):
         raise UserError(f"There is no way '{give}'; the ways are {', '.join(GiveBack)}.")
-    if not path or (not release and not place.is_dir()):
-        raise UserError(f"'{path}' is no folder; name the one that holds the skills' folders.")
-    if (place / "SKILL.md").exists() and not release:
-        raise UserError(f"'{path}' is a skill itself; name the folder above it: {place.parent}.")
     if sessions is not None and not os.path.isdir(os.path.expanduser(sessions)):
         raise UserError(
             f"'{sessions}' is no folder; name the one that holds session logs, as ~/.claude/projects."
@@ -94,6 +90,25 @@ def adopt(
             f"{counted(taken['imported'], 'session')} taken in as runs, {taken['known']} there already, "
             f"{counted(taken['refused'], 'record')} refused; `agentos run list --result unknown` shows them."
         )
+
+
+def _place(home: Home, path: str, *, release: bool) -> Path:
+    """The folder that is meant. Raises UserError where it can hold no skills of another agent."""
+    if not path:
+        raise UserError("The folder's name is empty; name the one that holds the skills' folders.")
+    place = Path(os.path.expanduser(path)).absolute()
+    if release:
+        return place
+    if not place.is_dir():
+        raise UserError(f"'{path}' is no folder; name the one that holds the skills' folders.")
+    if (place / "SKILL.md").exists():
+        raise UserError(f"'{path}' is a skill itself; name the folder above it: {place.parent}.")
+    own, there = home.root.resolve(), place.resolve()
+    if own.is_relative_to(there) or there.is_relative_to(own):
+        raise UserError(
+            f"'{path}' holds this home or lies in it; name another agent's folder of skills, as ~/.claude/skills."
+        )
+    return place
 
 
 def _release(ledger: Ledger, place: Path, *, as_json: bool) -> None:

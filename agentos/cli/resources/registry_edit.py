@@ -77,14 +77,14 @@ def author() -> str:
 
 
 @contextmanager
-def edited(content: bytes, name: str) -> Iterator[bytes]:
+def edited(content: bytes, name: str, option: str = "--file") -> Iterator[bytes]:
     """What the person's editor makes of it. Raises UserError.
 
     It is their work: where what is done with it is refused, or they turn back, it is kept, and told where.
     """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
-        raise UserError("No editor is set: set $EDITOR, or give the new content with --file.")
+        raise UserError(f"No editor is set: set $EDITOR, or give the new content with {option}.")
     with tempfile.TemporaryDirectory(prefix="agentos-edit-") as folder:
         file = Path(folder) / name
         file.write_bytes(content)

@@ -269,8 +269,7 @@ def _open() -> Registry:
 
 def _skill(registry: Registry, name: str) -> tuple[ResourceId, Mapping[str, bytes]]:
     skill = ResourceId(Kind.SKILL, name.removeprefix("skill/"))
-    files = registry.files(registry.stable(), str(skill))
-    if not files:
-        known = [found.name for found in registry.names(registry.stable()) if found.kind is Kind.SKILL]
+    known = [found.name for found in registry.names(registry.stable()) if found.kind is Kind.SKILL]
+    if skill.name not in known:
         raise NotFound(f"There is no {skill}. {meant(skill.name, known, 'Try: agentos skill list')}")
-    return skill, files
+    return skill, registry.files(registry.stable(), str(skill))

@@ -168,7 +168,7 @@ def _corrected(id: str, given: str) -> Iterator[Json]:
     else:
         shown = answer if is_text else json.dumps(answer, indent=2, ensure_ascii=False)
         name = "answer.txt" if is_text else "answer.json"
-        with edited(f"{shown}\n".encode(errors="replace"), name) as typed:
+        with edited(f"{shown}\n".encode(errors="replace"), name, "--answer") as typed:
             yield _read(typed, is_text=is_text)
 
 

@@ -95,6 +95,10 @@ def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: Feedback
         )
     if rating is Rating.BAD and words.has_them_already(answer, expected):
         raise UserError(f"The answer of {run.id} is that already; say what it should have been instead.")
+    if rating is Rating.GOOD and (why := words.unmet(answer, expected)):
+        raise UserError(
+            f"The answer of {run.id} is not so ({why}): `agentos run bad` says what it should be."
+        )
     if (said.expect or said.corrected) and (why := words.contradicted(task, answer, corrected)):
         raise UserError(
             f"The task's own check says otherwise ({why}): change the task's checks, and run it again."

@@ -131,6 +131,16 @@ def contradicted(task: Task, answer: Json, corrected: Json) -> str:
     return ""
 
 
+def unmet(answer: Json, expected: Sequence[Check]) -> str:
+    """The first of these that the answer fails, as a sentence, as far as that can be told here; else ""."""
+    for check in expected:
+        if check.kind in _QUICK and (
+            why := checks.judge(checks.parse(check.kind, check.spec), answer, Path())
+        ):
+            return f"{check.kind}: {why}"
+    return ""
+
+
 def has_them_already(answer: Json, expected: Sequence[Check]) -> bool:
     """Whether the answer passes all of these, as far as that can be told here."""
     return bool(expected) and all(

@@ -196,7 +196,7 @@ def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> 
     serving = guarding(candidate, known, policy.edition)
     if len(serving) < (needed := max(1, policy.judge.min_tasks)):
         ran_it = "ran what it edits" if candidate.edited else "ended well with it"
-        few = f"Only {len(serving)} of {needed} guards" if serving else "No guard"
+        few = f"Only {len(serving)} of the {needed} guards that are wanted" if serving else "No guard"
         asks = f"{few} {ran_it}. Could it break other work?"
         yield Doubt(RefusalKind.FEW_GUARDS, _too_few(candidate, len(serving), needed), asks)
     if idle := idle_parts(candidate, known, policy.edition):

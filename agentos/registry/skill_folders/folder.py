@@ -23,6 +23,8 @@ from agentos.resources.documents import NAME_MAX
 
 FOLDERS = "refs/agentos/folders/"  # below it lies what was taken in from each watched folder
 _SETTLED_NS = 2_000_000_000  # since its last change, until the times of a file tell one state from the next
+_FAULTS_MAX = 8  # of one folder, which the first refuses; the wrong folder has thousands
+_TOO_MUCH = f"it holds more than {FILES_MAX} files or {RESOURCE_MAX} bytes, which is the most allowed"
 _DEEPEST = DEPTH_MAX - 3  # of a directory: kind, name and the file itself are levels too
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
@@ -97,6 +99,8 @@ def read(folder: Path) -> FolderContent:
         _read_directory(descriptor, "", content)
     finally:
         os.close(descriptor)
+    if len(content.faults) >= _FAULTS_MAX:
+        content.faults.append("what comes after these was not looked at")
     return content
 
 
@@ -107,10 +111,10 @@ def _read_directory(directory: int, prefix: str, content: FolderContent) -> None
     for name in sorted(os.listdir(directory)):
         if ignored(name):
             continue
+        if _TOO_MUCH in content.faults or len(content.faults) >= _FAULTS_MAX:
+            return
         if len(content.files) >= FILES_MAX or content.size > RESOURCE_MAX:
-            content.faults.append(
-                f"it holds more than {FILES_MAX} files or {RESOURCE_MAX} bytes, which is the most allowed"
-            )
+            content.faults.append(_TOO_MUCH)
             return
         path = prefix + name
         try:
