@@ -48,7 +48,8 @@ class KernelClient:
         try:
             self.send(Ask(id=number, what=what, body=body))
         except FrameError as error:  # nothing of it was sent
-            raise Refused(WireFault(type="request", message=f"it cannot be sent: {error}"[:2_000])) from None
+            why = f"it cannot be sent: {error}"[:2_000]
+            raise Refused(WireFault(type="request", message=why, where="", resource="")) from None
         answer = self._wait(number)
         if answer.fault is not None:
             raise Refused(answer.fault)

@@ -94,12 +94,10 @@ def adopt(
 
 def _place(home: Home, path: str, *, release: bool) -> Path:
     """The folder that is meant. Raises UserError where it can hold no skills of another agent."""
-    if not path:
-        raise UserError("The folder's name is empty; name the one that holds the skills' folders.")
     place = Path(os.path.expanduser(path)).absolute()
-    if release:
+    if release and path:
         return place
-    if not place.is_dir():
+    if not path or not place.is_dir():
         raise UserError(f"'{path}' is no folder; name the one that holds the skills' folders.")
     if (place / "SKILL.md").exists():
         raise UserError(f"'{path}' is a skill itself; name the folder above it: {place.parent}.")
