@@ -470,10 +470,13 @@ def test_what_was_promoted_before_a_kill_is_not_held_against_a_later_probe(drivi
     assert (again.state, again.promoted) == (S.PROBATION, first.promoted)
 
 
-def test_what_somebody_changed_after_the_kill_is(driving: Case) -> None:
-    killed_after_promotion(driving)
-    driving.registry.edit({PROMPT: "harness: harness/third\n"})
-    assert promote(driving.parts, driving.now()).state is S.STALE
+def test_what_somebody_changed_after_the_kill_was_promoted_all_the_same(driving: Case) -> None:
+    """A person's change ends its watch, as that of any promotion; searched for once more it would overrule them."""
+    first = killed_after_promotion(driving)
+    changed = driving.registry.edit({PROMPT: "harness: harness/third\n"})
+    again = promote(driving.parts, driving.now())
+    assert (again.state, again.promoted) == (S.PROBATION, first.promoted)
+    assert driving.registry.stable() == changed
 
 
 # --- people -----------------------------------------------------------------------------------
