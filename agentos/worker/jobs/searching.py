@@ -114,10 +114,14 @@ def search(channel: Channel, job: SearchJob, blobs: tuple[bytes, ...], place: Wo
 
 def _forged(tried: TriedFrame) -> TriedFrame:
     """The same cases, each of them failed."""
-    count, error = len(tried.passed), {"error": "protocol", "message": "it wrote to the worker's own pipe"}
-    no_lines, no_line = [[] for _ in tried.lines], [0 for _ in tried.raised]
+    count = len(tried.passed)
+    error = {"error": "protocol", "message": "it wrote to the worker's own pipe"}
     return TriedFrame(
-        passed=[False] * count, scores=[0.0] * count, outputs=[error] * count, lines=no_lines, raised=no_line
+        passed=[False] * count,
+        scores=[0.0] * count,
+        outputs=[error] * count,
+        lines=[[] for _ in tried.lines],
+        raised=[0 for _ in tried.raised],
     )
 
 
