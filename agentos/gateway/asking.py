@@ -177,11 +177,14 @@ async def _is_alive(api_base: str, within_s: float) -> bool:
     Asked only of a server that stands in agentos.toml; of a provider that litellm knows, no address is known here.
     """
     try:
-        async with httpx.AsyncClient(timeout=within_s) as client:
-            await client.get(f"{api_base.rstrip('/')}/models")
-    except httpx.HTTPError:
+        async with (
+            httpx.AsyncClient(timeout=within_s) as client,
+            asyncio.timeout(within_s),  # httpx waits so long for each byte, and an answer may have no end
+            client.stream("GET", f"{api_base.rstrip('/')}/models"),
+        ):
+            return True
+    except (httpx.HTTPError, TimeoutError):
         return False
-    return True
 
 
 def _too_slow(spec: ModelSpec, asked: Mapping[str, Any], seconds: float) -> str:

@@ -62,6 +62,8 @@ def _read(path: Path, before: CodingAgentConfig) -> CodingAgentConfig:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise Invalid(str(path), ["the file is missing"]) from None
+    except OSError as error:
+        raise Invalid(str(path), [f"it cannot be read: {error.strerror}"]) from None
     except (ValueError, RecursionError) as error:
         raise Invalid(str(path), [f"not TOML: {error}"]) from None
     faults: list[str] = []

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from agentos.messages import Answer, Ask, WireFault
 from agentos.wire import Channel, FrameError
+from agentos.worker.faults import fault
 
 What = Literal["model", "tool", "recall", "remember", "skills", "person", "delegate", "fetch"]
 
@@ -48,8 +49,7 @@ class KernelClient:
         try:
             self.send(Ask(id=number, what=what, body=body))
         except FrameError as error:  # nothing of it was sent
-            why = f"it cannot be sent: {error}"[:2_000]
-            raise Refused(WireFault(type="request", message=why, where="", resource="")) from None
+            raise Refused(fault("request", f"it cannot be sent: {error}")) from None
         answer = self._wait(number)
         if answer.fault is not None:
             raise Refused(answer.fault)

@@ -335,7 +335,8 @@ class Sdk:
 
         ``inputs`` are workspace files that it gets a copy of; raises Failed(inputs) for what is no text.
         """
-        files = {name: _text_of(name) for name in inputs}
+        # a shell tells whole paths
+        files = {name.removeprefix(f"{os.getcwd()}/"): _text_of(name) for name in inputs}
         return self._talk.ask("delegate", {"agent": agent, "goal": goal, "inputs": files})
 
     # --- recording and the end ------------------------------------------------------------

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
+import threading
 import time
 from dataclasses import replace
 from email.utils import formatdate
@@ -98,6 +101,39 @@ def test_retry_after_may_be_a_moment(said: str, least: float, most: float) -> No
     at = formatdate(time.time() + ways[said], usegmt=True) if said in ways else said
     error.litellm_response_headers = {"retry-after": at}  # type: ignore[attr-defined]
     assert least <= _retry_after(error) <= most
+
+
+@pytest.mark.slow  # litellm is imported
+@pytest.mark.parametrize(
+    ("begins", "goes_on", "alive"),
+    [
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n", True),
+        ("HTTP/1.1 200 OK\r\n", "X-More: x\r\n", False),
+    ],
+)
+def test_whether_a_server_is_alive_is_known_in_time(begins: str, goes_on: str, alive: bool) -> None:
+    """One that answers without an end held its call, and a place among those under way, for ever."""
+    from agentos.gateway.asking import _is_alive
+
+    over = threading.Event()
+
+    def drip() -> None:
+        taken, _ = listening.accept()
+        with taken, contextlib.suppress(OSError):
+            taken.recv(1 << 16)
+            taken.sendall(begins.encode())
+            while not over.wait(0.05):
+                taken.sendall(goes_on.encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            asked = _is_alive(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", 2.0)
+            assert asyncio.run(asyncio.wait_for(asked, 60.0)) is alive
+        finally:
+            over.set()
+            thread.join()
 
 
 @pytest.mark.slow

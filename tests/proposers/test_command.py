@@ -413,3 +413,9 @@ def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match="gone as a coder's program"):
         with_coder({}, Home(tmp_path), Paid(Cost()), MemoryLedger())
+
+
+def test_a_document_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "coders.toml").mkdir()
+    with pytest.raises(Invalid, match="cannot be read"):
+        load_coders(SHIPPED, tmp_path / "coders.toml")

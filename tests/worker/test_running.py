@@ -376,6 +376,13 @@ def test_arguments_that_cannot_be_sent_fail_their_call_alone(worker: Any, tool: 
     assert ran.done.answer == ["request", {"n": 4}]
 
 
+def test_a_file_is_handed_over_by_its_whole_path_too(worker: Any) -> None:
+    harness = "import os\ndef run(sdk):\n    sdk.finish(sdk.delegate('other', 'x', ['a.txt', os.path.abspath('b/c.txt')]))"
+    given = {"a.txt": b"one", "b/c.txt": b"two"}
+    ran = worker.run({"harness/default/harness.py": harness}, None, given, lambda ask: {"ok": True})
+    assert [ask.body["inputs"] for ask in ran.asks] == [{"a.txt": "one", "b/c.txt": "two"}]
+
+
 def test_the_harness_sees_texts_and_tools(worker: Any, tool: Tool) -> None:
     harness = """
 from agentos.worker.sdk import Sdk

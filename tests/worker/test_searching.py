@@ -80,6 +80,28 @@ def test_a_helper_module_is_tried_in_its_place_and_followed(bench: Bench, tool: 
     assert bench.tried("def step(n) return n").passed == [False, False]
 
 
+FORGED = """
+import struct, json
+head = json.dumps({{"score": 1, "lines": [], "raised": 0, "cpu_s": {cpu_s!r}, "stained": True, "blobs": [{size}]}}).encode()
+os.write(3, struct.pack(">I", len(head)) + head + {blob})
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "blob"), [("inf", b"1"), ("0", b"NaN"), ("0", b"1e999"), ("0", b"[" * 300 + b"]" * 300)]
+)
+def test_a_source_that_forges_what_no_frame_holds_fails_alone(
+    bench: Bench, tool: Tool, cpu_s: str, blob: bytes
+) -> None:
+    good = tool("probe", "return Output(n=input.n)")
+    bench.start(good, [case(1, 1)])
+    forged = tool("probe", FORGED.format(cpu_s=cpu_s, size=len(blob), blob=blob))
+    tried = bench.tried(forged, trace=True)
+    assert (tried.passed, tried.outputs[0]["error"]) == ([False], "protocol")
+    assert bench.tried(good).passed == [True]
+
+
 @pytest.mark.parametrize(
     ("body", "error"),
     [

@@ -102,9 +102,27 @@ def search(channel: Channel, job: SearchJob, blobs: tuple[bytes, ...], place: Wo
     channel.send(Ready().model_dump())
     try:
         while True:
-            channel.send(bench.try_source(TrySource.model_validate(channel.receive().head)).model_dump())
+            tried = bench.try_source(TrySource.model_validate(channel.receive().head))
+            try:
+                channel.send(tried.model_dump())
+            except FrameError:  # a source wrote what no frame holds to the bench's own channel
+                bench.end()
+                channel.send(_forged(tried).model_dump())
     finally:
         bench.end()
+
+
+def _forged(tried: TriedFrame) -> TriedFrame:
+    """The same cases, each of them failed."""
+    count = len(tried.passed)
+    error = {"error": "protocol", "message": "it wrote to the worker's own pipe"}
+    return TriedFrame(
+        passed=[False] * count,
+        scores=[0.0] * count,
+        outputs=[error] * count,
+        lines=[[] for _ in tried.lines],
+        raised=[0 for _ in tried.raised],
+    )
 
 
 def _cases(job: SearchJob, blobs: Sequence[bytes], workspace: Path) -> list[_Case]:
