@@ -17,7 +17,7 @@ import pytest
 
 from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.auditing import verify_home
-from agentos.daemon.upkeep.retention import is_due, prune
+from agentos.daemon.upkeep.retention import FAILED, DailyPrune, is_due, prune
 from agentos.domain import (
     Call,
     Evolution,
@@ -286,6 +286,26 @@ def test_the_daemon_prunes_daily_and_not_at_once_when_the_clock_leaps_ahead(home
             (now + 24 * day, True),  # who is here once a week prunes every other time
         ]
         assert [is_due(ledger, at) for at, _ in looks] == [due for _, due in looks]
+
+
+@pytest.mark.slow
+def test_a_daily_prune_that_fails_is_told_until_one_works(home: Home) -> None:
+    with closing(Ledger(home.ledger)) as ledger:
+        now = datetime.now(UTC)
+        daily = DailyPrune(home, ledger)
+        daily.look(now)  # a new home
+        told = []
+        for number, settings in enumerate((b"retention = 3\n", b""), 1):
+            kept = home.settings.read_bytes()
+            home.settings.write_bytes(settings or kept)
+            daily.look(now + timedelta(days=number))
+            assert daily._child is not None
+            daily._child.wait(120)
+            daily.look(now + timedelta(days=number))
+            home.settings.write_bytes(kept)
+            told.append(ledger.get_kv(FAILED))
+    assert "retention" in told[0]
+    assert told[1] == ""
 
 
 def test_the_room_decides_too(home: Home) -> None:

@@ -74,12 +74,14 @@ def status(
     waits, ending = _waits(reader), read_ending(home.run)
     edits = {it.id: it.reason for it in reader.find(Evolution, state=EvolutionState.AWAITING_CONSENT)}
     not_told, undelivered_results = undelivered(reader), undelivered_lately(reader)
+    not_pruned = reader.get_kv("retention.failed", "")
     skipped, idle = skipped_lately(reader), idle_failures(home, reader)
     if as_json:
         facts = {
             "refused_skills": skills["refused"],
             "skills_left_out": skills["left_out"],
             "skills_waiting": skills["waiting"] or 0,
+            "not_pruned": not_pruned,
             "questions": questions,
             "held": held,
             "mirror": mirror,
@@ -131,7 +133,7 @@ def status(
         tell_delivery(delivery)
     for question in questions:
         print_text(f"asks        {_cut(question.text, 200)}  (`agentos run answer`)", "yellow")
-    _tell_passed_over(skipped, idle, skills)
+    _tell_passed_over(skipped, idle, skills, not_pruned)
     raise typer.Exit(code)
 
 
@@ -146,7 +148,7 @@ def _tell_without_ledger(home: Home, status: DaemonStatus, error: Unavailable, *
 
 
 def _tell_passed_over(
-    skipped: Mapping[str, SkippedRun], idle: Mapping[str, int], skills: Mapping[str, Any]
+    skipped: Mapping[str, SkippedRun], idle: Mapping[str, int], skills: Mapping[str, Any], not_pruned: str
 ) -> None:
     """What was there and was not taken up: files and times of schedules, failures, skills."""
     from agentos.cli.evolutions.failure import idle_text
@@ -156,6 +158,8 @@ def _tell_passed_over(
         tell_skipped(name, passed_over)
     if idle:
         print_text(f"failures    {idle_text(idle)}")
+    if not_pruned:
+        print_text(f"not pruned  {not_pruned}", "yellow")
     if skills["waiting"]:
         print_text(f"skills      {counted(skills['waiting'], 'folder')} still to be taken in")
     for name, word, style in (("refused", "refused", "red"), ("left_out", "left out", "yellow")):

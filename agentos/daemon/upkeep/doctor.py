@@ -24,6 +24,7 @@ from pathlib import Path
 
 from agentos import __version__
 from agentos.daemon.control.daemon_lock import daemon_info
+from agentos.daemon.upkeep.retention import FAILED
 from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status, unwritable
 from agentos.domain import TaskState, dataclass, digest
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
@@ -135,7 +136,10 @@ def _queue(home: Home) -> Iterator[DoctorFinding]:
     status = daemon_status(home)
     if status.code == DEGRADED:
         yield DoctorFinding(f"the daemon runs, but {status.why}")
-    if (mirror := Reader(home.ledger).get_kv("registry.mirror")) and mirror["why"]:
+    reader = Reader(home.ledger)
+    if why := reader.get_kv(FAILED, ""):
+        yield DoctorFinding(f"old runs are not pruned, and the home grows: {why}")
+    if (mirror := reader.get_kv("registry.mirror")) and mirror["why"]:
         yield DoctorFinding(
             f"the mirror {mirror['url']} lacks the newest versions since {mirror['at']}: {mirror['why']}"
         )

@@ -6,9 +6,11 @@ import atexit
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import IO
 
 import structlog
 
@@ -21,7 +23,9 @@ from agentos.ledger.store import Ledger
 _GB = 1 << 30
 _LAST = "retention.at"  # memo: when the daemon began to prune last, or put it off
 _PUT_OFF = "retention.put_off"  # memo: whether it was the latter
+FAILED = "retention.failed"  # memo: why the last daily prune failed, "" where it did not
 _AWAY = timedelta(days=2)  # since then, from which on the clock may have gone wrong
+_LONGEST = 600  # characters of a reason
 _ORPHAN_S = 7 * 86_400.0  # a file this old that no row names belongs to nothing that is under way
 
 
@@ -147,24 +151,39 @@ class DailyPrune:
     def __init__(self, home: Home, ledger: Ledger) -> None:
         self._home, self._ledger = home, ledger
         self._child: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes] | None = None  # what it wrote for people
 
     def look(self, now: datetime) -> None:
         """Start it when a day has passed since the last one; tell how the one before ended."""
         if self._child is not None:
             if (code := self._child.poll()) is None:
                 return
-            log.info("pruned" if code == 0 else "pruning failed", exit_code=code)
-            self._child = None
+            self._ended(code)
         if is_due(self._ledger, now):
+            self._said = tempfile.TemporaryFile()  # noqa: SIM115 - until it has ended
             command = ["-m", "agentos", "--home", str(self._home.root), "prune", "--yes", "--json"]
             self._child = subprocess.Popen(
                 [sys.executable, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=self._said,
                 preexec_fn=_be_nice,
             )
             atexit.register(self._child.terminate)
+
+    def _ended(self, code: int) -> None:
+        self._child, said, self._said = None, self._said, None
+        assert said is not None
+        with said:
+            said.seek(0)
+            words = said.read().decode(errors="replace").strip().splitlines()
+        why = (words[-1][:_LONGEST] if words else f"it ended with {code}") if code else ""
+        if why:
+            log.warning("pruning failed", exit_code=code, why=why)
+        else:
+            log.info("pruned")
+        if why != self._ledger.get_kv(FAILED, ""):
+            self._ledger.set_kv(FAILED, why)
 
 
 def _be_nice() -> None:
