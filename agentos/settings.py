@@ -24,7 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from agentos.domain import Budget
-from agentos.errors import Invalid, shown
+from agentos.errors import Invalid, meant, shown
 from agentos.plaintext import line_of
 from agentos.plugins import registry
 
@@ -347,7 +347,8 @@ def _sentence(fault: Any, text: str) -> str:
         table = _table_of(fault["loc"])
         if table is not Settings and (name := names[-1]) in Settings.model_fields:
             return f"{line}'{key}' is no setting, but '{name}' is: put it above the first [table] of the file"
-        return f"{line}'{key}' is no setting (there are: {', '.join(table.model_fields)})"
+        there = f"there are: {', '.join(table.model_fields)}"
+        return f"{line}'{key}' is no setting ({meant(names[-1], table.model_fields, there)})"
     where = f"the variable {variable}" if variable in os.environ else f"{line}'{key}'"
     return f"{where} is {shown(fault['input'], 80)}, but it should be {_expected(fault)}"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import RESOURCE_NAME, Layer, Mode, Tier
-from agentos.errors import Invalid, shown
+from agentos.errors import Invalid, meant, shown
 from agentos.evolver.guards.static import RULES
 from agentos.evolver.policy import (
     ConsentPolicy,
@@ -136,9 +136,8 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], text: st
         if key in _RETIRED.get(name, ()):
             continue
         if key not in known:
-            faults.append(
-                f"{line_of(text, key, name)}[{name}] {key} is not a setting; known are {', '.join(known)}"
-            )
+            there = meant(key, known, f"Known are {', '.join(known)}")
+            faults.append(f"{line_of(text, key, name)}[{name}] {key} is not a setting. {there}")
             continue
         if key in _NAMES.get(kind, ()):
             good = isinstance(value, str) and (not value or RESOURCE_NAME.fullmatch(value))

@@ -25,8 +25,8 @@ def test_tables_are_read_and_a_variable_wins_over_one_key(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[budget]\nday_eur = 1", "'budget.day_eur' is no setting (there are: run_usd"),
-        ("[providers.a]\nkey = 'sk-x'", "'providers.a.key' is no setting (there are: api_base, key_env)"),
+        ("[budget]\nday_eur = 1", "'budget.day_eur' is no setting (Did you mean day_usd"),
+        ("[providers.a]\nkey = 'sk-x'", "'providers.a.key' is no setting (Did you mean key_env"),
         ("[providers.a]\napi_base = 'file:///x'", "providers.a.api_base"),
         ("[budget]\nrun_usd = -1", "budget.run_usd"),
         ("model_calls = 0", "'model_calls' is 0"),

@@ -94,8 +94,15 @@ def refuse_newer(path: Path, version: str) -> None:
 
 def unavailable(path: Path, error: BaseException) -> Unavailable:
     """What SQLite or the system says, as a sentence."""
-    text = " ".join(str(error).split())
-    # a path may hold any word
-    said = (error.strerror if isinstance(error, OSError) and error.strerror else text).lower()
-    cause = next((f"{cause} ({text})" for key, cause in _CAUSES.items() if key in said), text)
-    return Unavailable(f"the ledger {getattr(error, 'where', path)} cannot be used: {cause}")
+    where = getattr(error, "where", path)
+    if isinstance(error, OSError) and error.strerror:  # a path may hold any word
+        said = error.strerror
+        text = (
+            said
+            if error.filename is None or str(error.filename) == str(where)
+            else f"{said}: {error.filename}"
+        )
+    else:
+        said = text = " ".join(str(error).split())
+    cause = next((f"{cause} ({text})" for key, cause in _CAUSES.items() if key in said.lower()), text)
+    return Unavailable(f"the ledger {where} cannot be used: {cause}")
