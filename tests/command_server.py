@@ -42,10 +42,10 @@ _WARM = {
     "agentos.proposers.search_worker": "agentos.proposers.search_worker",
     "bandit": "bandit.cli.main",
     "pip": "pip._internal.commands.download",
+    "tests.forked_worker": "tests.forked_worker",
 }
 _ASIDE = 512  # above all descriptors that are handed over
 _PASSED_MAX = 250  # descriptors in one message; the kernel takes 253
-_PYTHONPATH = os.environ.get("PYTHONPATH")  # read where Python starts, so what has another is not forked
 _AGENTOS: Mapping[str, Any] = {"module": "agentos", "session": False, "kept": []}
 
 
@@ -213,8 +213,7 @@ class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
         module = _module(words)
         env = self._given.get("env")
         env = dict(os.environ if env is None else env)
-        same = env.get("PYTHONPATH") == _PYTHONPATH and not self._given.get("preexec_fn")
-        known = module in _WARM or (module == "agentos" and self.door and same)
+        known = module in _WARM or (module == "agentos" and self.door and not self._given.get("preexec_fn"))
         kept = list(self._given.get("pass_fds", ()))
         if not known or not self.forks or len(kept) > _PASSED_MAX - 4 or max(kept, default=0) >= _ASIDE:
             super()._execute_child(args, *rest)  # type: ignore[misc]
@@ -262,7 +261,7 @@ def _module(words: Sequence[str]) -> str:
 # --- in the process that forks ----------------------------------------------------------------
 
 
-def _import_all() -> None:
+def import_all() -> None:
     for package in ("agentos.cli", "agentos.daemon"):
         place = importlib.import_module(package).__path__
         for module in pkgutil.walk_packages(place, f"{package}."):
@@ -334,6 +333,8 @@ def _become(request: dict[str, Any], descriptors: list[int], door: bytes) -> Non
     os.environ.clear()
     os.environ.update(request["env"])
     time.tzset()
+    places = request["env"].get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [place for place in places if place and place not in sys.path]
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)
@@ -370,7 +371,7 @@ def _end(code: int) -> NoReturn:
 
 def _imported(module: str) -> None:
     if module == "agentos":
-        _import_all()
+        import_all()
         return
     if module == "agentos.gateway":
         importlib.import_module("agentos.gateway.__main__").prepare()

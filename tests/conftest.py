@@ -17,6 +17,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -49,6 +50,14 @@ _MARKED_BY = {"daemon": "daemon", "docker_image": "docker", "sandbox": "sandbox"
 _MARKS = re.compile(r"^pytestmark = (.+)", re.MULTILINE)
 
 gc.disable()  # what is collected and imported stays: looking through it for what may go takes a fifth of the time
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(specs: list[Any]) -> None:
+    """Workers are forked with their imports done."""
+    subprocess.Popen = ForkedPopen  # type: ignore[misc]
+    for spec in specs:
+        spec.python = f"{sys.executable} -m tests.forked_worker"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -148,7 +148,7 @@ def _forks(wanted: int) -> int:
 
 
 def _hog(sizes: list[int]) -> int:
-    """How many children could hold that much memory at once."""
+    """How many children could hold that much memory at once; none is tried after one that could not."""
     children: list[int] = []
     for size in sizes:
         reader, writer = os.pipe()
@@ -156,11 +156,12 @@ def _hog(sizes: list[int]) -> int:
         if child == 0:
             _hold(writer, size)
         os.close(writer)
-        if os.read(reader, 1):
-            children.append(child)  # it holds; a later one may still cost its life
-        else:
-            os.waitpid(child, 0)
+        holds = os.read(reader, 1)
         os.close(reader)
+        if not holds:
+            os.waitpid(child, 0)
+            break
+        children.append(child)  # a later one may still cost its life
     return _end(children)
 
 

@@ -70,8 +70,7 @@ def main(control_fd: int) -> None:
     if threads != 1:
         sys.exit(f"the imports started {threads - 1} threads; a fork would copy their locks")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forked helpers end at once; nobody waits for them
-    gc.collect()
-    gc.freeze()  # a collection in a box must not touch, and so copy, the template's pages
+    gc.freeze()  # a collection in a box must not touch, and so copy, the template's pages: one before finds nothing to give back
     gc.enable()
     control.send(json.dumps({"ready": True}).encode())
     program = bytes.fromhex(start["seccomp"])

@@ -122,7 +122,7 @@ class Daemon:
         words = ["--home", str(self.home.root), "daemon", "run", "--quiet"]
         words += ["--stand-by"] if self.stand_by else []
         environment = os.environ | self.environment
-        if self.before or "PYTHONPATH" in self.environment:  # which is read where Python starts
+        if self.before:
             command = [*self.before, sys.executable, "-P", "-m", "agentos", *words]
             self.child = subprocess.Popen(
                 command, env=environment, start_new_session=True, stderr=subprocess.PIPE

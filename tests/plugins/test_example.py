@@ -38,6 +38,7 @@ from agentos.plugins import registry
 from agentos.registry.store import Registry
 from agentos.retrieval.installed import index_of
 from agentos.retrieval.storage import Storage
+from tests.command_server import command_server
 from tests.daemon.conftest import UNCOMPARED, Daemon, _make_task, until
 from tests.daemon.test_evolutions import FAULTY, PAIRS, PATH, RIGHT
 from tests.homes import pack
@@ -100,11 +101,8 @@ def agentos(home: Home, environment: dict[str, str], tmp_path: Path) -> Callable
     """``agentos("plugin", "list")``: a real process beside the installed example; what it printed."""
 
     def run(*words: str, stdin: str = "", code: int = 0, **more: str) -> str:
-        command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), *words]
         env = os.environ | environment | more
-        done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=300
-        )
+        done = command_server().run("--home", str(home.root), *words, env=env, cwd=tmp_path, stdin=stdin)
         assert done.returncode == code, done.stderr + done.stdout
         return done.stdout + done.stderr
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -20,6 +18,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.plugins import registry
 from agentos.registry.store import Registry
+from tests.command_server import command_server
 from tests.daemon.conftest import UNCOMPARED, Daemon, _make_task, until
 from tests.daemon.test_evolutions import FAULTY, PAIRS, PATH
 from tests.plugins.conftest import metadata
@@ -63,9 +62,8 @@ def start(home: Home, tmp_path: Path) -> Iterator[Start]:
 
 
 def agentos(home: Home, *words: str, site: str = "", code: int = 0) -> str:
-    command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), *words]
     env = os.environ | {"PYTHONPATH": site, "COLUMNS": "200"}
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
+    done = command_server().run("--home", str(home.root), *words, env=env)
     assert done.returncode == code, done.stderr + done.stdout
     return done.stdout + done.stderr
 
@@ -90,12 +88,14 @@ def ended(home: Home) -> Evolution:
     return found[0]
 
 
-@pytest.mark.parametrize("source", ["raise RuntimeError('broken')", "it = 3", "import os\nraise SystemExit"])
-def test_broken_ones_of_every_kind_harm_nothing(
-    home: Home, start: Start, tmp_path: Path, source: str
-) -> None:
-    points = {f"agentos.{kind}": {"broken": "own:it"} for kind in registry.KINDS}
-    start(points, own=source)
+def test_broken_ones_of_every_kind_harm_nothing(home: Home, start: Start, tmp_path: Path) -> None:
+    sources = {
+        "ending": "import os\nraise SystemExit",
+        "other": "it = 3",
+        "raising": "raise RuntimeError('broken')",
+    }
+    points = {f"agentos.{kind}": {name: f"own_{name}:it" for name in sources} for kind in registry.KINDS}
+    start(points, **{f"own_{name}": source for name, source in sources.items()})
     task = _make_task("exam-kit/grade", points=60, needed=50)
     with closing(Ledger(home.ledger)) as ledger:
         ledger.add_task(
@@ -105,11 +105,14 @@ def test_broken_ones_of_every_kind_harm_nothing(
         assert [run.outcome.result for run in ledger.runs() if run.outcome] == [Result.PASSED]
     site = str(tmp_path / "site")
     rows = json.loads(agentos(home, "plugin", "list", "--json", site=site))
-    assert [(row["kind"], row["state"]) for row in rows] == [(kind, "fails") for kind in registry.KINDS]
+    assert [(row["kind"], row["name"], row["state"]) for row in rows] == [
+        (kind, name, "fails") for kind in registry.KINDS for name in sources
+    ]
     assert all("of mine 1.2 cannot be used" in row["reason"] for row in rows)
     assert "plugin" in agentos(home, "--help", site=site)
-    assert "of mine 1.2 cannot be used" in agentos(home, "broken", site=site, code=1)
-    assert (home.logs / "daemon.log").read_text().count("plug-in left out") >= len(registry.KINDS)
+    for name in sources:
+        assert "of mine 1.2 cannot be used" in agentos(home, name, site=site, code=1)
+    assert (home.logs / "daemon.log").read_text().count("plug-in left out") >= len(rows)
     agentos(home, "audit", "verify", site=site)
 
 

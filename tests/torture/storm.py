@@ -68,6 +68,7 @@ from tests.torture.invariants import ENDS, Scene, breaches, served_only_what_pas
 from tests.torture.kill_points import BACKUP, DAEMON, PRUNE, RESTORE, KillPoint, Nursery
 
 TURNS = 3
+POLICY = "[mine]\nmax_wait_s = 3.0\n[propose]\nbudget_s = 5.0\n[judge]\nfresh_tasks = 0\n"
 _PATIENCE_S = 12.0  # until a kill point is reached; then the kill is one of a moment
 _CALM_S = 4.0
 _DAEMONS = 3
@@ -89,7 +90,7 @@ class World:
 
 
 @contextmanager
-def world(place: Path) -> Iterator[World]:
+def world(place: Path, policy: str = POLICY) -> Iterator[World]:
     """Servers, and a home that knows them, below ``place``."""
     os.environ[KEY_ENV] = KEY
     calm = random.Random(1)
@@ -106,9 +107,7 @@ def world(place: Path) -> Iterator[World]:
         files["skill/exam-one/SKILL.md"] = b"---\nname: exam-one\ndescription: Grades.\n---\n"
         registry = Registry(home.registry)
         registry.commit(files, "The test kit, and a skill with an honest fault", "edit")
-        (home.root / "policy.toml").write_text(
-            "[mine]\nmax_wait_s = 3.0\n[propose]\nbudget_s = 5.0\n[judge]\nfresh_tasks = 0\n"
-        )
+        (home.root / "policy.toml").write_text(policy)
         scratch = place / "scratch"
         scratch.mkdir()
         nurseries = [Nursery(TMPDIR=str(scratch)) for _ in range(2)]

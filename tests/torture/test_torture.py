@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentos.home import Home
+from tests.daemon.conftest import QUICK_POLICY
 from tests.torture.aimed import Aims
 from tests.torture.invariants import INVARIANTS
 from tests.torture.kill_points import ALL, KillPoint, find
@@ -53,7 +54,7 @@ def test_kills_between_a_failure_and_a_promotion_and_of_what_copies_a_home_break
 @pytest.mark.sandbox
 @pytest.mark.slow
 def test_a_storm_over_a_home_that_works_breaks_nothing(tmp_path: Path) -> None:
-    with world(tmp_path) as around:
+    with world(tmp_path, QUICK_POLICY.replace("[mine]\n", "[mine]\nmax_wait_s = 3.0\n")) as around:
         done = one_round(around, 1, KILLS, seed=11)
     assert done.faults == []
     assert done.killed.total() >= KILLS

@@ -77,12 +77,9 @@ def axe() -> str:
     return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
 
 
-@pytest.mark.parametrize(("scheme", "size", "other"), [("light", TELEPHONE, DESK), ("dark", DESK, TELEPHONE)])
-def test_every_page_fits_and_breaks_no_rule_of_accessibility(
-    chromium: Any, served: Served, scheme: str, size: tuple[int, int], other: tuple[int, int]
-) -> None:
+def test_every_page_fits_and_breaks_no_rule_of_accessibility(chromium: Any, served: Served) -> None:
     """Each scheme in one size; whether it fits, in both."""
-    window = Window(chromium, served, color_scheme=scheme)
+    window = Window(chromium, served)
     evolution = f"/evolutions/{served.evolution.id}"
     varying = f"/evolutions/{add_varying_evolution(served.home)}"
     (failure,) = failure_groups(Reader(served.home.ledger), 5)
@@ -94,17 +91,22 @@ def test_every_page_fits_and_breaks_no_rule_of_accessibility(
         window.page.goto(served.address + address)
         for closed in window.page.locator("summary").all()[:2]:
             closed.click()
-        for width, height in (other, size):
-            window.page.set_viewport_size({"width": width, "height": height})
-            assert window.page.evaluate("document.documentElement.scrollWidth") <= width, address
         window.page.evaluate(axe())
-        found = window.page.evaluate("axe.run({resultTypes: ['violations']})")
-        grave = [
-            (item["id"], item["nodes"][0]["html"][:200])
-            for item in found["violations"]
-            if item["impact"] in ("serious", "critical")
-        ]
-        assert grave == [], address
+        for scheme, sizes in (("light", (DESK, TELEPHONE)), ("dark", (TELEPHONE, DESK))):
+            window.page.emulate_media(color_scheme=scheme)
+            for width, height in sizes:
+                window.page.set_viewport_size({"width": width, "height": height})
+                assert window.page.evaluate("document.documentElement.scrollWidth") <= width, (
+                    address,
+                    scheme,
+                )
+            found = window.page.evaluate("axe.run({resultTypes: ['violations']})")
+            grave = [
+                (item["id"], item["nodes"][0]["html"][:200])
+                for item in found["violations"]
+                if item["impact"] in ("serious", "critical")
+            ]
+            assert grave == [], (address, scheme)
     assert window.errors == []
 
 

@@ -18,6 +18,7 @@ import threading
 import time
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -108,18 +109,30 @@ class Bubblewrap:
     def examine(self) -> tuple[Guarantee, ...]:
         """Try every promise once; the claims say what held."""
         self._running()
-        return probe(self.open_entry, grouped=bool(self.groups.parents))
+        return probe(self._open_small, grouped=bool(self.groups.parents))
 
     def open_entry(self, limits: Limits, entry: str, *, run: str = "") -> WorkerBox:
         """As ``open``, with another program inside (the probe's)."""
+        return self._open(limits, (entry, run))
+
+    def _open_small(self, limits: Limits, entry: str) -> WorkerBox:
+        """Small file systems: what may lie in them counts as memory, all of which the probe fills.
+
+        With them it is still more than twice ``memory_mb``, which one process tries to get.
+        """
+        return self._open(limits, (entry, ""), small=True)
+
+    def _open(self, limits: Limits, what: tuple[str, str], *, small: bool = False) -> WorkerBox:
         template, extras = self._running()
+        if small:
+            extras = replace(extras, tmp_mb=32, snapshot_mb=24, shm_mb=8)
         try:
-            return self._make(template, extras, limits, (entry, run))
+            return self._make(template, extras, limits, what)
         except Unavailable:
             if not template.ended(_ENDING_S):
                 raise
-        template, extras = self._running()
-        return self._make(template, extras, limits, (entry, run))
+        template, _ = self._running()
+        return self._make(template, extras, limits, what)
 
     def close(self) -> None:
         """End the template and with it every open box; idempotent."""
