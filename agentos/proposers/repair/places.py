@@ -94,6 +94,7 @@ OPERATORS = (
     flow.caught_wider,
     flow.other_defaults,
     flow.not_in_place,
+    calls.awaits,
     calls.wraps,
     calls.slices,
     calls.arguments,

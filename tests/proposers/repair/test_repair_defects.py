@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from agentos.proposers.repair.operators.calls import awaits
 from agentos.proposers.repair.operators.defects import defects
 from agentos.proposers.repair.places import edits_of
 from agentos.proposers.repair.site import FileFacts, sites
@@ -128,6 +129,67 @@ def test_a_default_that_calls_share_is_made_in_each() -> None:
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_code_has_none(name: str) -> None:
     assert made_by_defects(file_with(SOUND[name])) == []
+
+
+ASYNC = """import asyncio
+
+
+async def read(a):
+    await asyncio.sleep(0)
+    return a
+
+
+def plain(a):
+    return a
+
+
+async def both(a, b):
+    found = {body}
+    return found
+
+
+def f(a, b):
+    return {run}
+"""
+AWAITED = {
+    "a call": ("read(a)", "await read(a)"),
+    "and what it answers": ("read(a).x", "(await read(a)).x"),
+    "those of a list": ("[read(x) for x in a]", "[await read(x) for x in a]"),
+    "several at once": ("asyncio.gather(read(a), read(b))", "await asyncio.gather(read(a), read(b))"),
+    "a plain function": ("await plain(a)", "plain(a)"),
+}
+
+
+def made_by_awaits(source: str) -> list[str]:
+    program = Program(source)
+    edits = [edit for site in sites(FileFacts(program)) for edit in awaits(site)]
+    return [text for edit in edits if (text := program.apply(edit)) is not None]
+
+
+@pytest.mark.parametrize("name", AWAITED)
+def test_a_coroutine_is_awaited_where_it_is_called(name: str) -> None:
+    wrong, right = (ASYNC.format(body=body, run="asyncio.run(both(a, b))") for body in AWAITED[name])
+    assert [same(text) for text in made_by_awaits(wrong)] == [same(right)]
+    assert made_by_awaits(right) == []
+
+
+def test_a_coroutine_that_a_plain_function_calls_is_run() -> None:
+    wrong, right = (
+        ASYNC.format(body="await read(a)", run=run) for run in ("both(a, b)", "asyncio.run(both(a, b))")
+    )
+    assert [same(text) for text in made_by_awaits(wrong)] == [same(right)]
+
+
+def test_a_task_that_is_awaited_later_is_left_alone() -> None:
+    kept = ASYNC.format(body="read(a)", run="asyncio.run(both(a, b))").replace(
+        "return found", "return await found"
+    )
+    assert made_by_awaits(kept) == []
+
+
+def test_how_long_a_pause_is_is_no_place_to_edit() -> None:
+    facts = FileFacts(Program(ASYNC.format(body="await read(a)", run="asyncio.run(both(a, b))")))
+    assert not [node for node in facts.nodes if isinstance(node, ast.Constant)]
 
 
 BOUNDS = {
