@@ -1,7 +1,7 @@
 """The search for repairs alone, on small tools with one fault each: found, right on fresh inputs, CPU time.
 
-    python benchmarks/bench_search.py [--set develop|report|report2] [--only NAME,NAME] [--seconds S] [--lines N] [--verbose]
-    python benchmarks/bench_search.py --rank N [--set develop|report|report2] [--only NAME,NAME] [--half 0|1]
+    python benchmarks/bench_search.py [--set develop|report|report2|report3] [--only NAME,NAME] [--seconds S] [--lines N] [--verbose]
+    python benchmarks/bench_search.py --rank N [--set develop|report|report2|report3] [--only NAME,NAME] [--half 0|1]
 
 The search sees the nine tasks of each tool (`benchmarks/data/tools/README.md`) that are meant to be shown: those
 that fail are the evidence, those that pass are working calls. A repair is right when it answers as the right
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from local_bench import LocalBenches
+from tool_sets import SETS
 
 from agentos.benches import Bench, BenchResult
 from agentos.domain import Call, Check, Kind, ResourceId, Snapshot
@@ -269,7 +270,7 @@ def large(found: Sequence[Tool], lines: int, seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--set", choices=("develop", "report", "report2"), default="develop")
+    parser.add_argument("--set", choices=SETS, default="develop")
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--data", type=Path, default=DATA)

@@ -40,6 +40,7 @@ def test_a_set_holds_tens_of_tools_of_both_kinds_and_none_is_in_both() -> None:
 
 
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")  # what a faulty version forgot to await
 @pytest.mark.slow
 def test_the_right_version_passes_and_the_faulty_one_fails_what_is_declared(
     part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
