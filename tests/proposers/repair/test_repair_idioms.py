@@ -36,6 +36,7 @@ FAULTS = {
     "sort key": ("", "return sorted(a)", "(a)", "(a, key=lambda item: item[1])"),
     "direction of a key": ("", "return sorted(a, key=lambda x: x[1])", "x: x[1]", "x: -x[1]"),
     "second criterion": ("", "return sorted(a, key=lambda x: -x[1])", "x: -x[1]", "x: (-x[1], x[0])"),
+    "the sign of a number with a fraction": ("import re\n", r"return re.findall(r'(\d+(?:\.\d+)?)', a)", r"(\d+(?:", r"([+-]?\d+(?:"),
     "greedy pattern": ("import re\n", "return re.match(r'(.+): (.*)', a)", "(.+):", "([^:]+):"),
     "greedy patterns of a line": (
         "import re\n", "return re.findall(r'<(.+)>=(.+);', a)", "(.+)>=(.+)", "(.+?)>=(.+?)",
