@@ -18,7 +18,7 @@ import hashlib
 import json
 import resource
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,6 +60,12 @@ class Tool:
     source: str
     shown: tuple[Case, ...]
     kept: tuple[Case, ...]
+    helpers: Mapping[str, bytes]
+
+    @property
+    def benches(self) -> LocalBenches:
+        """With the helper modules beside the tool."""
+        return LocalBenches(self.helpers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +82,17 @@ class Score:
 
 
 def tools(folder: Path, only: Sequence[str]) -> Iterator[Tool]:
-    """The tools below the folder, or those named."""
+    """The tools below the folder, or those named. One whose fault is in a helper module is left out: that is not searched here."""
     for path in sorted(folder.glob("*/tool.json")):
-        if only and path.parent.name not in only:
+        if (only and path.parent.name not in only) or any(path.parent.glob("faulty_*.py")):
             continue
         said = json.loads(path.read_text(encoding="utf-8"))
         cases = [_case(each, each["checks"]) for each in said["tasks"]]
         fresh = [_case(each, [{"equals": {"value": each["answer"]}}]) for each in said["fresh"]]
         source = (path.parent / "faulty.py").read_text(encoding="utf-8")
         shown, kept = tuple(cases[:SHOWN]), (*cases[SHOWN:], *fresh)
-        yield Tool(path.parent.name, said["edit"], source, shown, kept)
+        helpers = {helper.name: helper.read_bytes() for helper in path.parent.glob("_*.py")}
+        yield Tool(path.parent.name, said["edit"], source, shown, kept, helpers)
 
 
 def _case(given: dict[str, Any], checks: Sequence[dict[str, Any]]) -> Case:
@@ -96,7 +103,7 @@ def _case(given: dict[str, Any], checks: Sequence[dict[str, Any]]) -> Case:
 
 def brief_of(tool: Tool, seconds: float) -> Brief:
     """What the proposer sees: the failing tasks with their checks, and the working calls with their answers."""
-    bench = LocalBenches().bench(NOWHERE, PATH, tool.shown, LIMIT_S)
+    bench = tool.benches.bench(NOWHERE, PATH, tool.shown, LIMIT_S)
     tried = bench.try_source(tool.source)
     bench.close()
     shown = list(zip(tool.shown, tried.passed, tried.outputs, strict=True))
@@ -108,7 +115,7 @@ def brief_of(tool: Tool, seconds: float) -> Brief:
 
 def is_right(tool: Tool, source: str) -> bool:
     """Whether a repair passes everything that the search did not see."""
-    bench = LocalBenches().bench(NOWHERE, PATH, tool.kept, LIMIT_S)
+    bench = tool.benches.bench(NOWHERE, PATH, tool.kept, LIMIT_S)
     passed = bench.try_source(source).passed
     bench.close()
     return all(passed)
@@ -116,7 +123,7 @@ def is_right(tool: Tool, source: str) -> bool:
 
 def score(tool: Tool, seconds: float) -> Score:
     """Search, then judge each proposal."""
-    brief, benches = brief_of(tool, seconds), LocalBenches()
+    brief, benches = brief_of(tool, seconds), tool.benches
     began, before = time.monotonic(), time.process_time()
     proposals = list(RepairProposer(benches, 1).propose(brief))
     wall_s = time.monotonic() - began
@@ -168,7 +175,7 @@ def bare(source: str) -> str:
 
 def made_in_order(tool: Tool, most: int) -> Iterator[tuple[int, str, str]]:
     """The first edits in the order in which they would be tried: number, operator, source. No source comes twice."""
-    brief, benches = brief_of(tool, 10.0), LocalBenches()
+    brief, benches = brief_of(tool, 10.0), tool.benches
     program = program_of(brief.source)
     ground = ground_of(brief, program, probe(brief, benches)) if program and brief.cases else None
     if program is None or ground is None:
