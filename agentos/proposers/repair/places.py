@@ -84,6 +84,8 @@ OPERATORS = (
     flow.cases,
     flow.farther,
     flow.twins,
+    flow.begun_alike,
+    flow.own_of_each,
     flow.from_elsewhere,
     flow.flushed,
     flow.ordered_otherwise,
