@@ -1,7 +1,7 @@
 """The search for repairs alone, on small tools with one fault each: found, right on fresh inputs, CPU time.
 
-    python benchmarks/bench_search.py [--set develop|report|report2] [--only NAME,NAME] [--seconds S] [--lines N] [--verbose]
-    python benchmarks/bench_search.py --rank N [--set develop|report|report2] [--only NAME,NAME] [--half 0|1]
+    python benchmarks/bench_search.py [--set develop|report|report2|report3] [--only NAME,NAME] [--seconds S] [--lines N] [--verbose]
+    python benchmarks/bench_search.py --rank N [--set develop|report|report2|report3] [--only NAME,NAME] [--half 0|1]
 
 The search sees the nine tasks of each tool (`benchmarks/data/tools/README.md`) that are meant to be shown: those
 that fail are the evidence, those that pass are working calls. A repair is right when it answers as the right
@@ -18,13 +18,14 @@ import hashlib
 import json
 import resource
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from local_bench import LocalBenches
+from tool_sets import SETS
 
 from agentos.benches import Bench, BenchResult
 from agentos.domain import Call, Check, Kind, ResourceId, Snapshot
@@ -59,6 +60,12 @@ class Tool:
     source: str
     shown: tuple[Case, ...]
     kept: tuple[Case, ...]
+    helpers: Mapping[str, bytes]
+
+    @property
+    def benches(self) -> LocalBenches:
+        """With the helper modules beside the tool."""
+        return LocalBenches(self.helpers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +82,17 @@ class Score:
 
 
 def tools(folder: Path, only: Sequence[str]) -> Iterator[Tool]:
-    """The tools below the folder, or those named."""
+    """The tools below the folder, or those named. One whose fault is in a helper module is left out: that is not searched here."""
     for path in sorted(folder.glob("*/tool.json")):
-        if only and path.parent.name not in only:
+        if (only and path.parent.name not in only) or any(path.parent.glob("faulty_*.py")):
             continue
         said = json.loads(path.read_text(encoding="utf-8"))
         cases = [_case(each, each["checks"]) for each in said["tasks"]]
         fresh = [_case(each, [{"equals": {"value": each["answer"]}}]) for each in said["fresh"]]
         source = (path.parent / "faulty.py").read_text(encoding="utf-8")
         shown, kept = tuple(cases[:SHOWN]), (*cases[SHOWN:], *fresh)
-        yield Tool(path.parent.name, said["edit"], source, shown, kept)
+        helpers = {helper.name: helper.read_bytes() for helper in path.parent.glob("_*.py")}
+        yield Tool(path.parent.name, said["edit"], source, shown, kept, helpers)
 
 
 def _case(given: dict[str, Any], checks: Sequence[dict[str, Any]]) -> Case:
@@ -95,7 +103,7 @@ def _case(given: dict[str, Any], checks: Sequence[dict[str, Any]]) -> Case:
 
 def brief_of(tool: Tool, seconds: float) -> Brief:
     """What the proposer sees: the failing tasks with their checks, and the working calls with their answers."""
-    bench = LocalBenches().bench(NOWHERE, PATH, tool.shown, LIMIT_S)
+    bench = tool.benches.bench(NOWHERE, PATH, tool.shown, LIMIT_S)
     tried = bench.try_source(tool.source)
     bench.close()
     shown = list(zip(tool.shown, tried.passed, tried.outputs, strict=True))
@@ -107,7 +115,7 @@ def brief_of(tool: Tool, seconds: float) -> Brief:
 
 def is_right(tool: Tool, source: str) -> bool:
     """Whether a repair passes everything that the search did not see."""
-    bench = LocalBenches().bench(NOWHERE, PATH, tool.kept, LIMIT_S)
+    bench = tool.benches.bench(NOWHERE, PATH, tool.kept, LIMIT_S)
     passed = bench.try_source(source).passed
     bench.close()
     return all(passed)
@@ -115,7 +123,7 @@ def is_right(tool: Tool, source: str) -> bool:
 
 def score(tool: Tool, seconds: float) -> Score:
     """Search, then judge each proposal."""
-    brief, benches = brief_of(tool, seconds), LocalBenches()
+    brief, benches = brief_of(tool, seconds), tool.benches
     began, before = time.monotonic(), time.process_time()
     proposals = list(RepairProposer(benches, 1).propose(brief))
     wall_s = time.monotonic() - began
@@ -167,7 +175,7 @@ def bare(source: str) -> str:
 
 def made_in_order(tool: Tool, most: int) -> Iterator[tuple[int, str, str]]:
     """The first edits in the order in which they would be tried: number, operator, source. No source comes twice."""
-    brief, benches = brief_of(tool, 10.0), LocalBenches()
+    brief, benches = brief_of(tool, 10.0), tool.benches
     program = program_of(brief.source)
     ground = ground_of(brief, program, probe(brief, benches)) if program and brief.cases else None
     if program is None or ground is None:
@@ -269,7 +277,7 @@ def large(found: Sequence[Tool], lines: int, seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--set", choices=("develop", "report", "report2"), default="develop")
+    parser.add_argument("--set", choices=SETS, default="develop")
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--data", type=Path, default=DATA)

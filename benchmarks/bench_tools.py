@@ -1,6 +1,6 @@
 """Repairs of tools that the search was not made with: how many are promoted, and how many of those are right.
 
-    python benchmarks/bench_tools.py [--set develop|report|report2] [--only NAME,NAME] [--after NAME] [--part K/N] [--limit N]
+    python benchmarks/bench_tools.py [--set develop|report|report2|report3] [--only NAME,NAME] [--after NAME] [--part K/N] [--limit N]
                                      [--seconds S] [--fresh N] [--wanted N] [--json FILE]
 
 Each tool of the set (`benchmarks/data/tools/README.md`) gets a fresh home with a daemon, is dropped into its folder
@@ -202,26 +202,29 @@ def try_fresh(agentos: Agentos, tool: Tool, drawn: list[int], place: Path) -> Se
     return settle(agentos, QUIET_S)
 
 
-def edit_of(agentos: Agentos, tool: Tool, evolutions: Sequence[Evolution]) -> str:
-    """The tool with the edit that was promoted, or came nearest to it; as it was dropped in where there is none."""
+def edit_of(agentos: Agentos, tool: Tool, evolutions: Sequence[Evolution]) -> dict[str, str]:
+    """The files with the edit that was promoted, or came nearest to it; as they were dropped in where there is none."""
     reader = Reader(agentos.home / "ledger.db")
-    path = f"skill/{tool.name}/tools/{tool.function}.py"
+    files, place = tool.files("faulty"), f"skill/{tool.name}/tools/"
     for item in evolutions:
         for candidate in reader.find(Candidate, id=item.candidate_id) if item.candidate_id else ():
-            if path in candidate.edit.files:
-                return candidate.edit.files[path]
-    return agentos.source(tool) or ""
+            edited = candidate.edit.files
+            if any(place + name in edited for name in files):
+                return {name: edited.get(place + name, source) for name, source in files.items()}
+    return files
 
 
 # --- judging from outside ---------------------------------------------------------------------
 
 
-def outcomes(source: str, cases: list[dict[str, Any]]) -> list[list[Any]]:
+def outcomes(files: dict[str, str], cases: list[dict[str, Any]]) -> list[list[Any]]:
     """What a tool answers and writes for each case, worked out in a process of its own."""
+    tool, *helpers = (name.removesuffix(".py") for name in files)
+    sources = {name: files[f"{name}.py"] for name in (*helpers, tool)}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, "-I", str(HERE / "tool_calls.py")],
-            input=json.dumps({"source": source, "cases": cases, "seconds": CASE_S}),
+            input=json.dumps({"sources": sources, "cases": cases, "seconds": CASE_S}),
             capture_output=True,
             text=True,
             cwd=folder,
@@ -231,13 +234,12 @@ def outcomes(source: str, cases: list[dict[str, Any]]) -> list[list[Any]]:
     return found
 
 
-def judge(tool: Tool, source: str, drawn: list[int]) -> tuple[int, int, int]:
+def judge(tool: Tool, files: dict[str, str], drawn: list[int]) -> tuple[int, int, int]:
     """How many kept tasks and fresh inputs that were not drawn it has right, and how many of both it has lost."""
     left = [case for number, case in enumerate(tool.fresh) if number not in drawn]
     cases = [{"args": case["args"], "files": case["files"]} for case in (*tool.kept, *left)]
-    right = outcomes((tool.folder / "right.py").read_text(encoding="utf-8"), cases)
-    faulty = outcomes((tool.folder / "faulty.py").read_text(encoding="utf-8"), cases)
-    now = outcomes(source, cases)
+    right, faulty = outcomes(tool.files("right"), cases), outcomes(tool.files("faulty"), cases)
+    now = outcomes(files, cases)
     good = [same(mine, wanted) for mine, wanted in zip(now, right, strict=True)]
     before = [same(mine, wanted) for mine, wanted in zip(faulty, right, strict=True)]
     lost = sum(was and not is_ for was, is_ in zip(before, good, strict=True))
@@ -279,11 +281,11 @@ def attempt(tool: Tool, seconds: float, fresh: int, wanted: int | None) -> Resul
             if fresh and any(item.reason.startswith(WAITS) for item in evolutions):
                 drawn = fresh_numbers(tool, fresh)
                 evolutions = try_fresh(agentos, tool, drawn, Path(folder) / "later")
-            source = edit_of(agentos, tool, evolutions)
+            files = edit_of(agentos, tool, evolutions)
         finally:
             with suppress(Stuck):  # it never came up
                 agentos("daemon", "stop", "--now")
-    kept, right, worse = judge(tool, source, drawn)
+    kept, right, worse = judge(tool, files, drawn)
     return Result(
         name=tool.name,
         edit=tool.edit,
@@ -295,18 +297,18 @@ def attempt(tool: Tool, seconds: float, fresh: int, wanted: int | None) -> Resul
         fresh=right,
         worse=worse,
         seconds=round(time.monotonic() - began, 1),
-        diff=changed(tool, source),
+        diff=changed(tool, files),
         drawn=drawn,
         inputs=len(tool.fresh),
     )
 
 
-def changed(tool: Tool, source: str) -> list[str]:
-    """The lines by which the tool in the registry differs from the one that was dropped in."""
+def changed(tool: Tool, files: dict[str, str]) -> list[str]:
+    """The lines by which the files differ from those that were dropped in."""
     from difflib import unified_diff
 
-    old = (tool.folder / "faulty.py").read_text(encoding="utf-8")
-    lines = unified_diff(old.splitlines(), source.splitlines(), n=0, lineterm="")
+    pairs = [(old.splitlines(), files[name].splitlines()) for name, old in tool.files("faulty").items()]
+    lines = [line for old, new in pairs for line in unified_diff(old, new, n=0, lineterm="")]
     return [line for line in lines if line[0] in "+-" and line[:3] not in ("+++", "---")]
 
 

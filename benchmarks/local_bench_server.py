@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import resource
+import shutil
 import signal
 import socket
 import sys
@@ -46,6 +47,7 @@ def _serve(requests: BinaryIO) -> None:
     sys.path.insert(0, place)
     for name, content in files.items():
         Path(Path(name).name).write_bytes(content)
+    beside = set(os.listdir())
     codes_of = _codes_of()
     os.write(answers, b"%d\n" % os.getpid())  # ready
     began = time.process_time()
@@ -59,9 +61,19 @@ def _serve(requests: BinaryIO) -> None:
             for name, content in inputs.items():
                 Path(name).write_bytes(content)
             result = _one(codes_of, source, trace, tool, args, wanted_of_it, timeout_s)
+            for name in os.listdir():  # the next case may ask whether a file is there
+                if name not in beside:
+                    _gone(Path(name))
             spent = time.process_time()  # since the last answer: what it took to read and compile, too
             os.write(answers, json.dumps([*result, spent - began]).encode() + b"\n")
             began = spent
+
+
+def _gone(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _out_of_time(number: int, frame: FrameType | None) -> None:

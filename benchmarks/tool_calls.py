@@ -24,18 +24,20 @@ def too_long(*_: object) -> None:
     raise TooLong
 
 
-def call(code: types.CodeType, case: dict[str, Any], seconds: int) -> list[Any]:
+def call(codes: dict[str, types.CodeType], case: dict[str, Any], seconds: int) -> list[Any]:
     """The answer and the files written; the error's name and nothing else when there is none."""
     for old in Path().iterdir():
         old.unlink()
     for name, text in case["files"].items():
         Path(name).write_bytes(text.encode())
-    module: Any = types.ModuleType("tool")
-    sys.modules["tool"] = module
+    modules: list[Any] = [types.ModuleType(name) for name in codes]
+    sys.modules.update({module.__name__: module for module in modules})
+    module = modules[-1]  # the tool, after its helpers
     signal.setitimer(signal.ITIMER_PROF, seconds)  # of CPU, so that a busy machine ends none
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            exec(code, module.__dict__)
+            for each in modules:
+                exec(codes[each.__name__], each.__dict__)
             answer = module.run(module.Input.model_validate(case["args"])).model_dump(mode="json")
             json.dumps(answer, allow_nan=False)
     except (Exception, TooLong, SystemExit) as error:  # noqa: BLE001 - a tool may raise anything
@@ -49,8 +51,8 @@ def call(code: types.CodeType, case: dict[str, Any], seconds: int) -> list[Any]:
 def main() -> None:
     signal.signal(signal.SIGPROF, too_long)
     asked = json.load(sys.stdin)
-    code = compile(asked["source"], "tool.py", "exec")
-    json.dump([call(code, case, asked["seconds"]) for case in asked["cases"]], sys.stdout)
+    codes = {name: compile(source, f"{name}.py", "exec") for name, source in asked["sources"].items()}
+    json.dump([call(codes, case, asked["seconds"]) for case in asked["cases"]], sys.stdout)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent / "data" / "tools"
-SETS = ("develop", "report", "report2")
+SETS = ("develop", "report", "report2", "report3")
 EDITS = ROOT.parent / "edits"  # labelled edits of one tool in each folder
 SHOWN = 9  # the first tasks; the others are kept from the program
 
@@ -37,6 +36,17 @@ class Tool:
     def function(self) -> str:
         """The tool's own name within its skill."""
         return self.name.replace("-", "_")
+
+    def files(self, version: str) -> dict[str, str]:
+        """The Python files of ``version`` (right or faulty) by their names in the skill: the tool, then its helpers.
+
+        A helper is ``_NAME.py``; ``faulty_NAME.py`` beside it is how it is where the fault is in there.
+        """
+        found = {f"{self.function}.py": self.folder / f"{version}.py"}
+        for helper in sorted(self.folder.glob("_*.py")):
+            other = self.folder / f"{version}{helper.name}"
+            found[helper.name] = other if other.exists() else helper
+        return {name: path.read_text(encoding="utf-8") for name, path in found.items()}
 
     @property
     def shown(self) -> list[Case]:
@@ -106,7 +116,8 @@ def write_skill(tool: Tool, place: Path, version: str = "faulty") -> Path:
     head = f"---\nname: {tool.name}\ndescription: {json.dumps(tool.about + '.')}\nlicense: Apache-2.0\n---\n"
     text = f"{head}\n# {tool.name}\n\n`{tool.function}`: {tool.about}.\n"
     (folder / "SKILL.md").write_text(text, encoding="utf-8")
-    shutil.copyfile(tool.folder / f"{version}.py", folder / "tools" / f"{tool.function}.py")
+    for name, source in tool.files(version).items():
+        (folder / "tools" / name).write_text(source, encoding="utf-8")
     return folder
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import hmac
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -106,8 +106,9 @@ def behaves(
         if path.endswith(".py") and _code(text) != _code(old[path])
     ]
     edited = edited_alone(sources, seen.path)
-    if sources and not edited and seen.path.endswith(".py"):
-        told = replace(told, uncompared=", ".join(sources))
+    apart = [*([] if edited else sources), *of_program(candidate.edit.files, old, seen.path)]
+    if apart:
+        told = replace(told, uncompared=", ".join(apart))
     if not why and edited:
         found = findings(parts, candidate, edited, sets)
         told = replace(
@@ -127,6 +128,14 @@ def behaves(
         )
     kind = RefusalKind.BY_NAME if by_names else RefusalKind.OVER_FITTED
     return told, Refusal(kind, why) if why else None
+
+
+def of_program(edited: Mapping[str, str], old: Mapping[str, str], path: str) -> list[str]:
+    """What changes of a program in another language, which no mutant can be made of; nothing of a tool in Python."""
+    if path.endswith(".py"):
+        return []
+    own = [each for each in edited if each.startswith(f"{path.rpartition('/')[0]}/")]
+    return [each for each in own if not each.endswith((".py", ".md")) and edited[each] != old[each]]
 
 
 def edited_alone(sources: Sequence[str], path: str) -> str:

@@ -14,6 +14,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import comb
 
 from agentos.ports import Case
 from agentos.proposers.repair.source import Program
@@ -262,6 +263,7 @@ def _kind_of_item(loop: ast.For, name: str, scope: Scope) -> str:
 
 NAMES_MAX = 40
 WORDS_MAX, MARKS_MAX, SIGNS_MAX = 6, 4, 6
+LUCK = 0.3  # a word stands in all failing calls and in so many others: as likely it may by chance
 _HEAD = 2_000  # bytes of a file in which names of fields are looked for
 _LINES = 20
 _SIGNS = "+-.'&/#%_*~!"
@@ -311,7 +313,13 @@ def given_names(
     apart = {
         word: count / len(cases) - without[word] / max(1, len(working))
         for word, count in with_it.items()
-        if count == len(cases) > 1 and word not in known and word not in identifying
+        if count == len(cases) > 1
+        and word not in known
+        and word not in identifying
+        # Two calls have many a word in common that has nothing to do with the failure.
+        and (
+            not working or comb(count + without[word], count) <= LUCK * comb(len(cases) + len(working), count)
+        )
     }
     words = tuple(sorted((w for w in apart if apart[w] > 0.3), key=lambda w: (-apart[w], w)))[:WORDS_MAX]
     return GivenNames(tuple(found)[:NAMES_MAX], frozenset(identifying), _signs(cases), _marks(cases), words)

@@ -98,6 +98,8 @@ class FileFacts:
             found.append(node)
             if isinstance(node, Definition):
                 inner = list[ast.AST](node.body)
+            elif _waits(node):
+                continue
             elif isinstance(node, ast.AnnAssign):
                 inner = [node.value] if node.value else []
             else:
@@ -361,6 +363,12 @@ class EditSite:
         target = node if node is not None else self.node
         assert isinstance(target, ast.expr | ast.stmt)
         return CodeEdit((self.program.replace(target, text),), operator, weight)
+
+
+def _waits(node: ast.AST) -> bool:
+    """Whether it is a pause. How long it is changes no answer, and a longer one eats the time of the search."""
+    func = node.func if isinstance(node, ast.Call) else None
+    return "sleep" in (getattr(func, "attr", ""), getattr(func, "id", ""))
 
 
 def _is_contract(node: ast.AST) -> bool:

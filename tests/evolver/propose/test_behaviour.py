@@ -30,7 +30,7 @@ from agentos.domain import (
     TrialSet,
 )
 from agentos.evolver.policy import Policy, ReplayPolicy
-from agentos.evolver.propose.behaviour import InputRun, ObservedBehaviour, behaves, fitted
+from agentos.evolver.propose.behaviour import InputRun, ObservedBehaviour, behaves, fitted, of_program
 from agentos.evolver.propose.neighbours import neighbours
 from agentos.evolver.select.curate import TaskSets
 from agentos.ports import Case
@@ -377,6 +377,13 @@ def test_a_second_file_keeps_no_edit_from_being_compared(
     assert seen is not None
     assert (seen.ambiguity is not None) is compared
     assert bool(seen.uncompared) is not compared
+
+
+def test_an_edit_of_a_program_in_another_language_is_told_as_compared_with_nothing() -> None:
+    old = {"tool/sum/tool.json": "{}", "tool/sum/run.sh": "wc -l", "tool/sum/_a.py": "a", "skill/x/a.sh": "b"}
+    edited = {**old, "tool/sum/run.sh": "wc -w", "tool/sum/_a.py": "c", "skill/x/a.sh": "d"}
+    assert of_program(edited, old, "tool/sum/tool.json") == ["tool/sum/run.sh"]
+    assert of_program(edited, old, "tool/sum/tool.py") == []
 
 
 @pytest.mark.slow

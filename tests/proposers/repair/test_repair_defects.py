@@ -4,7 +4,9 @@ import ast
 
 import pytest
 
+from agentos.proposers.repair.operators.calls import awaits
 from agentos.proposers.repair.operators.defects import defects
+from agentos.proposers.repair.operators.idioms.flow import own_of_each
 from agentos.proposers.repair.places import edits_of
 from agentos.proposers.repair.site import FileFacts, sites
 from agentos.proposers.repair.source import Program
@@ -128,6 +130,92 @@ def test_a_default_that_calls_share_is_made_in_each() -> None:
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_code_has_none(name: str) -> None:
     assert made_by_defects(file_with(SOUND[name])) == []
+
+
+ASYNC = """import asyncio
+
+
+async def read(a):
+    await asyncio.sleep(0)
+    return a
+
+
+def plain(a):
+    return a
+
+
+async def both(a, b):
+    found = {body}
+    return found
+
+
+def f(a, b):
+    return {run}
+"""
+AWAITED = {
+    "a call": ("read(a)", "await read(a)"),
+    "and what it answers": ("read(a).x", "(await read(a)).x"),
+    "those of a list": ("[read(x) for x in a]", "[await read(x) for x in a]"),
+    "several at once": ("asyncio.gather(read(a), read(b))", "await asyncio.gather(read(a), read(b))"),
+    "a plain function": ("await plain(a)", "plain(a)"),
+}
+
+
+def made_by_awaits(source: str) -> list[str]:
+    program = Program(source)
+    edits = [edit for site in sites(FileFacts(program)) for edit in awaits(site)]
+    return [text for edit in edits if (text := program.apply(edit)) is not None]
+
+
+@pytest.mark.parametrize("name", AWAITED)
+def test_a_coroutine_is_awaited_where_it_is_called(name: str) -> None:
+    wrong, right = (ASYNC.format(body=body, run="asyncio.run(both(a, b))") for body in AWAITED[name])
+    assert [same(text) for text in made_by_awaits(wrong)] == [same(right)]
+    assert made_by_awaits(right) == []
+
+
+def test_a_coroutine_that_a_plain_function_calls_is_run() -> None:
+    wrong, right = (
+        ASYNC.format(body="await read(a)", run=run) for run in ("both(a, b)", "asyncio.run(both(a, b))")
+    )
+    assert [same(text) for text in made_by_awaits(wrong)] == [same(right)]
+
+
+def test_a_task_that_is_awaited_later_is_left_alone() -> None:
+    kept = ASYNC.format(body="read(a)", run="asyncio.run(both(a, b))").replace(
+        "return found", "return await found"
+    )
+    assert made_by_awaits(kept) == []
+
+
+def test_how_long_a_pause_is_is_no_place_to_edit() -> None:
+    facts = FileFacts(Program(ASYNC.format(body="await read(a)", run="asyncio.run(both(a, b))")))
+    assert not [node for node in facts.nodes if isinstance(node, ast.Constant)]
+
+
+CLASS = """class Shelf:
+    things: list[str] = []
+{init}
+    def put(self, thing):
+        self.things.append(thing)
+"""
+
+
+def test_what_all_objects_of_a_class_share_becomes_each_ones_own() -> None:
+    def made(source: str) -> list[str]:
+        program = Program(source)
+        edits = [edit for site in sites(FileFacts(program)) for edit in own_of_each(site)]
+        return [same(text) for edit in edits if (text := program.apply(edit)) is not None]
+
+    init = "    def __init__(self, name):\n        self.name = name\n"
+    own = init.replace("self.name = name", "self.things = []\n        self.name = name")
+    alone = "    def __init__(self) -> None:\n        self.things = []\n"
+    assert made(CLASS.format(init=init)) == [same(CLASS.format(init=own))]
+    assert made(CLASS.format(init="")) == [same(CLASS.format(init=alone))]
+    assert made(CLASS.format(init=own)) == []
+    assert made(CLASS.format(init=own.replace("things =", "things: list[str] ="))) == []
+    assert made(CLASS.format(init=init).replace("append", "count")) == []
+    assert made("@dataclass\n" + CLASS.format(init=init)) == []
 
 
 BOUNDS = {

@@ -36,6 +36,13 @@ FAULTS = {
     "sort key": ("", "return sorted(a)", "(a)", "(a, key=lambda item: item[1])"),
     "direction of a key": ("", "return sorted(a, key=lambda x: x[1])", "x: x[1]", "x: -x[1]"),
     "second criterion": ("", "return sorted(a, key=lambda x: -x[1])", "x: -x[1]", "x: (-x[1], x[0])"),
+    "the sign of a number with a fraction": ("import re\n", r"return re.findall(r'(\d+(?:\.\d+)?)', a)", r"(\d+(?:", r"([+-]?\d+(?:"),
+    "set back with another": (
+        "",
+        "n = 0\nm = 0\nfor x in a:\n    if x:\n        b.append((n, m))\n        n = 0\n    n += x\n    m = max(m, x)\nreturn b",
+        "            n = 0\n",
+        "            n = 0\n            m = 0\n",
+    ),
     "greedy pattern": ("import re\n", "return re.match(r'(.+): (.*)', a)", "(.+):", "([^:]+):"),
     "greedy patterns of a line": (
         "import re\n", "return re.findall(r'<(.+)>=(.+);', a)", "(.+)>=(.+)", "(.+?)>=(.+?)",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agentos.proposers.repair.operators.arithmetic import side
 from agentos.proposers.repair.operators.conditions import joined
 from agentos.proposers.repair.scope import COLLECTIONS, SEQUENCES
-from agentos.proposers.repair.site import EditSite
+from agentos.proposers.repair.site import EditSite, is_library
 from agentos.proposers.repair.source import CodeEdit
 
 # function -> kinds of value that it is put around
@@ -33,6 +33,11 @@ STRING_METHODS = {
     ".strip()": 1.0, ".lower()": 1.0, ".upper()": 0.5, ".rstrip()": 0.3, ".encode()": 0.4,
     ".split()": 0.4, ".splitlines()": 0.2, ".casefold()": 0.2, ".lstrip()": 0.2,
 }  # fmt: skip
+
+AWAITED = ("sleep", "gather", "wait_for", "wait", "to_thread", "open_connection", "create_subprocess_exec")
+WAITING = frozenset(
+    {"run", "gather", "wait_for", "wait", "create_task", "ensure_future", "shield", "as_completed"}
+)
 
 
 def wraps(site: EditSite) -> Iterator[CodeEdit]:
@@ -228,6 +233,54 @@ def _parts(node: ast.expr, depth: int) -> Iterator[tuple[ast.expr, int]]:
         if not isinstance(part, ast.Constant) or depth == 0:
             yield part, depth
         yield from _parts(part, depth + 1)
+
+
+def awaits(site: EditSite) -> Iterator[CodeEdit]:
+    """What is called and not awaited is; what awaits a plain function does not."""
+    node = site.node
+    if isinstance(node, ast.Await):
+        if isinstance(node.value, ast.Call) and _is_async(site, node.value) is False:
+            yield site.edit(site.text(node.value), "defect", 3.0)
+        return
+    if not isinstance(node, ast.Call) or not _is_async(site, node) or _is_awaited_later(site, node):
+        return
+    if not isinstance(site.function, ast.AsyncFunctionDef):
+        if "asyncio" in site.facts.modules:
+            yield site.edit(f"asyncio.run({site.text(node)})", "defect", 3.0)
+        return
+    held = isinstance(site.parent, ast.Attribute | ast.Subscript) and site.parent.value is node
+    yield site.edit(f"(await {site.text(node)})" if held else f"await {site.text(node)}", "defect", 3.0)
+
+
+def _is_async(site: EditSite, call: ast.Call) -> bool | None:
+    """Whether the function is a coroutine; None where the file does not tell."""
+    own = [isinstance(f, ast.AsyncFunctionDef) for f in site.program.functions if f.name == _named(call)]
+    if own:
+        return own[0] if len(set(own)) == 1 else None
+    return True if any(is_library(site, call.func, "asyncio", each) for each in AWAITED) else None
+
+
+def _named(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _is_awaited_later(site: EditSite, call: ast.Call) -> bool:
+    """Whether it is awaited here, or handed to what awaits it, or kept for that."""
+    above = site.parent
+    while above is not None and not isinstance(above, ast.stmt):
+        if isinstance(above, ast.Await) or (isinstance(above, ast.Call) and _named(above) in WAITING):
+            return True
+        above = site.program.parent.get(above)
+    if not isinstance(above, ast.Assign) or not isinstance(above.targets[0], ast.Name):
+        return False
+    kept = above.targets[0].id
+    reads = [n for n in site.facts.nodes_in(site.function) if isinstance(n, ast.Await | ast.Call)]
+    return any(
+        isinstance(inner, ast.Name) and inner.id == kept
+        for read in reads
+        if isinstance(read, ast.Await) or _named(read) in WAITING
+        for inner in ast.walk(read)
+    )
 
 
 def ingredients(site: EditSite) -> Iterator[CodeEdit]:

@@ -236,7 +236,7 @@ def _tuple(parts: list[str]) -> str:
 # --- patterns, dates, templates ----------------------------------------------------------------
 
 
-OTHER_NUMBERS = (r"-?\\d+", r"[+-]?\\d+", r"\\d+(?:\\.\\d+)?", r"[\\d.]+", r"[\\d,]+", r"[\\d.,]+", r"\\d+|-", r"\\w+")  # fmt: skip
+OTHER_NUMBERS = (r"\\d+(?:\\.\\d+)?", r"[\\d.]+", r"[\\d,]+", r"[\\d.,]+", r"\\d+|-", r"\\w+")  # fmt: skip
 # (what, by what): each occurrence alone is replaced in the pattern as it is written
 RULES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(what), by)
@@ -246,6 +246,7 @@ RULES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"(?<=[+*])\?", ("",)),
         (r"(?<=\))(?![?*+{])", ("?",)),
         (r"(?<!\\)\\d\+(?!\(\?:)", OTHER_NUMBERS),
+        (r"(?:(?<![\[\]\\?*+}.,:-])|(?<=\?:))(?<!\\d)(?=\\d|\[0-9|\[\\d)", ("-?", "[+-]?")),
         (r"(?<!\\)\\d(?![+*{])", (r"\\d?", r"\\d+", r"\\d{1,2}")),
         (r"(?<!\\)\\w\+", (r"[\\w-]+", r"[\\w.-]+", r"\\S+", r"[^\\W\\d]+", r"\\w*", r"[\\w']+")),
         (r"(?<!\\)\\S\+", (r".+", r".*", r"\\S*")),
