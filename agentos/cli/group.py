@@ -1,11 +1,13 @@
-"""How a noun shows its verbs: plain help that cuts no sentence."""
+"""How a noun shows its verbs: plain help that cuts no sentence; and the option that most of them have."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 class _Group(TyperGroup):

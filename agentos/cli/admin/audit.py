@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import LIMIT_MAX, moment_text, print_json, print_table, print_text
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from agentos.daemon.upkeep.auditing import AuditReport
 
 app = noun("Verify and read the hash-chained log of decisions.")
-
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @app.command()

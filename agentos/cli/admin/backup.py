@@ -10,13 +10,11 @@ from typing import Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import counted, print_json, print_text, tell_progress
 from agentos.home import Home
 
 app = noun("")
-
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import print_json, print_text, tell_outdated, tell_progress
 from agentos.home import Home
 
@@ -17,7 +17,6 @@ StandBy = Annotated[
     bool,
     typer.Option("--stand-by", help="Wait while another one leads on the same database; then take over."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @app.command()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agentos.cli.group import verb
+from agentos.cli.group import AsJson, verb
 from agentos.cli.output import print_json, print_text
 from agentos.home import Home
 
@@ -22,7 +22,7 @@ def doctor(
         bool,
         typer.Option("--full", help="Read all of the ledger, blobs and registry: seconds in an old home."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Look for what a kill, a full disk or a stray hand left. Exit code 1 when something stays wrong."""
     from agentos.daemon.upkeep.doctor import examine, system_parts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentos.cli.connections.notify import tell_undelivered, undelivered
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import clean, counted, moment_text, print_json, print_text
 from agentos.cli.tasks.deliveries import tell_delivery, undelivered_lately
 from agentos.errors import Unavailable
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 app = noun("")
 
 _EDITS_MAX = 5  # waiting edits that are told with why they wait
-
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @app.command()

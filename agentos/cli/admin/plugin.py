@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import print_json, print_table
 
 app = noun("What other distributions bring.")
@@ -19,7 +15,7 @@ def plugin() -> None:
 
 @app.command("list")
 def list_(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Import every installed plug-in, and say which can be used; the daemon reads them when it starts."""
     from agentos.daemon.evolve.plugins import plugin_rows

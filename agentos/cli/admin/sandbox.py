@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from agentos.settings import Settings
 
 app = noun("What holds tasks on this machine.")
-
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class _Found:
 
 
 @app.command("list")
-def list_(as_json: Json = False) -> None:
+def list_(as_json: AsJson = False) -> None:
     """Print which sandboxes there are, and the container images that were built."""
     from agentos.sandboxes.bubblewrap.launch import require
     from agentos.settings import load_settings
@@ -141,7 +139,7 @@ def check(
         int | None,
         typer.Option(min=1, help="As root: the uid to try bubblewrap as.  [default: the settings' run_uid]"),
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Start real sandboxes, try from inside what they must prevent and must do, and print what held.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import print_json, print_text
 from agentos.home import Home
 
@@ -40,7 +40,7 @@ def install(
 def status(
     user: User = False,
     name: Name = "agentos",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Is the unit there, and what does systemd say of it? Exit code 0 when it is active, 1 when not."""
     found = _unit(user, name).status()

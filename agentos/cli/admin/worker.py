@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from agentos.cli.group import noun, verb
+from agentos.cli.group import AsJson, noun, verb
 from agentos.cli.output import moment_text, print_json, print_table, print_text
 from agentos.errors import UserError, missing_extra
 from agentos.home import Home
@@ -20,8 +20,6 @@ worker = noun("Hold boxes for a home on another host.")
 cluster = noun("The hosts that work for this home, and what runs where.")
 app.add_typer(worker, name="worker")
 app.add_typer(cluster, name="cluster")
-
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @worker.callback(invoke_without_command=True)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId
 from agentos.errors import UserError, meant
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 app = noun("Tools of MCP servers for agents, and this home as an MCP server for other programs.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 _HOST = re.compile(r"(\*\.)?(\[[0-9a-fA-F:]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?)(:[0-9]{1,5})?")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name, as `agentos mcp list` has it.")]
 

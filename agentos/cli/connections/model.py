@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import confirm, print_json, print_table, print_text, tell_progress
 from agentos.errors import ModelFailed, UserError
 from agentos.home import Home
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 app = noun("The models that agents may ask, and what was asked of them.")
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _TEST_S = 120.0
@@ -39,7 +38,7 @@ _HINTS: Mapping[str, str] = {
 
 
 @app.command("list")
-def list_(as_json: Json = False) -> None:
+def list_(as_json: AsJson = False) -> None:
     """Print the models, where each is reached, and today's calls (days are those of UTC)."""
     from agentos.cli.connections.model_adding import lines
 
@@ -98,7 +97,7 @@ def add(
     default: Annotated[
         bool, typer.Option("--default", help="Agents use it unless they name another.")
     ] = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add a model, or change one: a resource of the registry, and its provider in agentos.toml.
 
@@ -137,7 +136,7 @@ def add(
 
 @app.command("default")
 def default_(
-    name: Annotated[str, typer.Argument(metavar="NAME", help='"" for none.')], as_json: Json = False
+    name: Annotated[str, typer.Argument(metavar="NAME", help='"" for none.')], as_json: AsJson = False
 ) -> None:
     """Have agents use this model unless they name another; with "" none, as before the first was added."""
     from agentos.cli.connections.model_adding import set_default
@@ -152,7 +151,7 @@ def default_(
 
 @app.command()
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME")], yes: Yes = False, as_json: Json = False
+    name: Annotated[str, typer.Argument(metavar="NAME")], yes: Yes = False, as_json: AsJson = False
 ) -> None:
     """Take a model out of the registry, and out of the settings where it is the default. Its history stays.
 
@@ -178,7 +177,7 @@ def remove(
 @app.command()
 def stop(
     reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")] = "",
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Stop all model calls of this home at once: those under way end, none is begun. What needs a model waits."""
     _turn(reason, stopped=True, as_json=as_json)
@@ -187,7 +186,7 @@ def stop(
 @app.command()
 def resume(
     reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")] = "",
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let model calls go on after `agentos model stop`."""
     _turn(reason, stopped=False, as_json=as_json)
@@ -205,7 +204,7 @@ def _turn(reason: str, *, stopped: bool, as_json: bool) -> None:
 
 
 @app.command("test")
-def try_(name: Annotated[str, typer.Argument(metavar="NAME")] = "default", as_json: Json = False) -> None:
+def try_(name: Annotated[str, typer.Argument(metavar="NAME")] = "default", as_json: AsJson = False) -> None:
     """Ask a model one small thing, through a gateway as the daemon has it."""
     from agentos.gateway.client import why_not_installed
     from agentos.models.resolving import spec_of

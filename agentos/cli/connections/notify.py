@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import LIMIT_MAX, print_json, print_table, print_text
 from agentos.domain import Notification, NotificationState
 from agentos.errors import UserError
@@ -17,7 +17,6 @@ from agentos.ledger.reading import Reader
 
 app = noun("How you are told of what happens, and what could not be told.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 _RECENT = timedelta(days=2)
 
 

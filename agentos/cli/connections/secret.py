@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import moment_text, print_json, print_table, print_text
 from agentos.home import Home
 
@@ -62,7 +62,7 @@ def set_(
 
 @app.command("list")
 def list_(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Names and hosts; never values."""
     from agentos.models.secrets import secrets_of

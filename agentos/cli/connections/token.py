@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.daemon.control.tokens import DAYS, TokenRole, TokenScope, tokens
 from agentos.daemon.control.tokens import add as make
@@ -17,7 +17,6 @@ from agentos.home import Home
 app = noun("Tokens that let programs in to the API of this home.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What you call it: a-z, 0-9 and -.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @app.command()

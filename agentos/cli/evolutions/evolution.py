@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.evolutions import state_text
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text
 from agentos.daemon.views.json_views import edit_of, evolution_summary, evolution_whole
 from agentos.domain import Evolution, EvolutionState
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 app = noun("See, explain, approve and undo what the program changed in itself.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The evolution's id, or enough of its start or end.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _POLL_S = 0.2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import verb
+from agentos.cli.group import AsJson, verb
 from agentos.cli.output import print_json, print_text, tell_progress
 from agentos.domain import Evolution
 from agentos.errors import Conflict, UserError
@@ -33,7 +33,7 @@ def evolve(
     wait: Annotated[
         bool, typer.Option(help="Follow the evolutions until each has ended or waits for you.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """One pass now: mine the failed runs, open an evolution for each recurring failure, follow them."""
     from agentos.cli.evolutions.screen import gave_way

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import LIMIT_MAX, print_json, print_table, print_text, time_text
 from agentos.domain import AT_WORK, MUTED_CURSOR, WITHOUT_SUCCESS, Evolution, EvolutionState
 from agentos.errors import NotFound, Unavailable, UserError
@@ -22,7 +22,6 @@ app = noun("Failures that recur, counted once each; a muted one is not repaired.
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The failure's id, or enough of its start.")]
 Reason = Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 _MOST = 1_000  # of which one is found by the start of its id
 _LOOKED_AT = 50  # newest failures of which it is told why they open nothing

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import verb
+from agentos.cli.group import AsJson, verb
 from agentos.cli.output import counted, print_json, print_table, print_text
 from agentos.errors import UserError
 from agentos.home import Home
@@ -40,7 +40,7 @@ def adopt(
         ),
     ] = None,
     release: Annotated[bool, typer.Option("--release", help="Watch it no longer.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Watch another agent's folder of skills; what is promoted here goes back there.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import moment_text, print_json, print_table, print_text
 from agentos.domain import Json, Kind, MemoryProposal, ProposalState, Snapshot
 from agentos.errors import Conflict, NotFound, meant
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 app = noun("What agents remember, and what runs propose to remember.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The proposal's id, or enough of its start or end.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @app.command("list")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import (
     LIMIT_MAX,
     confirm,
@@ -33,7 +33,6 @@ app = noun(
     "Everything that shapes an agent: prompts, agents, tools, skills, memories, environments, harness."
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Reason = Annotated[str, typer.Option("--reason", "-m", help="Why; stands in the history for good.")]
 Name = Annotated[str, typer.Argument(metavar="KIND/NAME")]

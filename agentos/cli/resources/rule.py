@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId, Result, Run
 from agentos.errors import NotFound, Unavailable, UserError, meant
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 app = noun("What runs are held to while they are under way.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 _Rule = Annotated[
     str,
     typer.Argument(metavar="RULE", help="rule/NAME or NAME; the file of a skill's rule; or one that ships."),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import print_json, print_table, print_text
 from agentos.cli.resources.skill_sync import sync
 from agentos.domain import Kind, ResourceId
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 app = noun("Skills: bring them in, look at them, run the tests that they ship.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The skill's name, as `agentos skill list` has it.")
 ]

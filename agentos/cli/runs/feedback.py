@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentos.cli.group import AsJson
 from agentos.cli.output import print_json, print_text, short_text
 from agentos.daemon.views.json_views import run_signals
 from agentos.domain import IMPORT, Feedback, Json, Rating, Run, Step
@@ -34,7 +35,6 @@ Expect = Annotated[
 CheckFile = Annotated[
     Path | None, typer.Option("--check", metavar="FILE", help="A file of checks, as in a task's 'checks'.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 _ANSWER_MAX = 4 << 20
 
 

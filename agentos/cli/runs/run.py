@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import LIMIT_MAX, counted, print_json, print_table, print_text, short_text, time_text
 from agentos.cli.runs.feedback import add_to as add_feedback
 from agentos.cli.runs.feedback import tell_signals, tell_words
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 app = noun("What happened: runs and their steps.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 _POLL_S = 0.1
 _WIDTH = 160

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import clean, counted, print_json, print_text
 from agentos.errors import Conflict, Invalid, UserError
 from agentos.home import Home
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 app = noun("Runs of other systems in, training data and spans out.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 REFUSED_MAX = 100  # refusals that are kept and told; all are counted
 _WHY_MAX = 500

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import confirm, print_json, print_table, print_text, short_text, tell_notes
 from agentos.daemon.intake.filing import SCHEDULED, find_schedule, remove_schedule
 from agentos.daemon.views.json_views import (
@@ -36,7 +36,6 @@ _LATELY = timedelta(days=1)
 app = noun("Work that comes again: by the clock, or for each file that arrives.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id or enough of its start, or its name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @app.command()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import noun
+from agentos.cli.group import AsJson, noun
 from agentos.cli.output import (
     LIMIT_MAX,
     clean,
@@ -44,7 +44,6 @@ app = noun("Add, run, list, show and cancel tasks.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The task's id, or enough of its start or end.")]
 File = Annotated[str, typer.Argument(metavar="FILE|-", help="A YAML or JSON task file; - is standard input.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 _POLL_S = 0.05
 _COLOUR = {"passed": "green", "failed": "red", "timeout": "red", "budget": "red", "infra": "yellow"}
@@ -390,7 +389,7 @@ def checks(
     remove: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Take back an accepted check. Repeatable.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """What is checked in the tasks of a name, and what held in all good runs and could be."""
     from agentos.daemon.standing_checks import accept as take_in
