@@ -6,7 +6,7 @@ A plotting library would bring some 50 MB, and a second of import, for five smal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from xml.sax.saxutils import escape
 
@@ -85,18 +85,17 @@ def _tiles(health: Health, width: int, height: int) -> Iterator[str]:
 
 def _over_time(health: Health, width: int, height: int) -> Iterator[str]:
     yield from _frame("What became of evolutions", width, height)
-    left = width - 16.0
-    for _, color, label in reversed(SERIES):
-        left -= _width(label, 11) + 22
-        yield f'<rect x="{left:.1f}" y="14" width="10" height="10" rx="2" fill="{color}"/>'
-        yield _text(left + 14, 23, label, size=11, color=FAINT)
+    yield from _legend(width, 14, [(color, label) for _, color, label in SERIES])
     if not health.series:
         yield _nothing(width, height, "No evolution has ended yet.")
         return
     totals = [sum(getattr(period, name) for name, _, _ in SERIES) for period in health.series]
     most = _round_up(max(totals))
     floor, room = height - 34.0, height - 82.0
-    yield from _grid(44, width - 16, floor, room, most)
+    for part in (0.0, 0.5, 1.0):
+        y = floor - room * part
+        yield _rule(44, width - 16, y)
+        yield _text(36, y + 4, f"{most * part:g}", size=10, color=FAINT, anchor="end")
     slot = (width - 60) / len(health.series)
     bar = min(slot * 0.72, 64.0)
     for number, period in enumerate(health.series):
@@ -108,10 +107,7 @@ def _over_time(health: Health, width: int, height: int) -> Iterator[str]:
                 tall = room * count / most
                 y -= tall
                 title = f"{_when(period.start, health.step_s)}: {count} {label}"
-                yield (
-                    f'<rect x="{x:.1f}" y="{y:.1f}" width="{bar:.1f}" height="{tall:.1f}" fill="{color}">'
-                    f"<title>{escape(title)}</title></rect>"
-                )
+                yield _bar(x, y, bar, tall, color, title)
         if number % math.ceil(len(health.series) / 8) == 0:
             when = _when(period.start, health.step_s)
             yield _text(x + bar / 2, floor + 18, when, size=10, color=FAINT, anchor="middle")
@@ -143,8 +139,7 @@ def _latency(health: Health, width: int, height: int) -> Iterator[str]:
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{GREY if gone else GREEN}" fill-opacity="0.75" {ring}>'
             f"<title>{escape(clean(said))}</title></circle>"
         )
-    yield _text(left, floor + 18, f"{first:%Y-%m-%d %H:%M}", size=10, color=FAINT)
-    yield _text(right, floor + 18, f"{last:%Y-%m-%d %H:%M}", size=10, color=FAINT, anchor="end")
+    yield from _ends(left, right, floor + 18, first, last)
 
 
 def _library(health: Health, width: int, height: int) -> Iterator[str]:
@@ -152,11 +147,7 @@ def _library(health: Health, width: int, height: int) -> Iterator[str]:
     if not health.library:
         yield _nothing(width, height, "The registry is empty.")
         return
-    left = width - 16.0
-    for color, label in ((GREY, "shipped"), (PALE, "never used"), (BLUE, "made and used")):
-        left -= _width(label, 10) + 20
-        yield f'<rect x="{left:.1f}" y="34" width="9" height="9" rx="2" fill="{color}"/>'
-        yield _text(left + 13, 42, label, size=10, color=FAINT)
+    yield from _legend(width, 34, [(BLUE, "made and used"), (PALE, "never used"), (GREY, "shipped")])
     most = max(shelf.shipped + shelf.created for shelf in health.library) or 1
     tall = (height - 68) / max(len(health.library), 5)
     for number, shelf in enumerate(health.library):
@@ -170,7 +161,7 @@ def _library(health: Health, width: int, height: int) -> Iterator[str]:
         ):
             wide = room * count / most
             if wide:
-                yield f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall * 0.62:.1f}" fill="{color}"/>'
+                yield _bar(x, y, wide, tall * 0.62, color)
             x += wide
         said = f"{shelf.used} of {shelf.created} used" if shelf.created else "none made"
         yield _text(x + 8, y + tall / 2 + 1, said, size=10, color=FAINT)
@@ -188,12 +179,8 @@ def _memories(health: Health, width: int, height: int) -> Iterator[str]:
     for number, item in enumerate(found):
         y = 44 + tall * number
         yield _text(16, y + tall / 2 + 2, item.text, size=10, room=names - 24)
-        yield f'<rect x="{names:.1f}" y="{y + 2:.1f}" width="{room:.1f}" height="{tall * 0.5:.1f}" fill="{LINE}"/>'
-        color = GREEN if item.score >= 0.5 else PINK
-        yield (
-            f'<rect x="{names:.1f}" y="{y + 2:.1f}" width="{room * item.score:.1f}" '
-            f'height="{tall * 0.5:.1f}" fill="{color}"/>'
-        )
+        yield _bar(names, y + 2, room, tall * 0.5, LINE)
+        yield _bar(names, y + 2, room * item.score, tall * 0.5, GREEN if item.score >= 0.5 else PINK)
         said = f"{item.score:.2f}, {item.successes} of {item.uses}"
         yield _text(names + room + 8, y + tall / 2 + 2, said, size=10, color=FAINT)
 
@@ -204,11 +191,7 @@ def _safety(health: Health, width: int, height: int) -> Iterator[str]:
         yield _nothing(width, height, "No safety probe was run yet.")
         return
     floor, room, left, right = height - 34.0, height - 82.0, 48.0, width - 20.0
-    x = width - 16.0
-    for label, color in (("without what was learnt", GREY), ("with", PINK)):
-        x -= _width(label, 10) + 22
-        yield f'<rect x="{x:.1f}" y="35" width="12" height="4" fill="{color}"/>'
-        yield _text(x + 16, 42, label, size=10, color=FAINT)
+    yield from _legend(width, 34, [(PINK, "with"), (GREY, "without what was learnt")])
     most = max(0.1, math.ceil(max(rate.value for rate in health.safety) * 10) / 10)
     for part in (0.0, 0.5, 1.0):
         y = floor - room * part
@@ -229,8 +212,7 @@ def _safety(health: Health, width: int, height: int) -> Iterator[str]:
         yield f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>'
         if len(points) <= 60:
             yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>' for x, y in points)
-    yield _text(left, floor + 18, f"{first:%Y-%m-%d %H:%M}", size=10, color=FAINT)
-    yield _text(right, floor + 18, f"{last:%Y-%m-%d %H:%M}", size=10, color=FAINT, anchor="end")
+    yield from _ends(left, right, floor + 18, first, last)
 
 
 # --- strokes --------------------------------------------------------------------------------------
@@ -263,6 +245,26 @@ def _width(text: str, size: int) -> float:
     return len(text) * size * 0.6
 
 
+def _bar(x: float, y: float, width: float, height: float, color: str, title: str = "") -> str:
+    told = f"<title>{escape(title)}</title>" if title else ""
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{color}">{told}</rect>'
+
+
+def _legend(width: float, y: float, series: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """What each colour stands for, at the right end of a card."""
+    left = width - 16.0
+    for color, label in reversed(series):
+        left -= _width(label, 10) + 22
+        yield _bar(left, y, 9, 9, color)
+        yield _text(left + 13, y + 8, label, size=10, color=FAINT)
+
+
+def _ends(left: float, right: float, y: float, first: datetime, last: datetime) -> Iterator[str]:
+    """The times at both ends of an axis."""
+    yield _text(left, y, f"{first:%Y-%m-%d %H:%M}", size=10, color=FAINT)
+    yield _text(right, y, f"{last:%Y-%m-%d %H:%M}", size=10, color=FAINT, anchor="end")
+
+
 def _box(x: float, y: float, width: float, height: float) -> str:
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="8" '
@@ -283,13 +285,6 @@ def _nothing(width: int, height: int, sentence: str) -> str:
 
 def _rule(left: float, right: float, y: float) -> str:
     return f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{LINE}"/>'
-
-
-def _grid(left: float, right: float, floor: float, room: float, most: int) -> Iterator[str]:
-    for part in (0, 1, 2):
-        y = floor - room * part / 2
-        yield _rule(left, right, y)
-        yield _text(left - 8, y + 4, f"{most * part / 2:g}", size=10, color=FAINT, anchor="end")
 
 
 def _round_up(most: int) -> int:

@@ -42,30 +42,35 @@ def course_chart(course: TestCourse, title: str) -> Markup:
         )
         return Markup('<polyline class="{}" points="{}"/>').format(name, points) + last
 
-    parts = [Markup("<title>{}</title>").format(title)]
-    for name, at, label in (
-        ("bound good", course.needed_for, f"e = {math.exp(course.needed_for):,.0f}"),
-        ("zero", 0.0, "e = 1"),
-        ("bound bad", -course.needed_against, f"e = {math.exp(course.needed_against):,.0f}"),
-    ):
-        parts.append(
-            Markup(
-                '<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/><text x="{}" y="{}" text-anchor="end">{}</text>'
-            ).format(
-                name, _LEFT, _WIDE - 12, f"{y(at):.1f}", f"{y(at):.1f}", _LEFT - 6, f"{y(at) + 4:.1f}", label
-            )
-        )
-    parts.append(line("for", [it.log_for for it in course.rounds]))
-    parts.append(line("against", [-it.log_against for it in course.rounds]))
+    parts = [
+        _level("bound good", y(course.needed_for), course.needed_for),
+        _level("zero", y(0.0), 0.0),
+        _level("bound bad", y(-course.needed_against), course.needed_against),
+        line("for", [it.log_for for it in course.rounds]),
+        line("against", [-it.log_against for it in course.rounds]),
+    ]
     for count, anchor in ((0, "start"), (pairs, "end")):
         parts.append(
             Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(
                 f"{x(count):.1f}", _TALL - 6, anchor, f"{count} pairs" if count else "0"
             )
         )
-    return Markup('<svg class="course" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        _WIDE, _TALL, title, Markup("").join(parts)
+    return _chart(_TALL, title, parts)
+
+
+def _level(name: str, y: float, log_e: float) -> Markup:
+    """A line across the chart at an e-value, which stands beside it."""
+    return Markup(
+        '<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/><text x="{}" y="{}" text-anchor="end">e = {}</text>'
+    ).format(
+        name, _LEFT, _WIDE - 12, f"{y:.1f}", f"{y:.1f}", _LEFT - 6, f"{y + 4:.1f}", f"{math.exp(log_e):,.0f}"
     )
+
+
+def _chart(tall: int, title: str, parts: Sequence[Markup]) -> Markup:
+    return Markup(
+        '<svg class="course" viewBox="0 0 {} {}" role="img" aria-label="{}"><title>{}</title>{}</svg>'
+    ).format(_WIDE, tall, title, title, Markup("").join(parts))
 
 
 def course_title(course: TestCourse) -> str:
@@ -93,15 +98,7 @@ def watch_chart(points: Sequence[tuple[bool, float]], needed: float, title: str)
     def y(value: float) -> float:
         return 10 + room * (top - max(-bottom, min(top, value))) / (top + bottom)
 
-    parts = [Markup("<title>{}</title>").format(title)]
-    for name, at, label in (("bound bad", needed, f"e = {math.exp(needed):,.0f}"), ("zero", 0.0, "e = 1")):
-        parts.append(
-            Markup(
-                '<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/><text x="{}" y="{}" text-anchor="end">{}</text>'
-            ).format(
-                name, _LEFT, _WIDE - 12, f"{y(at):.1f}", f"{y(at):.1f}", _LEFT - 6, f"{y(at) + 4:.1f}", label
-            )
-        )
+    parts = [_level("bound bad", y(needed), needed), _level("zero", y(0.0), 0.0)]
     line = [(0, 0.0), *((number, value) for number, (_, value) in enumerate(points, 1))]
     drawn = " ".join(f"{x(number):.1f},{y(value):.1f}" for number, value in line)
     parts.append(Markup('<polyline class="fortune" points="{}"/>').format(drawn))
@@ -111,9 +108,7 @@ def watch_chart(points: Sequence[tuple[bool, float]], needed: float, title: str)
                 "for" if passed else "against", f"{x(number):.1f}", f"{y(value):.1f}"
             )
         )
-    return Markup('<svg class="course" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        _WIDE, tall, title, Markup("").join(parts)
-    )
+    return _chart(tall, title, parts)
 
 
 def watch_title(says: str, points: Sequence[tuple[bool, float]], needed: float) -> str:
