@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import Any
@@ -189,37 +189,30 @@ class ApiRefusal(AgentOSError):
 
 def problem(request: Request, error: AgentOSError) -> Response:
     """The answer that tells the error."""
-    headers: dict[str, str] = {}
-    param = ""
     if isinstance(error, ApiRefusal):
-        status, kind, headers, param = error.status, error.kind, error.headers, error.param
-    else:
-        status, kind = next(
-            ((code, word) for type_, code, word in _KINDS if isinstance(error, type_)), (500, "error")
-        )
+        return told(request.url.path, error)
+    status, kind = next(
+        ((code, word) for type_, code, word in _KINDS if isinstance(error, type_)), (500, "error")
+    )
     faults = error.faults if isinstance(error, Invalid) else []
-    return told(request.url.path, status, kind, str(error), headers=headers, faults=faults, param=param)
+    return told(request.url.path, ApiRefusal(status, kind, str(error)), faults)
 
 
-def told(
-    path: str,
-    status: int,
-    kind: str,
-    sentence: str,
-    *,
-    headers: Mapping[str, str] | None = None,
-    faults: list[str] | None = None,
-    param: str = "",
-) -> Response:
+def told(path: str, why: ApiRefusal, faults: Sequence[str] = ()) -> Response:
     """An error in the form that callers of ``path`` expect."""
     if path.startswith("/v1/"):
-        body: dict[str, Any] = {"error": error_object(status, kind, sentence, param)}
+        body: dict[str, Any] = {"error": error_object(why.status, why.kind, str(why), why.param)}
         # what we refuse is refused again: their clients else repeat 409, 429 and 503 by themselves
-        again = {"x-should-retry": "true" if status == 429 else "false"}
-        return JSONResponse(body, status, headers={**again, **(headers or {})})
-    body = {"type": "about:blank", "title": kind.replace("_", " "), "status": status, "kind": kind}
-    body |= {"detail": sentence, "faults": faults or []}
-    return JSONResponse(body, status, headers=dict(headers or {}), media_type="application/problem+json")
+        again = {"x-should-retry": "true" if why.status == 429 else "false"}
+        return JSONResponse(body, why.status, headers={**again, **why.headers})
+    body = {
+        "type": "about:blank",
+        "title": why.kind.replace("_", " "),
+        "status": why.status,
+        "kind": why.kind,
+    }
+    body |= {"detail": str(why), "faults": [*faults]}
+    return JSONResponse(body, why.status, headers=why.headers, media_type="application/problem+json")
 
 
 def error_object(status: int, kind: str, sentence: str, param: str = "") -> dict[str, Any]:

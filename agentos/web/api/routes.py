@@ -144,16 +144,11 @@ def _seen(request: Request, it: ApiOperation) -> str:
 async def _http(request: Request, error: HTTPException) -> Response:
     kind = _KINDS.get(error.status_code, "refused")
     sentence = f"{request.method} {request.url.path[:200]}: {error.detail}; {DOCUMENT} says what there is."
-    return told(request.url.path, error.status_code, kind, sentence, headers=error.headers)
+    return told(request.url.path, ApiRefusal(error.status_code, kind, sentence, error.headers))
 
 
 async def _document(request: Request) -> Response:
     return Response(json.dumps(document(), indent=1), media_type="application/json")
-
-
-# -------------------------------------------------------------------------------------------------
-# What a request says, held against its form: so much of it, in JSON, and nothing that the form does
-# not know.
 
 
 # -------------------------------------------------------------------------------------------------
