@@ -157,7 +157,7 @@ def test_text_must_be_utf_8_and_files_small() -> None:
         (b"TOOL = {", b"CARD = {", "'TOOL' is missing"),
         (b"class Input", b"class In", "'Input' is missing"),
         (b"def run", b"def go", "'run' is missing"),
-        (b"def run", b"async def run", "must be a function of one argument"),
+        (b"def run(input: Input)", b"async def run()", "must be a function of one argument"),
         (b"(input: Input)", b"(input: Input, more: int)", "must be a function of one argument"),
         (b'"effects": ["read"]', b'"effects": ["nuke"]', "effect 'nuke' is not one of pure, read"),
         (b'"effects": ["read"], ', b"", "'effects' must be a list"),
@@ -174,6 +174,10 @@ def test_text_must_be_utf_8_and_files_small() -> None:
 def test_each_fault_of_a_tool_has_a_sentence(old: bytes, new: bytes, said: str) -> None:
     found = tool_faults("skill/counting/tools/count_up.py", TOOL.replace(old, new, 1))
     assert any(said in fault for fault in found), found
+
+
+def test_a_tool_may_be_asynchronous() -> None:
+    assert tool_faults("skill/counting/tools/count_up.py", TOOL.replace(b"def run", b"async def run")) == []
 
 
 def test_source_that_would_exhaust_the_parser_is_a_fault() -> None:

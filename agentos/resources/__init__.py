@@ -353,7 +353,8 @@ def _tool_faults(path: str, content: bytes) -> Sequence[str]:
         _examine_card(name, tool_name(path), defined["TOOL"], notes)
     run = defined.get("run")
     if run is not None and not (
-        isinstance(run, ast.FunctionDef) and len(run.args.posonlyargs + run.args.args) == 1
+        isinstance(run, ast.FunctionDef | ast.AsyncFunctionDef)
+        and len(run.args.posonlyargs + run.args.args) == 1
     ):
         notes.faults.append(
             f"{name}: 'run' must be a function of one argument: def run(input: Input) -> Output"

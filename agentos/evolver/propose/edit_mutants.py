@@ -98,7 +98,7 @@ def names(old: str, new: str, most: int) -> dict[str, str]:
     tree = _tree(old)
     edited = _gone(old, new)
     for function in ast.walk(tree) if tree is not None else ():
-        if not isinstance(function, ast.FunctionDef):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         used = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
         own = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}

@@ -130,7 +130,7 @@ def _is_unnamed(node: ast.stmt, named: Set[str]) -> bool:
     names: list[str] = []
     if isinstance(node, ast.Import | ast.ImportFrom):
         names = [(alias.asname or alias.name).split(".")[0] for alias in node.names]
-    elif isinstance(node, ast.FunctionDef) and not node.decorator_list:
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
         names = [node.name]
     elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
         node.value, ast.Constant | ast.List | ast.Dict | ast.Set | ast.Tuple

@@ -230,8 +230,13 @@ def _contract(module: ast.Module) -> dict[str, list[str]]:
     for node in module.body:
         for inner in ast.walk(node):
             for name in _CONTRACT.intersection(_rebound(inner, at_top=inner not in deep)):
-                if inner is node and isinstance(node, ast.FunctionDef) and name == "run":
-                    text = ast.dump(node.args) + (ast.dump(node.returns) if node.returns else "")
+                if (
+                    inner is node
+                    and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                    and name == "run"
+                ):
+                    returned = ast.dump(node.returns) if node.returns else ""
+                    text = type(node).__name__ + ast.dump(node.args) + returned
                 else:
                     text = ast.dump(inner if inner in deep else node)
                 found[name].append(text)

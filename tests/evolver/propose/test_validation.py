@@ -233,6 +233,10 @@ def test_a_field_may_have_the_name_of_what_is_dangerous() -> None:
     assert kind_of({PATH: base}, {PATH: new}) is None
 
 
+def test_whether_a_tool_is_waited_for_belongs_to_its_contract() -> None:
+    assert refused("def run(", "async def run(") is K.CONTRACT
+
+
 LOOSE = "class Loose(BaseModel):\n    path: object\n\n\n"
 REBOUND = {
     "another class": f"{LOOSE}Input = Loose\n",

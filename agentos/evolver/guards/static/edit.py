@@ -140,7 +140,7 @@ class ParsedSource:
     @cached_property
     def _given(self) -> tuple[str, frozenset[str]]:
         """How a tool's ``run`` calls its input, "" where that may be something else; and the fields of ``Input``."""
-        runs = [node for node in self.tree.body if isinstance(node, ast.FunctionDef) and node.name == "run"]
+        runs = [node for node in self.tree.body if isinstance(node, FUNCTIONS) and node.name == "run"]
         named = [node.args.args[0].arg for node in runs if len(node.args.args) == 1]
         again = any(
             isinstance(node, ast.Name) and _is_bound(node) and node.id in named for node in self.nodes

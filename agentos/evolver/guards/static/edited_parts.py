@@ -81,7 +81,7 @@ def _of_file(before: _File | None, after: _File, files: Mapping[str, _File]) -> 
             continue
         shown = {label}
         if (
-            isinstance(node, ast.FunctionDef)
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             and node in after.source.tree.body
             and not _looked_up(node.name, files)
         ):
