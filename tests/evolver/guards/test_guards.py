@@ -134,6 +134,38 @@ def test_what_a_tool_is_given_or_has_already_is_its_own(more: str, rules: list[s
     assert [finding.rule for finding in found if finding.rule != "growth"] == rules
 
 
+GATHERED = "await asyncio.gather(*(one(n) for n in numbers[1:]))"
+WAITING = f"""{SOURCES[TOOL]}
+
+
+import asyncio
+
+
+async def one(number):
+    return number
+
+
+async def all_of(numbers):
+    return {GATHERED}
+"""
+WAITED = [
+    ("await asyncio.gather(*(one(n) for n in numbers))", set()),
+    ("[await asyncio.create_task(one(n)) for n in numbers]", set()),
+    ("await (await asyncio.gather(one(1))).get_loop().subprocess_shell(print, 'ls')", {"network", "process"}),
+    ("getattr(asyncio.create_task(one(1)), 'get_loop')()", {"network"}),
+    ("asyncio.run(one(1), loop_factory=asyncio.new_event_loop)", {"network"}),
+    ("await asyncio.open_connection('far', 1)", {"network"}),
+    ("asyncio.gather.__globals__", {"network"}),
+    ("[asyncio]", {"network"}),
+]
+
+
+@pytest.mark.parametrize(("put", "rules"), WAITED)
+def test_what_waits_for_functions_of_the_program_reaches_nothing_outside(put: str, rules: set[str]) -> None:
+    found = findings({TOOL: WAITING}, {TOOL: WAITING.replace(GATHERED, put)}, Screen())
+    assert {finding.rule for finding in found} == rules
+
+
 def test_packages_count_as_declared_however_the_declaration_is_written() -> None:
     base = SOURCES[TOOL].replace("TOOL =", "TOOL: dict[str, object] =")
     assert findings({TOOL: base}, {TOOL: f"{base}\n\nimport tabulate\n"}, Screen()) == []

@@ -80,6 +80,14 @@ NAMES: Mapping[str, str] = {
     ),
     **dict.fromkeys(["builtins.exit", "builtins.quit", "sys.exit", "builtins.SystemExit"], "process"),
     "builtins.getattr": "",  # looked at by its name argument
+    # they wait for functions of the program; the loop that runs them reaches further, see ``ATTRIBUTES``
+    **dict.fromkeys(
+        [
+            f"asyncio.{name}"
+            for name in words("CancelledError Lock Semaphore TaskGroup create_task gather run sleep")
+        ],
+        "",
+    ),
     # they make code of texts
     **dict.fromkeys(
         words(
@@ -106,6 +114,8 @@ ATTRIBUTES: Mapping[str, str] = {
         words("system popen fork forkpty execv execve execvp execvpe execl posix_spawn spawnv spawnl killpg"),
         "process",
     ),
+    **dict.fromkeys(words("subprocess_exec subprocess_shell"), "process"),
+    **dict.fromkeys(words("get_loop create_connection create_server create_unix_connection"), "network"),
     **dict.fromkeys(words("environ environb getenv getenvb fdopen"), "inside"),
     **dict.fromkeys(words("os sys subprocess builtins importlib socket ctypes posix"), "reflection"),
     **dict.fromkeys(
@@ -310,6 +320,8 @@ def _within(reading: ParsedSource, node: ast.AST) -> list[ast.expr] | None:
 def _rule_of(paths: Collection[str]) -> tuple[str, str]:
     """The rule that one of these dotted paths falls under, and the path."""
     for path in sorted(paths):
+        if NAMES.get(path) == "":
+            continue
         parts = path.split(".")
         for length in range(len(parts), 0, -1):
             start = ".".join(parts[:length])
