@@ -353,11 +353,13 @@ def _strings(value: object, depth: int) -> Iterator[str]:
 
 
 def _words(case: Case) -> set[str]:
-    """Words and single signs between blanks and separators: an event, a mark in place of a number."""
+    """Words and single signs between blanks and separators: an event, a mark in place of a number. No code with digits: it names one thing."""
     return {
         word
         for text in _texts(case)
-        for word in re.findall(r"[^\W\d_][\w-]*|(?<![^\s,;])[-?*x](?![^\s,;])", text)
+        for word in re.findall(
+            r"(?<![^\W\d_]\d)[^\W\d_](?:[^\W\d]|-)*(?![\w-])|(?<![^\s,;])[-?*x](?![^\s,;])", text
+        )
     }
 
 

@@ -186,6 +186,8 @@ def test_a_task_that_is_awaited_later_is_left_alone() -> None:
         "return found", "return await found"
     )
     assert made_by_awaits(kept) == []
+    gathered = "[]\n    for x in a:\n        found.append(read(x))\n    found = await asyncio.gather(*found)"
+    assert made_by_awaits(ASYNC.format(body=gathered, run="asyncio.run(both(a, b))")) == []
 
 
 def test_how_long_a_pause_is_is_no_place_to_edit() -> None:

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from agentos.proposers.repair.operators.idioms.answers import all_of_them
-from agentos.proposers.repair.operators.idioms.flow import begun_inside, caught, farther, otherwise
+from agentos.proposers.repair.operators.idioms.flow import begun_inside, cases, caught, farther, otherwise
 from agentos.proposers.repair.operators.rewrites import rewritten
 from agentos.proposers.repair.operators.statements import deletions, guards, insertions, moves, returns
 from agentos.proposers.repair.reading.clues import Clues, TextFactors
@@ -195,3 +195,14 @@ def test_texts_that_differ_by_their_blanks_alone_stay_apart() -> None:
     made = [program.apply(edit) or "" for edit in edits]
     assert len(made) == 5
     assert all(text in each for each in made for text in texts)
+
+
+def test_a_case_that_moves_takes_its_comments_along() -> None:
+    first, second = (
+        "        case int():\n            b = 1\n",
+        "        # of truth\n        case bool():\n            b = 2  # two\n",
+    )
+    rest = "        case _:\n            pass\n    return b\n"
+    program = Program(f"def f(a, b):\n    match a:\n{first}{second}{rest}")
+    made = [program.apply(edit) for site in sites(FileFacts(program)) for edit in cases(site)]
+    assert made == [f"def f(a, b):\n    match a:\n{second}{first}{rest}"]

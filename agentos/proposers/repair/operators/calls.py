@@ -271,9 +271,9 @@ def _is_awaited_later(site: EditSite, call: ast.Call) -> bool:
         if isinstance(above, ast.Await) or (isinstance(above, ast.Call) and _named(above) in WAITING):
             return True
         above = site.program.parent.get(above)
-    if not isinstance(above, ast.Assign) or not isinstance(above.targets[0], ast.Name):
+    kept = _keeper(above)
+    if not kept:
         return False
-    kept = above.targets[0].id
     reads = [n for n in site.facts.nodes_in(site.function) if isinstance(n, ast.Await | ast.Call)]
     return any(
         isinstance(inner, ast.Name) and inner.id == kept
@@ -281,6 +281,15 @@ def _is_awaited_later(site: EditSite, call: ast.Call) -> bool:
         if isinstance(read, ast.Await) or _named(read) in WAITING
         for inner in ast.walk(read)
     )
+
+
+def _keeper(node: ast.AST | None) -> str:
+    """The name that is given a value, or a list that it is put into."""
+    holder = node.targets[0] if isinstance(node, ast.Assign) else None
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        func = node.value.func
+        holder = func.value if isinstance(func, ast.Attribute) and func.attr in ("append", "add") else None
+    return holder.id if isinstance(holder, ast.Name) else ""
 
 
 def ingredients(site: EditSite) -> Iterator[CodeEdit]:

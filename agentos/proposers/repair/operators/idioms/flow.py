@@ -55,11 +55,7 @@ def cases(site: EditSite) -> Iterator[CodeEdit]:
     node, program = site.node, site.program
     if not isinstance(node, ast.Match):
         return
-    spans = []
-    for case in node.cases:
-        line = program.offset(case.pattern.lineno, 0)
-        start = line + len(program.data[line:]) - len(program.data[line:].lstrip())
-        spans.append((start, program.span(case.body[-1])[1]))
+    spans = [_lines_of(site, case) for case in node.cases]
     for index, (start, end) in enumerate(spans):
         pattern, behind = node.cases[index].pattern, spans[index - 1][1]
         if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
@@ -69,6 +65,21 @@ def cases(site: EditSite) -> Iterator[CodeEdit]:
             indent = program.data[program.data.rfind(b"\n", 0, earlier) + 1 : earlier].decode()
             moved = Splice(earlier, earlier, f"{text}\n{indent}", expression=False)
             yield CodeEdit((moved, Splice(behind, end, "", expression=False)), "statements exchanged", 0.5)
+
+
+def _lines_of(site: EditSite, case: ast.match_case) -> tuple[int, int]:
+    """Where the case stands, with the comments above it and the one behind it."""
+    program = site.program
+    line = program.offset(case.pattern.lineno, 0)
+    while (
+        line
+        and program.data[(above := program.data.rfind(b"\n", 0, line - 1) + 1) : line].lstrip()[:1] == b"#"
+    ):
+        line = above
+    start = line + len(program.data[line:]) - len(program.data[line:].lstrip())
+    end = program.span(case.body[-1])[1]
+    behind = program.rest_of_line(end)
+    return start, end + (len(behind) if behind.lstrip().startswith(b"#") else 0)
 
 
 def farther(site: EditSite) -> Iterator[CodeEdit]:
