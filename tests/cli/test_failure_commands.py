@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from agentos.cli.evolutions.failure import Standing, standings
+from agentos.cli.evolutions.failure import Standing, as_they_lie, standings
 from agentos.domain import Evidence, Evolution, EvolutionEnding, EvolutionState, Fingerprint, Sighting
 from agentos.evolver.find.triage import mute
 from agentos.home import Home
 from agentos.ledger.listing import failure_groups
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from agentos.registry.git.repository import MAIN
 from agentos.registry.store import Registry
 
 Agentos = Callable[..., CompletedProcess[str]]
@@ -60,6 +61,21 @@ def test_a_failure_is_told_without_what_is_said_twice() -> None:
         ("skill/office | kernel:not_granted | no host", "kernel:not_granted | no host"),
     ):
         assert Fingerprint("f", "skill/office", "tool_error", signature).text == told
+
+
+def test_a_tool_without_a_source_is_named_by_its_document(home: Home) -> None:
+    registry = Registry(home.registry)
+    repository, main = registry.repository, registry.stable()
+    documents = {f"{place}/tool.json": b"{}" for place in ("tool/program", "skill/programs/tools/count")}
+    with repository.lock():  # as no check of the registry's would let it in
+        tree = repository.write_tree(main.tree, dict(documents))
+        parent = repository.commit(main.commit).id
+        made = repository.write_commit(tree, [parent], "Programs\n", datetime.now(UTC))
+        repository.move(MAIN, made, expected=parent)
+    said = "tool/program/tool.py | skill/programs/tools/count.py:3 | tool/none/tool.py"
+    there = "tool/program/tool.json | skill/programs/tools/count/tool.json:3 | tool/none/tool.py"
+    assert as_they_lie(home, [said]) == [there]
+    assert as_they_lie(Home(home.root / "none"), [said]) == [said]
 
 
 def test_what_was_not_old_enough_is_not_offered_to_be_pruned(home: Home, agentos: Agentos) -> None:

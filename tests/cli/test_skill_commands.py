@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,26 @@ def take_in(home: Home) -> None:
     folders = SkillsFolders(Registry(home.registry), [home.skills], None)
     for now in (0.0, 1.0):
         folders.scan(now)
+
+
+def test_what_git_started_for_a_silent_server_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentos.registry.skill_folders.skill_source._TIMEOUT_S", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        url = f"http://127.0.0.1:{door.getsockname()[1]}/x.git"
+        with pytest.raises(UserError, match="did not come"), checkout(url):
+            pass
+
+        def helpers() -> list[str]:
+            found = []
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):  # it has ended
+                    found += [path.parent.name] if url.encode() in path.read_bytes() else []
+            return found
+
+        until = time.monotonic() + 30
+        while helpers() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert helpers() == []
 
 
 def test_no_text_names_no_folder() -> None:

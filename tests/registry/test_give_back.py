@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections import UserDict
+from collections.abc import Callable, ItemsView
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -333,3 +335,26 @@ def test_a_link_in_the_way_leads_nowhere_else(place: Place, tmp_path: Path) -> N
     with pytest.raises(Conflict):
         give_back(place.registry, difference, GiveBack.IN_PLACE, PROOF, tmp_path / "patches")
     assert outside.read_text() == "mine\n"
+
+
+@pytest.mark.slow
+def test_a_commit_that_a_person_makes_on_the_branch_meanwhile_stays(place: Place) -> None:
+    place.commit()
+    place.learn()
+    place.git("branch", "agentos/adding")
+    found = place.difference()
+
+    class Slow(UserDict[str, bytes]):
+        """Read after the branch was looked at."""
+
+        def items(self) -> ItemsView[str, bytes]:
+            theirs = place.git("commit-tree", "-p", "HEAD", "-m", "mine", "HEAD^{tree}").strip()
+            place.git("update-ref", "refs/heads/agentos/adding", theirs)
+            return super().items()
+
+    late = replace(found, ours=Slow(found.ours))
+    with pytest.raises(UserError):
+        give_back(place.registry, late, GiveBack.BRANCH, PROOF, place.root / "patches")
+    assert place.git("log", "-1", "--format=%s", "agentos/adding").strip() == "mine"
+    place.give(GiveBack.BRANCH)
+    assert place.git("log", "-2", "--format=%s", "agentos/adding").splitlines()[1] == "mine"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,7 @@ app = noun("Failures that recur, counted once each; a muted one is not repaired.
 Id = Annotated[str, typer.Argument(metavar="ID", help="The failure's id, or enough of its start.")]
 Reason = Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")]
 
+_TOOL_FILE = re.compile(r"(?<![\w/])(?:tool/[a-z0-9-]+/tool|skill/[a-z0-9-]+/tools/\w+)\.py\b")
 _MOST = 1_000  # of which one is found by the start of its id
 _LOOKED_AT = 50  # newest failures of which it is told why they open nothing
 
@@ -65,6 +67,7 @@ def list_(
             ]
         )
         return
+    texts = as_they_lie(home, [group.fingerprint.text for group in found])
     print_table(
         ("failure", "seen", "first", "last", "resource", "what", ""),
         [
@@ -74,10 +77,10 @@ def list_(
                 time_text(group.first_at),
                 time_text(group.last_at),
                 group.fingerprint.resource,
-                f"{group.fingerprint.klass}: {group.fingerprint.text}",
+                f"{group.fingerprint.klass}: {text}",
                 known.get(group.fingerprint.id, ""),
             )
-            for group in found
+            for group, text in zip(found, texts, strict=True)
         ],
         empty="No failure yet. A run that just failed is looked at once no task waits.",
         below=True,
@@ -163,6 +166,27 @@ def _retired(home: Home, groups: Sequence[FailureGroup]) -> frozenset[str]:
             name for name in {group.fingerprint.resource for group in groups} if is_retired(registry, name)
         )
     return frozenset()
+
+
+def as_they_lie(home: Home, texts: Sequence[str]) -> Sequence[str]:
+    """The texts with the document of a tool that has no source file (``tool.json``) in the place of such a file."""
+    from agentos.programs import MANIFEST
+    from agentos.registry.store import Registry
+
+    try:
+        registry = Registry(home.registry)
+        tree = registry.stable().tree
+
+        def there(found: re.Match[str]) -> str:
+            path = found[0]
+            beside = path.removesuffix("/tool.py") if path.startswith("tool/") else path.removesuffix(".py")
+            document = f"{beside}/{MANIFEST}"
+            has = registry.repository.entry
+            return document if has(tree, path) is None and has(tree, document) is not None else path
+
+        return [_TOOL_FILE.sub(there, text) for text in texts]
+    except (UserError, Unavailable):  # a registry that cannot be read is told elsewhere
+        return texts
 
 
 def _turn(id: str, reason: str, turn: Callable[..., None], *, as_json: bool, muted: bool) -> None:

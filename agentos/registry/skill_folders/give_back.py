@@ -176,7 +176,10 @@ def _commit(repository: pygit2.Repository, path: str, difference: FolderDifferen
     by = pygit2.Signature(*_AUTHOR)
     try:
         made = repository.create_commit(None, by, by, proof, tree, [parent.id])
-        repository.references.create(ref, made, force=branch is not None)
+        if branch is None:
+            repository.references.create(ref, made)
+        else:
+            branch.set_target(made)  # only where it is as it was found
     except (pygit2.GitError, OSError) as error:  # a lock, or a branch of that name below or above it
         raise UserError(f"No branch could be written in {repository.workdir}: {error}") from None
     return f"{name} ({str(made)[:12]})"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentos.errors import Conflict, Invalid, UserError
@@ -40,20 +41,27 @@ def checkout(source: str) -> Iterator[Path]:
         command += ["--depth=1", "--no-tags", "--template=", *(["--branch", branch] if branch else [])]
         clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         clean |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file"}
-        try:
-            done = subprocess.run(
-                [*command, "--", url, f"{aside}/checkout"],
-                env=clean,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise UserError(f"{url} did not come within {_TIMEOUT_S} s; try again") from None
-        if done.returncode:
-            reason = done.stderr.strip().splitlines() or ["git gave no reason"]
+        # its helper would wait for the server for ever; ssh may have to ask at the terminal
+        apart = url.startswith("http")
+        with subprocess.Popen(
+            [*command, "--", url, f"{aside}/checkout"],
+            env=clean,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=apart,
+        ) as git:
+            try:
+                _, said = git.communicate(timeout=_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                raise UserError(f"{url} did not come within {_TIMEOUT_S} s; try again") from None
+            finally:
+                if git.returncode is None:
+                    with suppress(ProcessLookupError):
+                        (os.killpg if apart else os.kill)(git.pid, signal.SIGKILL)
+        if git.returncode:
+            reason = said.strip().splitlines() or ["git gave no reason"]
             raise UserError(f"{url} cannot be cloned: {reason[-1].removeprefix('fatal: ')}")
         yield Path(aside, "checkout")
 
