@@ -29,24 +29,9 @@ def _words(text: str) -> frozenset[str]:
 
 _FIRST = {"PYTHONSAFEPATH": "1", "PYTHONNOUSERSITE": "1"}  # no directory, no home comes before the library
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
-_INTERPRETERS = _SHELLS | {
-    *(
-        "perl",
-        "ruby",
-        "node",
-        "nodejs",
-        "deno",
-        "bun",
-        "php",
-        "lua",
-        "luajit",
-        "Rscript",
-        "julia",
-        "tclsh",
-        "guile",
-    ),
-    *("java", "groovy", "scala", "osascript", "expect", "pwsh"),
-}
+_INTERPRETERS = _SHELLS | _words(
+    "perl ruby node nodejs deno bun php lua luajit Rscript julia tclsh guile java groovy scala osascript expect pwsh"
+)
 # They start another program, which stands after their options.
 _STARTERS = _words(
     "env timeout nice ionice stdbuf setsid nohup time chrt taskset xargs busybox toybox command builtin exec "
