@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -200,3 +201,10 @@ def test_ids_that_are_missing_or_given_twice_are_made(parts: Any) -> None:
         "call_3_3",
     ]
     assert exchange.message["thinking_blocks"] == [{"x": 1}]
+
+
+def test_blanks_within_a_memory_cost_no_time(parts: Any) -> None:
+    began = time.process_time()
+    for text, told in (("a" + " " * 100_000 + "b", None), ("- Sort.  <!-- m-12ab -->", "- Sort.")):
+        assert parts.context._LESSON_ID.sub("", text).rstrip() == (told or text)
+    assert time.process_time() - began < 1.0

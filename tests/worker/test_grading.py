@@ -109,6 +109,22 @@ def test_endless_output_and_left_over_processes(worker: Any) -> None:
     assert time.monotonic() - started < 20
 
 
+@pytest.mark.parametrize(
+    ("printing", "says"),
+    [
+        ("sleep 60 & cat", "said.stdout == 'typed' and not said.status"),
+        ("yes | head -c 40000000", "len(said.stdout) == 16 << 20"),
+    ],
+)
+def test_a_program_of_the_workspace_holds_no_check_up(worker: Any, printing: str, says: str) -> None:
+    """By what it leaves running, or by printing more than the grader may hold."""
+    code = f"said = run(['sh', '-c', {printing!r}], input='typed', timeout_s=30)\nassert {says}, said.stderr"
+    began = time.monotonic()
+    (check,) = worker.grade(None, ("python", {"code": code, "runs_workspace": True}), wall_s=120.0).checks
+    assert (check.passed, check.detail) == (True, "")
+    assert time.monotonic() - began < 30.0
+
+
 def test_the_candidates_files_are_not_imported(worker: Any) -> None:
     tar = write_tar({"json.py": b"raise SystemExit(0)", "sitecustomize.py": b"1/0"})
     code = "import json\nassert json.dumps([1]) == '[1]'\nimport sys\nassert '' not in sys.path"

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from agentos.worker.tools import programs
+
 PATH = "skill/demo/tools/probe.py"
 CALL = {"tool": "probe", "args": {"n": 4}}
 Tool = Callable[..., str]
@@ -153,6 +155,13 @@ def test_a_first_line_with_an_open_quote_is_taken_as_words(worker: Any) -> None:
 def test_what_no_command_line_can_hold_is_the_callers_fault(worker: Any) -> None:
     asked = [("kit/scripts/a.sh", {"args": [word]}) for word in ("a\0b", "x" * 200_000)]
     assert answers(worker, {"skill/kit/scripts/a.sh": "echo"}, *asked) == [["input", "skill/kit"]] * 2
+
+
+def test_blank_lines_among_a_scripts_errors_cost_no_time() -> None:
+    began = time.process_time()
+    said = "\n" * 100_000 + '  File "/snapshot/a.py", line 3, in main\n'
+    assert [found.groups() for found in programs._FRAME.finditer(said)] == [("/snapshot/a.py", "main")]
+    assert time.process_time() - began < 1.0
 
 
 @pytest.mark.parametrize("byte", ["\\x00", "\\xff"])

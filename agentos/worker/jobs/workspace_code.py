@@ -29,24 +29,9 @@ def _words(text: str) -> frozenset[str]:
 
 _FIRST = {"PYTHONSAFEPATH": "1", "PYTHONNOUSERSITE": "1"}  # no directory, no home comes before the library
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
-_INTERPRETERS = _SHELLS | {
-    *(
-        "perl",
-        "ruby",
-        "node",
-        "nodejs",
-        "deno",
-        "bun",
-        "php",
-        "lua",
-        "luajit",
-        "Rscript",
-        "julia",
-        "tclsh",
-        "guile",
-    ),
-    *("java", "groovy", "scala", "osascript", "expect", "pwsh"),
-}
+_INTERPRETERS = _SHELLS | _words(
+    "perl ruby node nodejs deno bun php lua luajit Rscript julia tclsh guile java groovy scala osascript expect pwsh"
+)
 # They start another program, which stands after their options.
 _STARTERS = _words(
     "env timeout nice ionice stdbuf setsid nohup time chrt taskset xargs busybox toybox command builtin exec "
@@ -79,6 +64,7 @@ OWN_SCRIPT = "a script of your own has to stand in the check itself, as `python:
 _LEAST = 8  # characters of a text that can do harm when it is executed
 _DEEPEST = 4  # shells in shells that are looked through
 _CODE_MAX = 1 << 20
+_PRINTED_MAX = 16 << 20  # bytes of a stream
 # Runs beside the workspace: its files are found after the standard library. One JSON value comes out.
 _CALL = """
 import json, sys
@@ -404,7 +390,7 @@ def _compiled(path: Path) -> CodeType | None:
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutput:
-    """What a program said: data."""
+    """What a program said: data, of each stream the first 16 MiB."""
 
     status: int  # negative: the signal that ended it
     stdout: str
@@ -419,18 +405,29 @@ class Helpers:
 
     def run(self, argv: Sequence[str], *, input: str = "", timeout_s: float = 10.0) -> ProgramOutput:
         """Start a program in the workspace. Raises OSError, subprocess.TimeoutExpired."""
-        done = subprocess.run(
-            with_workspace_last(argv, self.workspace),
-            cwd=self.workspace,
-            env=environment(os.environ),
-            input=input.encode(),
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-            start_new_session=True,
-        )
-        out, err = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-        return ProgramOutput(done.returncode, out, err)
+        # no pipes: what the program leaves running would hold them, and what it prints has no end
+        with (
+            tempfile.TemporaryFile() as given,
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+        ):
+            given.write(input.encode())
+            given.seek(0)
+            done = subprocess.run(
+                with_workspace_last(argv, self.workspace),
+                cwd=self.workspace,
+                env=environment(os.environ),
+                stdin=given,
+                stdout=out,
+                stderr=err,
+                timeout=timeout_s,
+                check=False,
+                start_new_session=True,
+            )
+            out.seek(0)
+            err.seek(0)
+            texts = [file.read(_PRINTED_MAX).decode("utf-8", "replace") for file in (out, err)]
+        return ProgramOutput(done.returncode, *texts)
 
     def call(self, file: str, function: str, *args: Any, timeout_s: float = 10.0, **named: Any) -> Any:
         """What a function in a file of the workspace returns, as plain JSON data.

@@ -34,7 +34,7 @@ from agentos.worker.tools.toolfile import EFFECTS, ToolDeclaration, name_of
 
 _SHOWN = 30_000  # bytes of each stream of a script: the first and the last half of it
 _PATIENCE_S = 0.2  # before the call's own end, to say what the program printed
-_FRAME = re.compile(r'^\s*File "([^"]+)", line \d+, in (\S+)', re.MULTILINE)
+_FRAME = re.compile(r'^[ \t]*File "([^"]+)", line \d+, in (\S+)', re.MULTILINE)
 
 
 class ToolManifest(ToolDeclaration):

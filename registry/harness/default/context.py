@@ -59,7 +59,7 @@ class Material:
         return "\n\n".join(section for section in sections if section)
 
 
-_LESSON_ID = re.compile(r"\s*<!--\s*m-[0-9a-f]+\s*-->$")  # by which the evolver knows a lesson again
+_LESSON_ID = re.compile(r"<!--\s*m-[0-9a-f]+\s*-->$")  # by which the evolver knows a lesson again
 _HEADINGS = {
     "skills": "## Skills\n\nRead the one that fits with read_skill before you use its tools.",
     "memories": (
@@ -203,7 +203,7 @@ def material_of(sdk: Sdk, catalog: ToolCatalog) -> Material:
         others = f" (also: {', '.join(texts)})" if texts else ""
         skills.append(f"- {skill.name}: {skill.description}{others}")
     notes = [
-        _LESSON_ID.sub("", line.strip())
+        _LESSON_ID.sub("", line.strip()).rstrip()
         for path in sdk.paths("memory/")
         if path.endswith("/memory.md")
         for line in sdk.read(path).splitlines()
