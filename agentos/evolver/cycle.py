@@ -36,7 +36,14 @@ from agentos.evolver.history.proposer_order import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext
 from agentos.evolver.promote.driving import DRIVING
 from agentos.evolver.promote.probing import probe_fault, probe_promotion
-from agentos.evolver.promote.promotion import consent_by_policy, promote, verdict_on, why_asked, why_waiting
+from agentos.evolver.promote.promotion import (
+    consent_by_policy,
+    promote,
+    take_up_stale,
+    verdict_on,
+    why_asked,
+    why_waiting,
+)
 from agentos.evolver.promote.rebasing import is_overtaken
 from agentos.evolver.promote.review import held_back
 from agentos.evolver.propose import BehaviourContext, ProposalContext
@@ -445,6 +452,8 @@ def promote_if_consented(parts: CycleContext, evolution_id: str) -> str:
     evolution = parts.evolution(evolution_id)
     if evolution.state in _NOT_PROMOTED:
         return evolution.state.value
+    if evolution.state is EvolutionState.STALE:  # by this very step, before a kill
+        return take_up_stale(parts, evolution).state.value
     return promote(parts, evolution).state.value
 
 

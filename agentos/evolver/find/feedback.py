@@ -55,7 +55,11 @@ def of_correction(answer: Json, corrected: Json) -> tuple[Check, ...]:
     """What an answer has to be that was corrected: the same value; of a longer text the lines that were changed."""
     if not (_is_free_text(answer) and isinstance(corrected, str)):
         return (Check("equals", {"value": corrected}),)
-    old, new = ([line.strip() for line in text.splitlines() if line.strip()] for text in (answer, corrected))
+    # each once: ten rules between paragraphs would leave no room for what they divide
+    old, new = (
+        [*dict.fromkeys(line.strip() for line in text.splitlines() if line.strip())]
+        for text in (answer, corrected)
+    )
     added = [Check("contains", {"value": line}) for line in new if line not in old]
     gone = [
         Check("regex", {"pattern": rf"\A(?![\s\S]*{re.escape(line)})"}) for line in old if line not in new

@@ -141,6 +141,7 @@ def settle_overtaken(parts: PromotionContext, evolution: Evolution) -> bool:
 
     Where the registry moved and what its trials got is the same, it is put on the new base and goes on waiting.
     """
+    take_up_stale(parts, evolution)  # it may have gone stale by this, before a kill
     if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
         return False
     candidate = parts.records.get(Candidate, evolution.candidate_id)
@@ -334,15 +335,19 @@ def _on_probation(
 
 def _stale(parts: PromotionContext, evolution: Evolution, why: str) -> Evolution:
     """The registry moved: what was measured no longer holds, so it is measured again."""
-    ended = parts.move(evolution, EvolutionState.STALE, why, end=True)
-    stale = [
-        item
-        for item in parts.records.find(Evolution, evidence_id=evolution.evidence_id)
-        if item.state is EvolutionState.STALE
-    ]
-    if len(stale) <= parts.policy.mine.taken_up:
+    return take_up_stale(parts, parts.move(evolution, EvolutionState.STALE, why, end=True))
+
+
+def take_up_stale(parts: PromotionContext, ended: Evolution) -> Evolution:
+    """The same; if it is stale its evidence is taken up again, unless that was done, or as often as the policy says."""
+    if ended.state is not EvolutionState.STALE:
+        return ended
+    every = parts.records.find(Evolution, evidence_id=ended.evidence_id)
+    stale = sum(item.state is EvolutionState.STALE for item in every)
+    is_done = any(item.takes_up and item.takes_up == ended.candidate_id for item in every)
+    if stale <= parts.policy.mine.taken_up and not is_done:
         with suppress(Conflict):  # somebody had it taken up already
-            retry(parts, ended, takes_up=evolution.candidate_id or "")
+            retry(parts, ended, takes_up=ended.candidate_id or "")
     return ended
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentos.domain import Feedback, Json, Rating
-from agentos.evolver.find.feedback import expectation, leads_nowhere, taken_back, with_values
+from agentos.evolver.find.feedback import expectation, leads_nowhere, of_correction, taken_back, with_values
 from agentos.proposers.repair.reading.failures import answer_at
 
 
@@ -55,3 +55,12 @@ def test_of_two_bad_words_that_expect_different_values_the_newer_stands(
         for at, text in enumerate((first, second))
     ]
     assert [*taken_back(said)] == ["feedback-0"] * opposed
+
+
+def test_a_line_that_a_correction_repeats_is_expected_once() -> None:
+    """Otherwise rules between paragraphs leave no room among the checks for what they divide."""
+    corrected = "\n".join(f"---\nparagraph {number}" for number in range(6))
+    wanted = [check.spec["value"] for check in of_correction("---\nold\n" * 9, corrected)[:-1]]
+    assert wanted == [f"paragraph {number}" for number in range(6)]
+    assert [check.spec["value"] for check in of_correction("a\nb", corrected)[:2]] == ["---", "paragraph 0"]
+    assert len(of_correction("a\nb", corrected)) == 9

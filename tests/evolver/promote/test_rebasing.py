@@ -130,6 +130,19 @@ def test_what_a_person_took_back_before_a_kill_was_recovered_from_is_not_promote
     assert (ended.state, ended.ending) == (EvolutionState.ROLLED_BACK, EvolutionEnding.REVERTED)
 
 
+def test_what_a_kill_left_stale_is_measured_again_once(world: World) -> None:
+    """It had ended, and nobody had taken its evidence up yet."""
+    evolution = world.parts.move(judged(world), EvolutionState.STALE, "the registry moved", end=True)
+    for _ in range(2):
+        assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
+        assert not settle_overtaken(world.parts, evolution)
+    again = world.ledger.find(Evolution)
+    assert [item.takes_up for item in again] == ["", evolution.candidate_id]
+    assert world.evolve(again[-1]).state is EvolutionState.PROBATION
+    assert promote_if_consented(world.parts, evolution.id) == EvolutionState.STALE
+    assert len(world.ledger.find(Evolution)) == 2
+
+
 def test_what_changed_in_a_bundle_is_measured_again_and_not_searched_for(world: World) -> None:
     evolution = judged(world)
     asked = len(world.proposer.briefs)
