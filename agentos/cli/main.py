@@ -226,7 +226,7 @@ def run() -> None:
         _say(str(error))
         _leave(1)
     except OSError as error:
-        _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}{of_another(error)}")
         _leave(1)
     except Exception as error:  # noqa: BLE001 - the barrier: a bug becomes a report and exit code 3
         if isinstance(error, UnicodeEncodeError) and (
@@ -261,13 +261,26 @@ def _is_text(argument: str) -> bool:
 
 
 def _say(sentence: str) -> None:
-    from agentos.cli.output import clean
+    from agentos.cli.output import clean, with_local_times
 
     # a sentence may begin with a file's name or an id, which are given as they are
     word = sentence.split(" ", 1)[0]
     given = word in sys.argv
     text = sentence[:1].upper() + sentence[1:] if word.isalpha() and not given else sentence
-    print(clean(text if text.endswith((".", "?", "!", "…")) else text + "."), file=sys.stderr)
+    print(
+        clean(with_local_times(text if text.endswith((".", "?", "!", "…")) else text + ".")), file=sys.stderr
+    )
+
+
+def of_another(error: OSError) -> str:
+    """Whose home it is, where that is why it is refused."""
+    if not isinstance(error, PermissionError):
+        return ""
+    root = Home.find().root
+    with suppress(OSError, KeyError):
+        if root.stat().st_uid != os.geteuid():
+            return f"; {root} belongs to {root.owner()}, so name a home of your own with --home"
+    return ""
 
 
 def _leave(code: int) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Beside those that JSON escapes itself: control characters, overrides of direction, halves of characters.
 _OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
 LIMIT_MAX = 10**9  # rows of a list: more than there are, and a number that SQLite takes
 _NOTES = 5
 _NARROWEST = 8  # columns that still say something of a word
@@ -184,6 +185,11 @@ def moment_text(when: datetime | str) -> str:
     """Local time to the second, also of a time that a file has as text; "" stays so."""
     moment = datetime.fromisoformat(when) if isinstance(when, str) and when else when
     return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if isinstance(moment, datetime) else ""
+
+
+def with_local_times(sentence: str) -> str:
+    """The same with each time as ``moment_text`` tells it: programs get that of UTC, people that of their clock."""
+    return _MOMENT.sub(lambda found: moment_text(found[0]), sentence)
 
 
 def tell_progress(sentence: str) -> None:

@@ -119,7 +119,7 @@ def claim(store: Elsewhere, ledger: str, place: str) -> None:
     """See ``BlobStore.claim``."""
     if ledger and (found := store.owner(ledger)) != ledger:
         raise UserError(
-            f"blobs = {place!r} holds the content of another ledger ({found[:16]}; this one is {ledger[:16]}): give each a "
+            f"the store {place!r} holds the content of another ledger ({found[:16]}; this one is {ledger[:16]}): give each a "
             f"folder of its own there. If that ledger is gone for good, remove what is named '{OWNER}' in it"
         )
 

@@ -16,7 +16,7 @@ import pytest
 
 from agentos import __version__
 from agentos.cli import main
-from agentos.cli.main import COMMANDS
+from agentos.cli.main import COMMANDS, of_another
 from agentos.home import Home
 from tests.command_server import command_server
 
@@ -121,6 +121,14 @@ def test_what_a_person_can_mend_is_one_sentence_and_exit_code_1(agentos: Agentos
     assert "agentos init" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert agentos("task", "show", "zzz", code=1).stderr.startswith("There is no task 'zzz'")
+
+
+def test_the_home_of_another_user_is_called_so(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTOS_HOME", str(home.root))
+    assert of_another(PermissionError(13, "")) == ""
+    monkeypatch.setattr(os, "geteuid", lambda: home.root.stat().st_uid + 1)
+    assert home.root.owner() in of_another(PermissionError(13, ""))
+    assert of_another(FileNotFoundError(2, "")) == ""
 
 
 def test_a_home_directory_that_nobody_has_is_a_sentence(agentos: Agentos) -> None:

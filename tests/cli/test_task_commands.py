@@ -255,12 +255,12 @@ def test_a_task_without_a_run_is_held_up_by_itself_by_the_daemon_or_by_others() 
     assert "2" in held_up_by(works, "task-2", 2)
 
 
-def test_whoever_asks_hears_once_why_an_attempt_was_lost(
+def test_whoever_asks_hears_once_why_attempts_were_lost(
     home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     waits = ModelWaits(home)
-    lost = Outcome(Result.INFRA, 0.0, "no model could be asked")
-    for attempt in (1, 1, 2):
+    for attempt, why in ((1, "no model could be asked"), (2, "no model could be asked"), (3, "no sandbox")):
+        lost = Outcome(Result.INFRA, 0.0, why)
         snapshot = Snapshot("c" * 40, "t" * 40)
         run = Run(f"run-{attempt}", "task-1", "key", Share.OPEN, attempt, snapshot, "", "", NOW, outcome=lost)
         waits.tell_run(run)

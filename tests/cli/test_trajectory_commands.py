@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agentos.cli.output import moment_text
+from agentos.cli.output import moment_text, with_local_times
 from agentos.cli.runs.trajectory_export import _moment
 from agentos.daemon.offline import offline_context
 from agentos.domain import (
@@ -60,6 +60,7 @@ def test_a_date_is_meant_as_times_are_shown(monkeypatch: pytest.MonkeyPatch) -> 
         assert _moment("2026-01-31T12:00Z") == datetime(2026, 1, 31, 12, tzinfo=UTC)
         assert moment_text("2026-01-31T12:00:00+00:00") == "2026-01-31 07:00:00"
         assert moment_text("") == ""
+        assert with_local_times("since 2026-01-31T12:00:00.5+00:00, 1") == "since 2026-01-31 07:00:00, 1"
         monkeypatch.setenv("TZ", "Asia/Tokyo")
         time.tzset()
         for wrong in ("soon", "0001-01-01"):

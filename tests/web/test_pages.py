@@ -149,6 +149,16 @@ def test_declining_keeps_the_reason(browser: httpx.Client, served: Served) -> No
     assert ended.reason == f"declined by {person()}: not like this"
 
 
+def test_an_edit_that_was_taken_back_is_called_so(browser: httpx.Client, served: Served) -> None:
+    with closing(Ledger(served.home.ledger)) as ledger:
+        ended = datetime.now(UTC)
+        for state in (EvolutionState.PROMOTED, EvolutionState.ROLLED_BACK):
+            ledger.put(replace(served.evolution, state=state, promoted=served.evolution.base, ended_at=ended))
+            page = browser.get(f"/evolutions/{served.evolution.id}").text
+            since = page.partition('id="since"')[2]
+            assert ("taken back" in since[:200]) is (state is EvolutionState.ROLLED_BACK)
+
+
 def test_measuring_again_makes_the_old_one_stale(browser: httpx.Client, served: Served) -> None:
     old = served.evolution
     done = act(browser, f"/evolutions/{old.id}/retry")

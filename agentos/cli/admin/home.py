@@ -10,7 +10,7 @@ import typer
 
 from agentos.cli.connections.notify import tell_undelivered, undelivered
 from agentos.cli.group import AsJson, noun
-from agentos.cli.output import clean, counted, moment_text, print_json, print_text
+from agentos.cli.output import clean, counted, moment_text, print_json, print_text, with_local_times
 from agentos.cli.tasks.deliveries import tell_delivery, undelivered_lately
 from agentos.errors import Unavailable
 from agentos.home import Home
@@ -216,11 +216,13 @@ def tell_status(home: Home, status: DaemonStatus) -> None:
     if info is not None and info.alive:
         word = "stands by" if info.stand_by else "runs" if not status.code else f"runs, but {status.why}"
         about = f"pid {info.pid}, since {moment_text(info.started_at)}, version {info.version}"
-        print_text(f"daemon      {word}  ({about})", "red" if status.code == DEGRADED else "green")
+        print_text(
+            f"daemon      {with_local_times(word)}  ({about})", "red" if status.code == DEGRADED else "green"
+        )
     else:
-        print_text(f"daemon      {status.why}", "yellow")
+        print_text(f"daemon      {with_local_times(status.why)}", "yellow")
     if status.leads:
-        print_text(f"control     {status.leads}")
+        print_text(f"control     {with_local_times(status.leads)}")
     if beat is not None and beat.turn_at:
         failed = f"; last failed {moment_text(beat.error_at)}: {beat.error}" if beat.error else ""
         print_text(f"turn        last good {moment_text(beat.turn_at)}{failed}", "yellow" if failed else "")

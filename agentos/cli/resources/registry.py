@@ -407,7 +407,7 @@ def upgrade(
         print_json(done)
     else:
         print_table(
-            ("resource", "", "why"),
+            ("resource", "what", "why"),
             ((item.resource, item.action, item.detail) for item in done.items),
             empty="Nothing that ships has changed.",
             wrap=True,

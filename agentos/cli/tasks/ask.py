@@ -193,7 +193,7 @@ def _tell_step(step: Step, *, as_json: bool) -> None:
     action = step.action if isinstance(step.action, dict) else {}
     about = next((f" {action[key]}"[:60] for key in ("tool", "model", "agent") if key in action), "")
     fault = f" {step.fault.type}: {step.fault.message[:160]}" if step.fault else ""
-    print(clean(f"{step.index:>3} {step.node:<8}{about}{fault}"), file=sys.stderr, flush=True)
+    print(clean(f"{step.index:>3} {step.node:<8}{about}{fault}").rstrip(), file=sys.stderr, flush=True)
 
 
 def _facts(home: Home, task: Task, run: Run | None) -> dict[str, Any]:

@@ -35,11 +35,11 @@ class ModelWaits:
             self.tell_run(run)
 
     def tell_run(self, run: Run) -> None:
-        """Which model a run asks; or once, why the machinery lost it: its task is tried again for as long as that lasts."""
+        """Which model a run asks; or why the machinery lost it, once for each reason: its task is tried again and again."""
         if run.outcome is None:
             self.tell(run.id)
-        elif run.outcome.result is Result.INFRA and run.id not in self._lost:
-            self._lost.add(run.id)
+        elif run.outcome.result is Result.INFRA and run.outcome.reason not in self._lost:
+            self._lost.add(run.outcome.reason)
             said = f"    lost: {run.outcome.reason[:300]} (it is tried again; Ctrl-C leaves it in the queue)"
             print(clean(said), file=sys.stderr, flush=True)
 
