@@ -53,8 +53,10 @@ gc.disable()  # what is collected and imported stays: looking through it for wha
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(specs: list[Any]) -> None:
-    """Workers are forked with their imports done."""
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Workers are forked with their imports done, but where these are to be counted as covered."""
+    if config.getoption("cov_source", default=None):
+        return
     subprocess.Popen = ForkedPopen  # type: ignore[misc]
     for spec in specs:
         spec.python = f"{sys.executable} -m tests.forked_worker"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -186,11 +187,13 @@ def test_a_promotion_among_twenty_runs_loses_none_and_mixes_none(
     plain = source(Registry(home.registry))
     old = edit(home, signed(plain, "old"))
     daemon.environment = {"AGENTOS_PARALLEL": "20"}
+    began = time.monotonic()
     daemon.start()
     until(lambda: Registry(home.registry).last_good() == old, "the old one is served")
     until(lambda: held(home) is None, "and no more is being found out")
-    limits = Limits(wall_s=60.0)
-    tasks = [add(make_task("sleeper", n=15, limits=limits)) for _ in range(20)]
+    asleep_s = max(15, round(3 * (time.monotonic() - began)))  # the new one has to be found out meanwhile
+    limits = Limits(wall_s=asleep_s + 60.0)
+    tasks = [add(make_task("sleeper", n=asleep_s, limits=limits)) for _ in range(20)]
     until(lambda: len(Reader(home.ledger).open_runs()) == 20, "twenty runs are in flight", 60)
     promoted = waiting(home, ledger, signed(plain, "new"))
     promoted.approve(home)
@@ -199,7 +202,7 @@ def test_a_promotion_among_twenty_runs_loses_none_and_mixes_none(
     )
     in_flight = len(Reader(home.ledger).open_runs())
     after = add(make_task("double", n=1, expect=2))
-    all_done(90)
+    all_done(90 + asleep_s)
     runs = runs_of(home, [*tasks, after])
     assert [mixed(home, run) for run in runs] == [""] * 21
     assert {run.outcome.result for run in runs if run.outcome} == {Result.PASSED}

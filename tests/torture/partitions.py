@@ -27,10 +27,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
 
 from agentos.daemon.control import tokens
 from agentos.daemon.setup import init_home
@@ -42,7 +40,8 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from tests.daemon.test_side_by_side import PAIRS, SOURCE
 from tests.postgres import PostgresServer, programs
-from tests.s3 import BUCKET, KEYS
+from tests.s3 import KEYS
+from tests.torture.hosts import BUCKET, HOSTS, S3_PORT, SITE_PORT, address
 from tests.torture.invariants import INVARIANTS, Scene
 from tests.torture.workers import (
     _AHEAD,
@@ -59,9 +58,8 @@ from tests.torture.workers import (
 )
 
 WORKERS = ("one", "two", "three")
-_HOSTS = {"control": 1, "one": 11, "two": 12, "three": 13, "pg": 21, "s3": 22, "outside": 31, "person": 99}
 _TALK = (*((name, "control") for name in WORKERS), ("control", "pg"), ("control", "s3"))
-_S3_PORT, _SITE_PORT, _PORT = 9000, 8080, 8421
+_PORT = 8421
 _LONG_S, _EXAMS_MAX = 60.0, 5
 _CLONE_NEWNET = 0x40000000
 _LOOKED_AT = (
@@ -86,9 +84,7 @@ class Net:
     def ns(self, host: str) -> str:
         return f"{self._name}-{host}"
 
-    @staticmethod
-    def address(host: str) -> str:
-        return f"10.77.0.{_HOSTS[host]}"
+    address = staticmethod(address)
 
     def into(self, host: str) -> list[str]:
         """The words before a command that has it run there."""
@@ -99,7 +95,7 @@ class Net:
         run("ip", "netns", "add", bridge)
         run("ip", "-n", bridge, "link", "add", "br0", "type", "bridge")
         run("ip", "-n", bridge, "link", "set", "br0", "up")
-        for host in _HOSTS:
+        for host in HOSTS:
             ns = self.ns(host)
             run("ip", "netns", "add", ns)
             run(
@@ -120,7 +116,7 @@ class Net:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for host in (*_HOSTS, "bridge"):
+        for host in (*HOSTS, "bridge"):
             subprocess.run(["ip", "netns", "del", self.ns(host)], check=False)
 
     def _nft(self, command: str) -> None:
@@ -283,7 +279,7 @@ class Spread(Cluster):
 
     def start_s3(self) -> None:
         """The server on its host, with what it was given before."""
-        words = ["-m", "tests.torture.partitions", "--s3", str(self.place / "s3")]
+        words = ["-m", "tests.torture.hosts", "s3", str(self.place / "s3")]
         self.s3 = subprocess.Popen(
             [*self.net.into("s3"), sys.executable, *words],
             stdout=subprocess.DEVNULL,
@@ -307,11 +303,11 @@ def spread(place: Path) -> Iterator[Spread]:
         postgres = stack.enter_context(Postgres.on(net))
         home = Home(place / "home")
         made = Spread(place, home, _PORT, None, net=net, postgres=postgres)  # type: ignore[arg-type]
-        made.url = f"http://{net.address('outside')}:{_SITE_PORT}"
-        os.environ.update(KEYS, AWS_ENDPOINT_URL=f"http://{net.address('s3')}:{_S3_PORT}")
+        made.url = f"http://{net.address('outside')}:{SITE_PORT}"
+        os.environ.update(KEYS, AWS_ENDPOINT_URL=f"http://{net.address('s3')}:{S3_PORT}")
         os.environ["AGENTOS_HOME"] = str(home.root)
-        words = [*net.into("outside"), sys.executable, "-m", "tests.torture.partitions"]
-        outside = subprocess.Popen([*words, "--outside", str(place / "told")])
+        words = [*net.into("outside"), sys.executable, "-m", "tests.torture.hosts", "outside"]
+        outside = subprocess.Popen([*words, place / "told"])
         stack.callback(lambda: (outside.kill(), outside.wait()))
         made.start_s3()
         stack.callback(lambda: made.s3 and (made.s3.kill(), made.s3.wait()))
@@ -327,7 +323,7 @@ def spread(place: Path) -> Iterator[Spread]:
 def _answers(net: Net) -> bool:
     import socket
 
-    with suppress(OSError), socket.create_connection((net.address("s3"), _S3_PORT), 1):
+    with suppress(OSError), socket.create_connection((net.address("s3"), S3_PORT), 1):
         return True
     return False
 
@@ -341,7 +337,7 @@ def _furnish(home: Home, net: Net, place: Path) -> None:
     )
     with home.settings.open("a") as file:
         file.write(
-            f'egress = ["{net.address("outside")}:{_SITE_PORT}"]\n[workers]\nlisten = "{name}:{_PORT}"\nhere = 0\n'
+            f'egress = ["{net.address("outside")}:{SITE_PORT}"]\n[workers]\nlisten = "{name}:{_PORT}"\nhere = 0\n'
             f'lost_s = {LOST_S}\ncertificate = "{place / "cert.pem"}"\nkey = "{place / "key.pem"}"\n'
         )
     (home.root / "policy.toml").write_text(_POLICY)
@@ -526,66 +522,13 @@ def torture(made: Spread, faults: int, minutes: float, seed: int, exams: int) ->
     return done, ends
 
 
-# --- What runs on the other hosts ---------------------------------------------------------------
-
-
-class _Outside(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        with open(self.server.told, "a") as file:  # type: ignore[attr-defined]
-            file.write(f"{self.path}\n")
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None: ...
-
-
-def _be_outside(told: str) -> None:
-    site = ThreadingHTTPServer((Net.address("outside"), _SITE_PORT), _Outside)
-    site.told = told  # type: ignore[attr-defined]
-    site.serve_forever()
-
-
-def _be_s3(kept: Path) -> None:
-    """moto's server, whose memory outlives it: an object is on disk before the answer says that it is there."""
-    from moto.s3.models import S3Backend, s3_backends
-    from moto.server import main as serve
-
-    kept.mkdir(exist_ok=True)
-    put, delete = S3Backend.put_object, S3Backend.delete_object
-
-    def putting(self: Any, bucket: str, key: str, value: bytes, *given: Any, **more: Any) -> Any:
-        aside = kept / f".{threading.get_ident()}"
-        aside.write_bytes(value)
-        aside.rename(kept / quote(key, safe=""))
-        return put(self, bucket, key, value, *given, **more)
-
-    def deleting(self: Any, bucket: str, key: str, *given: Any, **more: Any) -> Any:
-        (kept / quote(key, safe="")).unlink(missing_ok=True)
-        return delete(self, bucket, key, *given, **more)
-
-    backend = s3_backends["123456789012"]["aws"]
-    backend.create_bucket(BUCKET, "us-east-1")
-    for path in kept.iterdir():
-        if not path.name.startswith("."):
-            put(backend, BUCKET, unquote(path.name), path.read_bytes())
-    S3Backend.put_object, S3Backend.delete_object = putting, deleting  # type: ignore[method-assign]
-    serve(["-H", Net.address("s3"), "-p", str(_S3_PORT)])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=20)
     parser.add_argument("--exams", type=int, default=_EXAMS_MAX, help="evolutions that are given cause for")
     parser.add_argument("--minutes", type=float, default=60.0, help="after which no fault follows")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--s3", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--outside", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.s3:
-        return _be_s3(given.s3)
-    if given.outside:
-        return _be_outside(given.outside)
     place = Path(tempfile.mkdtemp(prefix="partitions-"))
     place.chmod(0o755)
     whole = False

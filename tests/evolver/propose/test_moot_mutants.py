@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -332,11 +333,16 @@ RIDES_ALONG = [
 ]  # fmt: skip
 
 
+@functools.cache
+def plain_repair() -> EditFindings:
+    return found(changed(REPAIR), names(NAMES), 2, KEYS[0], ReplayPolicy())
+
+
 @pytest.mark.parametrize("more", RIDES_ALONG, ids=[more[0][1][:40] for more in RIDES_ALONG])
 @pytest.mark.slow
 def test_what_rides_along_with_a_repair_is_told(more: list[tuple[str, str]]) -> None:
     """The repair is right and needed; what stands beside it no task asks for."""
-    plain = found(changed(REPAIR), names(NAMES), 2, KEYS[0], ReplayPolicy())
+    plain = plain_repair()
     assert not plain.idle
     seen = found(changed(REPAIR, *more), names(NAMES), 2, KEYS[0], ReplayPolicy())
     new = {*seen.rivals} - {*plain.rivals}
