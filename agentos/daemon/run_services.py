@@ -6,7 +6,7 @@ costs before a run asks. A task that names its tool asks for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from agentos.daemon.evolve.benches import load_tools
@@ -35,7 +35,6 @@ from agentos.domain import Budget, Kind, ModelSpec, ResourceId, Snapshot, Task
 from agentos.errors import Invalid, NotFound
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.messages import ToolCard
 from agentos.models.resolving import spec_of
 from agentos.ports import Adviser, Models, Sandbox
 from agentos.registry.store import Registry
@@ -76,14 +75,14 @@ class RunServicesFactory:
         self._storage = Storage(home.index)
         self._vault = HomeVault(home)
         self._index = index_of(settings.retrieval, self._storage, self._registry)
-        self._cards = ToolSchemas(self._storage, self._load)
+        self._cards = ToolSchemas(self._storage, partial(load_tools, self._sandbox))
 
     def serving(self, executor: Callable[[], BoxExecutor], hold: Callable[[], None]) -> RunServices:
         """Everything that a run may ask for; ``hold`` returns only while the daemon may record."""
         memories = Memories(self._ledger, self._index.recall)
         return RunServices(
             models=self.specs,
-            cards=self._known_cards,
+            cards=self._cards.of,
             finder=self._index,
             budget=self._settings.budget.run,
             redact=self._current.redact,
@@ -191,12 +190,6 @@ class RunServicesFactory:
 
     def _egress(self, asking: RunContext, server: ServerTool | None = None) -> Egress:
         return Egress(self._settings.egress, asking, self._vault, server)
-
-    def _known_cards(self, bundle: Bundle) -> tuple[ToolCard, ...]:
-        return self._cards.of(bundle)
-
-    def _load(self, files: Mapping[str, bytes], tools: Sequence[str]) -> tuple[list[ToolCard], list[str]]:
-        return load_tools(self._sandbox, files, tools)
 
     def close(self) -> None:
         """End the gateway and let go of the index."""

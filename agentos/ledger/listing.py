@@ -53,7 +53,7 @@ class LedgerCounts:
 
 def task_page(reader: Reader, limit: int, before: int = 0, **equal: str) -> ListPage[TaskView]:
     """Tasks with these columns (``state``, ``name``, ``schedule_id``), added before place ``before``."""
-    rows = _page(reader, "task", "no", "no, body, share, state", limit, before, equal)
+    rows = _page(reader, "task", limit, before, equal)
     views = [
         TaskView(from_text(Task, body), Share(share), TaskState(state)) for _, body, share, state in rows
     ]
@@ -62,23 +62,28 @@ def task_page(reader: Reader, limit: int, before: int = 0, **equal: str) -> List
 
 def run_page(reader: Reader, limit: int, before: int = 0, **equal: str) -> ListPage[Run]:
     """Runs with these columns (``task_id``, ``result``), begun before place ``before``."""
-    rows = _page(reader, "run", "no", "no, body", limit, before, equal)
+    rows = _page(reader, "run", limit, before, equal)
     return ListPage([from_text(Run, body) for _, body in rows[:limit]], _older(rows, limit))
 
 
 def evolution_page(reader: Reader, limit: int, before: int = 0, **equal: str) -> ListPage[Evolution]:
     """Evolutions with these columns (``state``, ``resource``), opened before place ``before``."""
-    rows = _page(reader, "evolution", "seq", "seq, body", limit, before, equal)
+    rows = _page(reader, "evolution", limit, before, equal)
     return ListPage([from_text(Evolution, body) for _, body in rows[:limit]], _older(rows, limit))
 
 
+# Table -> its place in the order of coming in, and what else is read of a row.
+_LISTED = {"task": ("no", "body, share, state"), "run": ("no", "body"), "evolution": ("seq", "body")}
+
+
 def _page(
-    reader: Reader, table: str, place: str, columns: str, limit: int, before: int, equal: Mapping[str, str]
+    reader: Reader, table: str, limit: int, before: int, equal: Mapping[str, str]
 ) -> list[tuple[Any, ...]]:
+    place, columns = _LISTED[table]
     given = [(name, value) for name, value in equal.items() if value]
     clauses = [f"{name} = ?" for name, _ in given] + ([f"{place} < {before:d}"] if before else [])
     where = f"WHERE {' AND '.join(clauses)}" if clauses else ""
-    sql = f"SELECT {columns} FROM {table} {where} ORDER BY {place} DESC LIMIT {limit + 1:d}"
+    sql = f"SELECT {place}, {columns} FROM {table} {where} ORDER BY {place} DESC LIMIT {limit + 1:d}"
     return reader._rows(sql, *(value for _, value in given))
 
 

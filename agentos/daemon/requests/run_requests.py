@@ -219,7 +219,7 @@ class RequestDispatcher:
     asking: RunContext
     answerers: Answerers
     send: Callable[[Answer], None]
-    stop: Callable[[], None]  # called once, when an ask has decided the run
+    stop: Callable[[], object]  # called once, when an ask has decided the run
     ending: BaseException | None = None
     _count: int = 0
     _held: int = 0

@@ -153,7 +153,7 @@ class Conversation:
         )
         # A tool call is announced whatever a run is made for, so somebody always answers that.
         answerers = {"tool": tool_asks, **answerers}
-        self._desk = RequestDispatcher(asking, answerers, self._answer, lambda: self._end(box))
+        self._desk = RequestDispatcher(asking, answerers, self._answer, box.close)
         if self._supervision is not None and job.supervised is not None and job.supervised.overseer:
             self._supervision.overseer = Overseer(job.supervised.overseer, asking)
 
@@ -253,10 +253,6 @@ class Conversation:
     def _answer(self, answer: Answer) -> None:
         with self._sending:
             self._exchange.reply(answer, _ANSWER_S)
-
-    @staticmethod
-    def _end(box: Box) -> None:
-        box.close()
 
     def _fault(self, fault: WireFault | None) -> Fault | None:
         found = fault_of(fault)
