@@ -144,7 +144,7 @@ def _meanwhile(written: Sequence[ast.AST]) -> set[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "replace"
     ]
     first, second = (
-        {args[at].value for args in calls if len(args) > at and isinstance(args[at], ast.Constant)}
+        {arg.value for args in calls for arg in args[at : at + 1] if isinstance(arg, ast.Constant)}
         for at in (0, 1)
     )
     return {mark for mark in first & second if isinstance(mark, str) and mark and mark.isprintable()}
