@@ -35,7 +35,6 @@ from local_bench import LocalBenches
 from agentos.benches import Bench
 from agentos.evolver.policy import Policy
 from agentos.evolver.propose.ambiguity import Known, compared
-from agentos.evolver.propose.edit_mutants import loosened
 from agentos.evolver.propose.neighbours import neighbours
 from agentos.evolver.propose.unread_names import unread
 from agentos.ports import Case
@@ -206,7 +205,7 @@ def asked(tool: SearchTool, row: Row, number: int) -> Row:
         "breaks": found.breaks,
         "idle": found.idle,
         "needless": found.needless,
-        "loosened": loosened(tool.source, own),
+        "loosened": found.loosened,
         "accepted": found.accepted,
         "noise": found.noise,
         "depends": found.depends,

@@ -21,7 +21,7 @@ from agentos.benches import Bench, BenchResult, error_of
 from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
-from agentos.evolver.propose.edit_mutants import mutants
+from agentos.evolver.propose.edit_mutants import decided, left_out, loosened, mutants
 from agentos.evolver.propose.moot_mutants import constant_tests, edited_lines, idle, near_texts
 from agentos.evolver.propose.neighbours import (
     Neighbour,
@@ -41,6 +41,7 @@ from agentos.ports import Case
 _SHOWN = 80  # characters of a value
 _FEW = 24  # inputs that are tried at once, where one is likely to say it
 _NOT_TAKEN = ("input", "died", "timeout")
+_NO_END = ("died", "timeout", "RecursionError")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class EditFindings:
     ``unmended``: a call that still ends by the exception of the evidence, or whose answer is still wrong in the way in
     which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
     that the base answers and the edit ends by an exception. ``idle``: what it writes that changes no answer.
+    ``loosened``: what it takes away, where the known work does not show what that was for.
     ``accepted``: a call that the base refused otherwise than the evidence, and the edit answers. ``noise``: a call that the
     edit alone answers with a float whose last digits are those of its rounding. ``depends``: a known call that is put
     otherwise, and with what the edit does then, where the base does with each working call what is to be expected.
@@ -77,6 +79,7 @@ class EditFindings:
     breaks: str = ""
     idle: str = ""
     needless: str = ""
+    loosened: str = ""
     share: float = 0.0
     rivals: Sequence[str] = ()
     accepted: str = ""
@@ -144,7 +147,8 @@ def compared(
     sources = "\n".join((old, own, *rivals.values()))
     drawn = crossed(open_tasks, known.working, rules.crossed) + limits(open_tasks)
     drawn += stepped(open_tasks, known.key, rules.stepped)
-    drawn += spelled(open_tasks, near_texts(old, own), known.key, rules.spelled)
+    texts = [*near_texts(old, own), *left_out(old, own)]
+    drawn += spelled(open_tasks, texts, known.key, rules.spelled)
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
     put = rewritten(open_tasks, sources) if rules.symptom_min else []
@@ -184,7 +188,7 @@ class EditExamination:
         share = known.weight / left if left else 0.0
         idle_parts, accepted = self._without(before, lines), self._accepts(before)
         seen = EditFindings(
-            None, unguarded, unmended, breaks, *idle_parts, share,
+            None, unguarded, unmended, breaks, *idle_parts, self._loosened(before), share,
             accepted=accepted, noise=self._noise(before, done), depends=self._depends(before, done),
         )  # fmt: skip
         if not standing:
@@ -223,6 +227,13 @@ class EditExamination:
             for kind in kinds
         )
         return first, second
+
+    def _loosened(self, before: BenchResult) -> str:
+        """What it takes away, unless working tasks fail without it: who passes these does the same in another way."""
+        needed = [number for number in self.known.working if before.passed[number]]
+        texts = decided(self.old, self.own) if needed else []
+        shown = texts and not any(_passes(self.bench, text, needed) for text in texts)
+        return "" if shown else loosened(self.old, self.own)
 
     def _still_raises(self, before: BenchResult) -> str:
         """A call made of evidence and another task that ends by the evidence's own exception."""
@@ -365,7 +376,7 @@ class EditExamination:
             if together[canonical([*outputs])] < known.least:
                 continue
             for number, one, other in zip(chosen, mine, outputs, strict=True):
-                if _alike(one, other):
+                if _alike(one, other) or _failed(other, *_NO_END):  # nobody means that
                     continue
                 differing[name] = None
                 call = self._call(number)

@@ -117,6 +117,7 @@ def behaves(
             unguarded=bool(found.unguarded),
             unmended=found.unmended,
             breaks=found.breaks,
+            loosened=found.loosened,
             needless=_needless(found),
             accepted=found.accepted,
             noise=found.noise,

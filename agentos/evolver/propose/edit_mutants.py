@@ -16,7 +16,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from agentos.evolver.propose.moot_mutants import moot
+from agentos.evolver.propose.moot_mutants import Change, moot, with_node, written_nodes
 from agentos.syntax import parse
 
 _OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "and": "or", "or": "and"}
@@ -55,19 +55,124 @@ _BOUNDS = {
 }
 _FIRST, _LAST, _BOUNDARIES = ("^", r"\A"), ("$", r"\Z"), (r"\b", r"\B")
 _SHOWN = 60  # characters of a condition
+_UNITS = (7, 12, 24, 60, 1000, 1024)
+_PRIVATE = "\ue000"  # a sign that no input has
+_WORD = re.compile(r"\w+")
 
 
 def mutants(old: str, new: str, most: int) -> dict[str, str]:
     """At most so many sources, each under a few words that say what is otherwise; none where a text is no Python."""
     old, new = _spelled_out(old, new), _spelled_out(new, old)
-    made = moot(old, new)
-    found = dict([*made.items()][:most])
+    found = dict([*taken_otherwise(old, new).items(), *moot(old, new).items()][:most])
+    units = _units(new)
     for token in _newly_written(old, new):
-        for other in _others(token):
+        for other in _others(token) if token.start not in units else ():
             source = _with(new, token, other)
             if len(found) < most and source not in (old, new) and _parses(source):
                 found.setdefault(f"the same edit with {other} for {token.string}", source)
     return found | ({**names(old, new, most), **bounds(old, new, most)} if _writes_one(old, new) else {})
+
+
+def taken_otherwise(old: str, new: str) -> dict[str, str]:
+    """Texts that the edit newly writes, taken otherwise, each source under a few words.
+
+    One of its words for any part of a text, what was named before for all but what is named now, and for a mark that
+    stands for something else meanwhile one that no input has.
+    """
+    written, found = written_nodes(old, new)[0], {}
+    for node in written:
+        for words, place, text in (
+            *_compared_otherwise(node, _texts_gone(old, new)),
+            *_marked_otherwise(node),
+        ):
+            found[f"the same edit with {words}"] = with_node(new, place, text)
+    for mark in _meanwhile(written):
+        places = [node for node in written if isinstance(node, ast.Constant) and node.value == mark]
+        text = new
+        for node in sorted(places, key=lambda node: (node.lineno, node.col_offset), reverse=True):
+            text = with_node(text, node, repr(_PRIVATE))
+        found[f"the same edit with another mark for {mark!r}"] = text
+    for table, text in _all_kept(written, new):
+        found[f"the same edit with doubles of {table} kept"] = text
+    return {words: source for words, source in found.items() if _parses(source)}
+
+
+def _compared_otherwise(node: ast.AST, gone: Sequence[str]) -> Iterator[Change]:
+    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.In | ast.NotIn):
+        return
+    listed = node.comparators[0]
+    if isinstance(listed, ast.Constant) and isinstance(listed.value, str):
+        words = tuple(_WORD.findall(listed.value))
+        if words and not isinstance(node.left, ast.Constant):
+            yield f"one of {words} for a part of {listed.value!r}", listed, repr(words)
+    elif isinstance(listed, ast.Set | ast.List | ast.Tuple) and gone and len(node.ops) == 1:
+        sign = "in" if isinstance(node.ops[0], ast.NotIn) else "not in"
+        text = f"{sign} {tuple(gone)}"
+        yield f"{text} for {_cut(ast.unparse(node))}", node, f"({ast.unparse(node.left)} {text})"
+
+
+def _texts_gone(old: str, new: str) -> list[str]:
+    """Texts of the lines that go which the new text has nowhere."""
+    kept = {*_texts(_tree(new) or ast.Module([], []))}
+    nodes = (node for node in written_nodes(new, old)[0] if isinstance(node, ast.Constant))
+    return sorted({node.value for node in nodes if isinstance(node.value, str)} - kept)
+
+
+def _marked_otherwise(node: ast.AST) -> Iterator[Change]:
+    """What is put in the place of an entry that is done."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
+        return
+    if isinstance(node.targets[0], ast.Subscript):
+        yield f"another mark for {node.value.value!r}", node.value, "object()"
+
+
+def left_out(old: str, new: str) -> list[str]:
+    """The empty text, if the edit newly puts it in the place of an entry, or takes what is part of a text."""
+    changes = [
+        change
+        for node in written_nodes(old, new)[0]
+        for change in (*_marked_otherwise(node), *_compared_otherwise(node, ()))
+    ]
+    return [""] if any(ast.unparse(place) == "''" or text != "object()" for _, place, text in changes) else []
+
+
+def _meanwhile(written: Sequence[ast.AST]) -> set[str]:
+    """Texts that are put in the place of others, and others in theirs."""
+    calls = [
+        node.args
+        for node in written
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "replace"
+    ]
+    first, second = (
+        {arg.value for args in calls for arg in args[at : at + 1] if isinstance(arg, ast.Constant)}
+        for at in (0, 1)
+    )
+    return {mark for mark in first & second if isinstance(mark, str) and mark and mark.isprintable()}
+
+
+def _all_kept(written: Sequence[ast.AST], new: str) -> Iterator[tuple[str, str]]:
+    """A new table, and the text in which all values that it was made of are read where its own are."""
+    calls = [node for node in written if isinstance(node, ast.Call) and not node.args]
+    for node in written:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.DictComp):
+            continue
+        name = ast.unparse(node.targets[0])
+        reads = [call for call in calls if ast.unparse(call.func) == f"{name}.values"]
+        if len(reads) == 1 and reads[0].lineno > node.lineno and name.isidentifier():
+            text = with_node(new, reads[0], f"{name}_all")
+            listed = ast.ListComp(node.value.value, node.value.generators)
+            yield name, with_node(text, node, f"{ast.unparse(node)}; {name}_all = {ast.unparse(listed)}")
+
+
+def _units(source: str) -> set[tuple[int, int]]:
+    """Where the numbers of conversions stand, as of `24 * 60`: of these no one is one too many or too few."""
+    return {
+        (part.lineno, part.col_offset)
+        for node in ast.walk(_tree(source) or ast.Module([], []))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+        if all(isinstance(part, ast.Constant) and part.value in _UNITS for part in (node.left, node.right))
+        for part in (node.left, node.right)
+    }
 
 
 def bounds(old: str, new: str, most: int) -> dict[str, str]:
@@ -157,8 +262,23 @@ def loosened(old: str, new: str) -> str:
         other = max(come, key=lambda each: difflib.SequenceMatcher(None, text, each).ratio())
         if _anchors(other) < _anchors(text):
             return f"an anchor of the pattern {_cut(repr(text))}"
-    gone, come = _changes(_conditions(before), _conditions(after))
-    return f"the condition {_cut(gone[0])}" if gone and not come else ""
+    gone = _conditions_gone(before, after)
+    return f"the condition {_cut(gone[0])}" if gone else ""
+
+
+def decided(old: str, new: str) -> list[str]:
+    """The old text with each condition that ``loosened`` says is taken away always true, and always false."""
+    before, after = _tree(old), _tree(new)
+    if before is None or after is None:
+        return []
+    gone = {*_conditions_gone(before, after)}
+    tests = [test for test in _conditions(before) if ast.unparse(test) in gone]
+    return [with_node(old, test, word) for test in tests for word in ("True", "False")]
+
+
+def _conditions_gone(before: ast.Module, after: ast.Module) -> list[str]:
+    gone, come = _changes(*(map(ast.unparse, _conditions(tree)) for tree in (before, after)))
+    return [] if come else gone
 
 
 def _changes(before: Iterator[str], after: Iterator[str]) -> tuple[list[str], list[str]]:
@@ -178,7 +298,7 @@ def _anchors(pattern: str) -> int:
     return ends + sum(map(pattern.count, _BOUNDARIES))
 
 
-def _conditions(tree: ast.Module) -> Iterator[str]:
+def _conditions(tree: ast.Module) -> Iterator[ast.expr]:
     """The smallest tests, so that one which moved is not gone."""
     for node in ast.walk(tree):
         tests: Sequence[ast.expr] = ()
@@ -188,7 +308,7 @@ def _conditions(tree: ast.Module) -> Iterator[str]:
             tests = node.ifs
         elif isinstance(node, ast.BoolOp):
             tests = node.values
-        yield from (ast.unparse(test) for test in tests if not isinstance(test, ast.BoolOp | ast.Constant))
+        yield from (test for test in tests if not isinstance(test, ast.BoolOp | ast.Constant))
 
 
 # --- f-strings ----------------------------------------------------------------------------------

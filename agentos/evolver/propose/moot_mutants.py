@@ -34,14 +34,14 @@ Change = tuple[str, ast.AST, str]  # what is done to a node, and the text that t
 def moot(old: str, new: str) -> dict[str, str]:
     """The sources, each under a few words that say what is otherwise; none where a text is no Python."""
     found = {f"the same edit without {words}": source for words, source in undone(old, new).items()}
-    written, tests = _newly_written(old, new)
+    written, tests = written_nodes(old, new)
     ids = {id(node) for node in written}
     changes = [change for test in tests for change in _decided(test)]
     for node in written:
         changes += [*_without_a_part(node, ids), *_without_all(node), *_kept_apart(node)]
         changes += _picked_otherwise(node)
     for words, place, text in [*_both(old, new), *changes]:
-        source = _with(new, place, text)
+        source = with_node(new, place, text)
         if source not in (old, new) and _parses(source):
             found.setdefault(f"the same edit {words}", source)
     return found
@@ -68,7 +68,7 @@ def undone(old: str, new: str, *, simpler: bool = True) -> dict[str, str]:
             if not isinstance(come, ast.expr | ast.stmt) or not isinstance(gone, ast.expr | ast.stmt):
                 continue
             if simpler or not _simplified([ast.unparse(gone)], [ast.unparse(come)]):
-                found.setdefault(f"{_cut(come)} for {_cut(gone)}", _with(new, come, ast.unparse(gone)))
+                found.setdefault(f"{_cut(come)} for {_cut(gone)}", with_node(new, come, ast.unparse(gone)))
         known = {_meaning(old), _meaning(new)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
@@ -90,11 +90,11 @@ def _undone_in_texts(old: str, new: str) -> Iterator[tuple[str, str, bool]]:
         places = [code for code in near.get_opcodes() if code[0] != "equal"]
         for tag, start, end, since, to in places if len(places) > 1 and near.ratio() > _LIKE else ():
             text = "".join([*pieces[:since], *gone[start:end], *pieces[to:]])
-            yield f"its change from {text!r}", _with(new, node, repr(text)), tag == "delete"
+            yield f"its change from {text!r}", with_node(new, node, repr(text)), tag == "delete"
 
 
 def _new_texts(old: str, new: str) -> list[tuple[ast.Constant, str]]:
-    nodes = [node for node in _newly_written(old, new)[0] if isinstance(node, ast.Constant)]
+    nodes = [node for node in written_nodes(old, new)[0] if isinstance(node, ast.Constant)]
     return [(node, node.value) for node in nodes if isinstance(node.value, str)]
 
 
@@ -114,6 +114,8 @@ def _meaning(source: str) -> str:
             node.returns = None
         elif isinstance(node, ast.arg):
             node.annotation = None
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
+            node.annotation = ast.Constant(None)
         for name in ("body", "orelse", "finalbody"):
             if isinstance(block := getattr(node, name, None), list):
                 setattr(node, name, [each for each in block if not _is_text(each)])
@@ -148,7 +150,7 @@ def _is_text(node: ast.AST) -> bool:
 def idle(old: str, new: str) -> dict[str, str]:
     """Each part, statement and constant operand that is newly written, and the source without it; each number, raised."""
     found = undone(old, new, simpler=False)
-    written = _newly_written(old, new)[0]
+    written = written_nodes(old, new)[0]
     # how many digits are kept is nothing that an input reaches
     digits = {
         id(arg) for node in written if isinstance(node, ast.Call) and _is_round(node) for arg in node.args
@@ -157,26 +159,26 @@ def idle(old: str, new: str) -> dict[str, str]:
         if isinstance(node, ast.Constant) and type(node.value) is int and node.value > 1:
             if id(node) not in digits:
                 words = f"{NUMBER} {node.value} (line {node.lineno}, column {node.col_offset + 1})"
-                found[words] = _with(new, node, str(node.value + _MORE))
+                found[words] = with_node(new, node, str(node.value + _MORE))
         elif _is_text(node):
             continue
         elif isinstance(node, ast.BinOp):
             for kept, other in ((node.left, node.right), (node.right, node.left)):
                 if isinstance(other, ast.Constant):
-                    found.setdefault(_cut(node), _with(new, node, f"({ast.unparse(kept)})"))
+                    found.setdefault(_cut(node), with_node(new, node, f"({ast.unparse(kept)})"))
         elif isinstance(node, _SIMPLE):
-            found.setdefault(_cut(node), _with(new, node, "pass"))
+            found.setdefault(_cut(node), with_node(new, node, "pass"))
     return {text: source for text, source in found.items() if source != old and _parses(source)}
 
 
 def constant_tests(old: str, new: str) -> dict[str, str]:
     """Each test, and each operand of one, that is newly written, always true and always false, and the source with it so."""
     found: dict[str, str] = {}
-    written, tests = _newly_written(old, new)
+    written, tests = written_nodes(old, new)
     wholes = [each for node in written for each in _joined(node)]
     for test in (*tests, *wholes):
         for word in ("True", "False") if not isinstance(test, ast.Constant) else ():
-            found.setdefault(f"{_cut(test)} always {word.lower()}", _with(new, test, word))
+            found.setdefault(f"{_cut(test)} always {word.lower()}", with_node(new, test, word))
     return {words: source for words, source in found.items() if source != old and _parses(source)}
 
 
@@ -199,7 +201,7 @@ def near_texts(old: str, new: str) -> list[str]:
     return [*dict.fromkeys(text for text in found if 0 < len(text) <= _SHOWN)]
 
 
-def _newly_written(old: str, new: str) -> tuple[Sequence[ast.AST], list[ast.expr]]:
+def written_nodes(old: str, new: str) -> tuple[Sequence[ast.AST], list[ast.expr]]:
     """Nodes of the new text, and tests and operands of ``and`` and ``or``, that the lines which it replaces lack."""
     try:
         before, after = parse(old), parse(new)
@@ -453,7 +455,7 @@ def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
                 yield node.lineno, max(node.lineno, last)
 
 
-def _with(source: str, node: ast.AST, text: str) -> str:
+def with_node(source: str, node: ast.AST, text: str) -> str:
     lines = source.encode().splitlines(keepends=True)
     first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined] # of expressions and statements
     head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset :]  # type: ignore[attr-defined]

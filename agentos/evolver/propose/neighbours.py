@@ -29,6 +29,8 @@ _BYTES_MAX = 4 << 20
 _NUMBER = re.compile(r"(?<![\w.:/+-])[+-]?\d+(?:\.\d+)?(?![\w:/]|[.+-]\w)")
 _MINUS = re.compile(rb"(?<![\w.)])-[\d.]")
 _WORD = re.compile(r"[^\s\"'{}\[\]]+")
+_PART = re.compile(r"\w+")
+_BETWEEN = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')  # a text of JSON, or blanks between
 _LETTERS = re.compile(r"\b[^\W\d_]{2,}\b")
 _DAY = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 _YEARS = 76  # by which days move: most leap years stay ones, and 2100 comes near, which is none
@@ -55,7 +57,8 @@ class Rewritten:
 
 
 def rewritten(cases: Sequence[Case], source: str) -> list[Rewritten]:
-    """Each case that can be: columns of tables in another order, words in other letters, other years, a byte that is no text.
+    """Each case that can be: columns of tables in another order, JSON without blanks, words in other letters, other years,
+    a byte that is no text.
 
     Of words capitalised ones that its right answer repeats, and the source does not have: names, which stand for
     themselves. A case of which not all days can be moved is left out.
@@ -70,6 +73,7 @@ def rewritten(cases: Sequence[Case], source: str) -> list[Rewritten]:
         lettered = _Lettered(frozenset(word for word in names if word.casefold() not in own))
         for says, change, expect in (
             ("with its columns in another order", _turned, same),
+            ("with its JSON without blanks", _packed, same),
             ("with é at the end of its names", lettered, lettered.same),
             (f"{_YEARS} years later", _later, _is_answered),
             ("with a byte that is none of a text", _garbled, _is_refused),
@@ -138,6 +142,15 @@ def _turned(text: str) -> str:
         if cells and {len(row) for row in cells} == {len(cells[0])} != {1} and '"' not in text:
             turned = [sign.join([*row[1:], row[0]]) for row in cells]
             return mark + "\n".join([*turned, ""])
+    return text
+
+
+def _packed(text: str) -> str:
+    """A document of JSON without blanks between its values; any other text as it is."""
+    if text.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
+            json.loads(text)
+            return _BETWEEN.sub(lambda found: found[1] or "", text)
     return text
 
 
@@ -236,10 +249,12 @@ def stepped(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
 def spelled(cases: Sequence[Case], texts: Sequence[str], key: bytes, most: int) -> list[Neighbour]:
     """At most so many, a word of a case with one of these texts, or a sign of one, at its ends, in it or beside the text there.
 
-    Both sides of what goes by a text: who cuts ``.csv`` off may cut off a c before it as well.
+    Both sides of what goes by a text: who cuts ``.csv`` off may cut off a c before it as well. With the empty text
+    among them a part of a word is left out as well, and of one that stands in a text its first or last sign.
     """
     chance = random.Random(hmac.digest(key, b"spelled", "sha256"))  # noqa: S311 - unknown, and the same again
-    pieces = [*dict.fromkeys([text for text in texts if text] + [sign for text in texts for sign in text])]
+    pieces = [*dict.fromkeys([*filter(None, texts), *(sign for text in texts for sign in text)])]
+    pieces += [""] * (len(pieces) // 2 + 1 if "" in texts else 0)
     places = [
         (number, along, text, found.span())
         for number, case in enumerate(cases)
@@ -251,6 +266,12 @@ def spelled(cases: Sequence[Case], texts: Sequence[str], key: bytes, most: int) 
         number, along, text, (start, end) = chance.choice(places)
         piece, inside = chance.choice(pieces), [text.find(each, start, end) for each in texts if each]
         at = chance.choice([start, (start + end) // 2, end, *(found for found in inside if found >= 0)])
+        if not piece and (parts := [*_PART.finditer(text, start, end)]):
+            part = chance.choice(parts)
+            at, end = part.span()
+            if any(part[0] in each for each in texts):
+                at, end = chance.choice([(at, at + 1), (end - 1, end)])
+            text = text[:at] + text[end:]
         case = cases[number]
         if along not in case.inputs:  # a quote or the end of a line, within JSON
             piece = json.dumps(piece, ensure_ascii=False)[1:-1]

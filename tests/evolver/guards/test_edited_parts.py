@@ -175,3 +175,9 @@ def test_a_long_row_of_names_that_follow_one_another_costs_little() -> None:
     found = edited_parts({PATH: "n0 = 1\n"}, {PATH: f"n0 = 1\n{row}def run():\n    return n119\n"})
     assert len(found) == 120
     assert time.process_time() - since < 5
+
+
+def test_a_name_beside_a_new_one_in_an_import_is_not_edited() -> None:
+    found = parts("from _rates import FACTOR\n", "from _rates import FACTOR, scale\n")
+    assert "FACTOR" not in found
+    assert set(parts("from _rates import FACTOR\n", "from _other import FACTOR\n")) == {"FACTOR"}

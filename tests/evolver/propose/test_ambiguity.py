@@ -130,6 +130,27 @@ def test_lines_that_no_working_call_runs_are_unguarded() -> None:
     assert found(RIGHT, {}, []).unguarded is None  # without any, other doubts speak
 
 
+ENDLESS = FAULTY.replace("\ndef run(", "\ndef deep(n):\n    return deep(n)\n\n\ndef run(").replace(
+    "missing // input.size", "deep(1) if missing > 40 else -(-missing // input.size)"
+)
+
+
+def test_nobody_means_what_has_no_end() -> None:
+    assert found(RIGHT, {"cand-2": ENDLESS}, IDLE).ambiguity is None
+
+
+def test_a_condition_that_working_calls_need_is_replaced_by_what_passes_them() -> None:
+    shorter = RIGHT.replace("    if missing <= 0:\n        return Output(result=0)\n", "")
+    known = [case(3, 0, missing=-3), case(5, 2, missing=12)]
+    assert (
+        found(
+            shorter.replace("result=-(", "result=max(0, -(").replace("size))", "size)))"), {}, known
+        ).loosened
+        == ""
+    )
+    assert found(shorter, {}, [case(3, 0, missing=0), case(5, 2, missing=12)]).loosened
+
+
 @pytest.mark.parametrize(
     ("edit", "broad"), [("input.missing + 1 or 1", True), ("max(input.missing, 1)", False)]
 )

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from agentos.evolver.propose.edit_mutants import _spelled_out, bounds, loosened, mutants
+from agentos.evolver.propose.edit_mutants import (
+    _spelled_out,
+    bounds,
+    decided,
+    left_out,
+    loosened,
+    mutants,
+    taken_otherwise,
+)
 
 OLD = """import re
 
@@ -189,3 +197,68 @@ def test_what_moves_or_is_replaced_is_not_taken_away(new: list[tuple[str, str]])
 
 def test_of_what_is_no_python_nothing_is_said() -> None:
     assert loosened("def f(:", OLD) == loosened(OLD, "def f(:") == ""
+
+
+TEXTS = """def run(rows):
+    total = 0
+    for row in rows:
+        if row == "train" or "bus":
+            total += 1
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "wanted"),
+    [
+        ('row in "train/bus"', "row in ('train', 'bus')"),
+        ('row not in {"hotel", "meal"}', "(row in ('bus', 'train'))"),
+        ('row in ["hotel"]', "(row not in ('bus', 'train'))"),
+        ('row in ("train", "bus")', ""),  # named before
+        ('"@" in row', ""),
+    ],
+)
+def test_texts_that_are_compared_are_taken_otherwise(test: str, wanted: str) -> None:
+    found = taken_otherwise(TEXTS, TEXTS.replace('row == "train" or "bus"', test))
+    assert [source.split("if ")[1].split(":")[0] for source in found.values()] == [wanted] * bool(wanted)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ("total += 1", 'rows[0] = ""', "rows[0] = object()"),
+        (
+            "total += 1",
+            'row = row.replace(",", ";")\n            row = row.replace(";", ".")',
+            "row = row.replace(\",\", '\\ue000')\n            row = row.replace('\\ue000', \".\")",
+        ),
+        (
+            "return total",
+            "past = {row: 1 for row in rows}\n    return sum(past.values())",
+            "past = {row: 1 for row in rows}; past_all = [1 for row in rows]\n    return sum(past_all)",
+        ),
+    ],
+)
+def test_a_mark_and_a_table_that_drops_doubles_are_taken_otherwise(old: str, new: str, wanted: str) -> None:
+    found = taken_otherwise(TEXTS, TEXTS.replace(old, new))
+    assert TEXTS.replace(old, wanted) in found.values()
+
+
+def test_words_are_left_out_for_what_goes_by_parts_of_texts() -> None:
+    assert left_out(TEXTS, TEXTS.replace("total += 1", 'rows[0] = ""')) == [""]
+    assert left_out(TEXTS, TEXTS.replace('row == "train" or "bus"', 'row in "train/bus"')) == [""]
+    assert left_out(TEXTS, TEXTS.replace("total += 1", "rows[0] = None")) == []
+
+
+def test_a_number_of_a_conversion_has_no_neighbours() -> None:
+    found = mutants(OLD, changed(("found.append(row)", "found.append(row % (24 * 60))")), 32)
+    assert not any(name.endswith(("for 24", "for 60")) for name in found)
+    found = mutants(OLD, changed(("found.append(row)", "found.append(row % (24 * 61))")), 32)
+    assert any(name.endswith("for 61") for name in found)
+
+
+def test_a_condition_that_is_taken_away_is_decided_both_ways() -> None:
+    new = changed(("row > 10 and row not in found", "row > 10"))
+    told = [re.search("if (.*):", text) for text in decided(OLD, new)]
+    assert [each[1] for each in told if each] == ["row > 10 and True", "row > 10 and False"]
+    assert decided(OLD, OLD) == decided("def f(:", OLD) == []

@@ -616,3 +616,11 @@ def test_each_place_of_a_text_is_a_part_of_the_edit(old: str, new: str, part: st
     texts = undone(before, after, simpler=False).values()
     assert any(repr(part) in source for source in texts)
     assert not undone(before, before.replace(old, '"wholly another one"'))
+
+
+def test_the_hint_of_an_attribute_is_no_part_of_an_edit() -> None:
+    old = "class A:\n    def __init__(self):\n        self.a: int = 0\n\n    def b(self):\n        return 1\n"
+    new = old.replace("a: int", "a: list").replace("return 1", "return 2")
+    assert [*undone(old, new)] == []
+    field = "class A:\n    a: int = 0\n\n    def b(self):\n        return 1\n"
+    assert undone(field, field.replace("a: int", "a: list").replace("return 1", "return 2"))

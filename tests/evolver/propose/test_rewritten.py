@@ -202,3 +202,31 @@ def test_an_answer_with_a_field_of_errors_is_no_refusal() -> None:
         later = "years" in other.says
         assert other.expect({"error": 0, "day": ""}, {"error": "", "day": "2102-01-02"}) is later
         assert other.expect({"error": 0, "day": ""}, refused) is not later
+
+
+LISTED = TABLE.replace("rows = list(csv.DictReader(io.StringIO(text)))", "rows = json.loads(text)").replace(
+    "import csv\n", "import json\n"
+)
+
+
+def listed(number: int, name: str) -> Case:
+    text = f'[\\n {{"number": "{number}", "name": {name}}}\\n]'.replace("\\n", "\n")
+    return case(number, text, {"people": [f"{number} {name.strip(chr(34))}"]})
+
+
+def test_json_says_the_same_without_blanks() -> None:
+    tasks = [listed(number, name) for number, name in enumerate(['"Bo Ek"', '"Cy"', '"Di"', "null"])]
+    tasks[3] = replace(tasks[3], checks=(Check("equals", {"value": {"people": ["3 ?"]}}),))
+    texts = {item.case.inputs["a.txt"] for item in rewritten(tasks, "") if "JSON" in item.says}
+    assert b'[{"number":"0","name":"Bo Ek"}]' in texts
+    by_text = LISTED.replace(
+        "json.loads(text)", 'json.loads(text.replace(\'"name": null\', \'"name": "?"\'))'
+    )
+    by_value = LISTED.replace("{row['name']}", "{row['name'] or '?'}")
+    known = Known(tasks, {0, 1, 2}, b"k" * 32, FEW)
+
+    def found(own: str) -> EditFindings:
+        return compared(lambda cases: LocalBench(cases, 0.5), known, LISTED, own, {})
+
+    assert "JSON" in found(by_text).depends
+    assert found(by_value).depends == ""

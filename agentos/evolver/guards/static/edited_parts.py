@@ -132,6 +132,7 @@ def _copied(node: ast.AST) -> ast.AST:
 
 def _names_changed(before: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> set[str]:
     """Module names whose value an added, removed or moved statement may change; functions stand for themselves."""
+    before, after = _one_by_one(before), _one_by_one(after)
     old, new = ([_statement(item) for item in body] for body in (before, after))
     changed = _others_of_a_name(before, after)
     for tag, start, end, since, to in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -141,6 +142,19 @@ def _names_changed(before: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> set
             for item in (*added, *gone):
                 changed |= _affected(item)
     return changed
+
+
+def _one_by_one(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """With an import of several names as one of each: beside a new name the others are what they were."""
+    found: list[ast.stmt] = []
+    for item in body:
+        if isinstance(item, ast.ImportFrom):
+            found += [ast.ImportFrom(item.module, [name], item.level) for name in item.names]
+        elif isinstance(item, ast.Import):
+            found += [ast.Import([name]) for name in item.names]
+        else:
+            found.append(item)
+    return found
 
 
 def _others_of_a_name(before: Sequence[ast.stmt], after: Sequence[ast.stmt]) -> set[str]:

@@ -178,6 +178,8 @@ def _seen(reading: ParsedSource, rule: str, node: ast.AST, why: str, key: str) -
 
 
 _CLOCK, _FILES, _MACHINE, _PLACE = "the clock", "times of files", "the machine", "folders above its workspace"
+_ZONE = "the zone of the machine"  # a sandbox is in UTC
+_LOCAL = {"astimezone": 1, "fromtimestamp": 2}  # with fewer arguments a moment is told in that zone
 _EARLIER = "what calls before it left"  # a trial often calls a tool once
 _CHANCE = "chance"  # what is wrong one time in thirty passes most trials
 
@@ -312,6 +314,8 @@ def _by_call(reading: ParsedSource, node: ast.AST, methods: Mapping[str, str]) -
         if isinstance(func, ast.Attribute) and func.attr in methods:
             owner = func.value.id if isinstance(func.value, ast.Name) else ""
             yield from [methods[func.attr]] if owner not in ("self", "cls") else ()
+        if isinstance(func, ast.Attribute) and len([*node.args, *node.keywords]) < _LOCAL.get(func.attr, 0):
+            yield _ZONE
         if any(map(_is_foreign, reading.dotted(func))) and _says_now(reading, node):
             yield _CLOCK
     elif isinstance(node, ast.Name | ast.Attribute):
