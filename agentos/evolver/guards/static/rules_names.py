@@ -163,20 +163,7 @@ SDK_PRIVATE = frozenset(
 
 _OUTSIDE = re.compile(r"^/(proc|dev(?!/null$)|sys|run|etc|root|home|snapshot)(/|$)|/(proc|sys)/|^file:")
 _FORMAT_ATTRIBUTE = re.compile(r"\{[^{}]*\._")
-_OPENERS = frozenset(
-    {
-        "open",
-        "Path",
-        "PosixPath",
-        "PurePath",
-        "PurePosixPath",
-        "FileIO",
-        "chdir",
-        "join",
-        "fdopen",
-        "open_code",
-    }
-)
+_OPENERS = frozenset(words("open Path PosixPath PurePath PurePosixPath FileIO chdir join fdopen open_code"))
 _LOOKS = frozenset(
     {"listdir", "scandir", "walk", "glob", "iglob", "stat", "lstat", "readlink", "samefile", "exists"}
 )
