@@ -213,7 +213,8 @@ class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
         module = _module(words)
         env = self._given.get("env")
         env = dict(os.environ if env is None else env)
-        known = module in _WARM or (module == "agentos" and self.door and not self._given.get("preexec_fn"))
+        by_fork = not self._given.get("preexec_fn") and not _customizes(env.get("PYTHONPATH", ""))
+        known = module in _WARM or (module == "agentos" and self.door and by_fork)
         kept = list(self._given.get("pass_fds", ()))
         if not known or not self.forks or len(kept) > _PASSED_MAX - 4 or max(kept, default=0) >= _ASIDE:
             super()._execute_child(args, *rest)  # type: ignore[misc]
@@ -250,6 +251,12 @@ class ForkedPopen(subprocess.Popen):  # type: ignore[type-arg]
                 self.returncode = int(self._said.readline())
                 self._said.close()
         return self.returncode
+
+
+def _customizes(pythonpath: str) -> bool:
+    """Whether Python runs something of these places where it starts, which what is forked does not do."""
+    places = [Path(place) for place in pythonpath.split(os.pathsep) if place]
+    return any((place / f"{name}customize.py").exists() for place in places for name in ("site", "user"))
 
 
 def _module(words: Sequence[str]) -> str:
