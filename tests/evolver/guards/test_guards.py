@@ -157,6 +157,9 @@ WAITED = [
     ("await asyncio.open_connection('far', 1)", {"network"}),
     ("asyncio.gather.__globals__", {"network"}),
     ("[asyncio]", {"network"}),
+    ("asyncio.TaskGroup()._loop", {"reflection"}),
+    ("(kept := asyncio.gather).__globals__", {"network"}),
+    ("asyncio.create_task(one(1)).get_coro().cr_frame", {"reflection"}),
 ]
 
 
