@@ -79,6 +79,12 @@ def test_a_helper_module_without_the_contract_is_no_tool() -> None:
     )
 
 
+def test_a_helper_module_that_is_not_python_is_a_warning() -> None:
+    found = examine(SKILL, skill(GOOD, **{"tools/count_up.py": TOOL, "tools/_helper.py": b"def f(:\n"}))
+    assert found.resource is not None
+    assert [said.split(":")[0] for said in found.warnings] == ["tools/_helper.py is not Python"]
+
+
 @pytest.mark.parametrize(
     ("text", "description", "said"),
     [

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Fault, Refusal, RefusalKind
-from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, is_source, leaving, read
+from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, is_python, is_source, leaving, read
 from agentos.syntax import UNKNOWN
 
 _BROAD = frozenset({"Exception", "BaseException"})
@@ -39,7 +39,7 @@ def defused(
             continue
         try:
             files = [*dict.fromkeys([path, *touched])]
-            first, *others = (read(each, old[each]) for each in files)
+            first, *others = (read(each, old[each] if is_python(old[each]) else "") for each in files)
             here, before = _Source(first), _Source(_joined([first, *others]))
             after = _Source(_joined([read(each, new.get(each, old[each])) for each in files]))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
