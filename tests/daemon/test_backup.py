@@ -22,7 +22,7 @@ from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.backup import back_up, restore, verify_backup
 from agentos.domain import Call, Limits, Share, Task
-from agentos.errors import AgentOSError, HomeBusy, UserError
+from agentos.errors import AgentOSError, HomeBusy, Invalid, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -281,3 +281,16 @@ def test_what_is_no_archive_is_told_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(AgentOSError) as caught:
             verify_backup(tmp_path / "file")
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "document",
+    ['{"format": 1, "files": {"a": 3}}', '{"format": 1, "files": {"a": [1]}}', '{"format": 1, "files": {}}'],
+)
+def test_a_manifest_that_is_none_of_ours_is_told(tmp_path: Path, document: str) -> None:
+    with tarfile.open(tmp_path / "home.tar", "w") as tar:
+        member = tarfile.TarInfo("manifest.json")
+        member.size = len(document)
+        tar.addfile(member, io.BytesIO(document.encode()))
+    with pytest.raises(Invalid, match="manifest"):
+        verify_backup(tmp_path / "home.tar")

@@ -206,7 +206,7 @@ class _Archive:
                 copy.seek(0)
                 self._add(name, copy, found.st_size, found.st_mode & 0o700)
                 return
-        raise Unavailable(f"{path} grows shorter whenever it is read: try again when nobody writes to it")
+        raise Unavailable(f"{path} changes whenever it is read: try again when nobody writes to it")
 
     def _add(self, name: str, file: IO[bytes], size: int, mode: int) -> None:
         info = tarfile.TarInfo(name)
@@ -349,11 +349,15 @@ def _agreed(path: Path, document: Any, seen: dict[str, tuple[int, str]]) -> Back
         raise Invalid(str(path), ["it has no manifest: it is no backup, or it was cut off"])
     if document.get("format") != FORMAT:
         raise Invalid(str(path), [f"its format is {document.get('format')}; this program reads {FORMAT}"])
-    wanted = {name: (size, sha256) for name, (size, sha256) in document["files"].items()}
+    try:
+        wanted = {name: (size, sha256) for name, (size, sha256) in document["files"].items()}
+        made_at, version, head = (str(document[key]) for key in ("made_at", "version", "head"))
+    except (KeyError, TypeError, ValueError):
+        raise Invalid(str(path), ["its manifest is not one that this program wrote"]) from None
     different = sorted(name for name in wanted.keys() | seen.keys() if wanted.get(name) != seen.get(name))
     if different:
         raise Invalid(str(path), [f"{name} is not what the manifest says" for name in different[:10]])
-    return BackupManifest(document["made_at"], document["version"], document["head"], wanted)
+    return BackupManifest(made_at, version, head, wanted)
 
 
 def _harmless(name: str) -> bool:
