@@ -432,6 +432,8 @@ def test_links_doubles_and_liars_are_refused(tmp_path: Path) -> None:
     twice = archive(("a/b.py", "1"), ("x.data/purelib/a/b.py", "2"))
     with pytest.raises(BadWheel, match="twice"):
         list(wheelfile.contents(twice))
+    with pytest.raises(BadWheel, match="below it"):
+        list(wheelfile.contents(archive(("greeting/a", "1"), ("greeting/a/b.py", "2"))))
     bomb = bytearray(archive(("greeting/bomb", bytes(8 << 20))))
     at = bomb.rindex(b"PK\x01\x02") + 24  # the size in the directory: claim ten bytes
     bomb[at : at + 4] = struct.pack("<I", 10)
