@@ -374,6 +374,8 @@ def _expected(fault: Any) -> str:
     word = _EXPECTED.get(fault["type"])
     if word is None:  # a kind of fault that no setting has had yet: its own words
         return str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    if fault["loc"] == ("database",):  # its pattern would be read by few
+        return "of the form 'postgresql://user@host/database', or empty for a file in the home"
     return word.format(**bounds)
 
 
