@@ -166,7 +166,7 @@ class SystemdUnit:
     def _home_of_unit(self) -> str:
         try:
             lines = self.path.read_text(encoding="utf-8").splitlines()
-        except OSError:
+        except (OSError, ValueError):
             return ""
         return next((line.partition("=")[2] for line in lines if line.startswith("WorkingDirectory=")), "?")
 

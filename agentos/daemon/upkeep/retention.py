@@ -105,7 +105,8 @@ def _sweep(home: Home, ledger: Ledger, gone: retention.PrunedTotals, apply: bool
 
 def _cut(frozen: LedgerSnapshot, now: datetime, days: float, gb: float, size: int) -> datetime:
     """Before which moment things go. Beyond the size it moves on by the share that is too much."""
-    cut = now - timedelta(days=days) if days else datetime.min.replace(tzinfo=now.tzinfo)
+    first_of_all = datetime.min.replace(tzinfo=now.tzinfo)
+    cut = now - timedelta(days=days) if 0 < days < (now - first_of_all).days else first_of_all
     if not gb or size <= gb * _GB:
         return cut
     ((first,),) = frozen.rows(
