@@ -294,3 +294,17 @@ def test_a_manifest_that_is_none_of_ours_is_told(tmp_path: Path, document: str) 
         tar.addfile(member, io.BytesIO(document.encode()))
     with pytest.raises(Invalid, match="manifest"):
         verify_backup(tmp_path / "home.tar")
+
+
+@pytest.mark.parametrize("content", ["garbage\n", "", "1234567890123456789012345678901234567890\n"])
+def test_one_reference_that_leads_nowhere_keeps_no_home_from_being_backed_up(
+    home: Home, tmp_path: Path, content: str
+) -> None:
+    broken = home.registry / "refs" / "candidates" / "evo-broken"
+    broken.parent.mkdir(parents=True, exist_ok=True)
+    broken.write_text(content)
+    told = list[str]()
+    back_up(home, tmp_path / "home.tar", say=told.append)
+    assert any("refs/candidates/evo-broken" in line for line in told)
+    _, _ = restore(Home(tmp_path / "again"), tmp_path / "home.tar")
+    assert Registry(tmp_path / "again" / "registry.git").stable() == Registry(home.registry).stable()

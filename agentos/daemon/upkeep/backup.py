@@ -145,7 +145,7 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
         if kept is not None:
             archive.text("audit.head", text_of(head) + "\n")
         say("packing the registry")
-        archive.file(_BUNDLE, _bundle(home, aside))
+        archive.file(_BUNDLE, _bundle(home, aside, say))
         _add_blobs(archive, BlobStore(home.blobs), home, say)
         for path in own:
             if path.suffix != ".db":
@@ -263,20 +263,38 @@ def _head(kept: AuditHead | None, ledger: Path) -> AuditHead:
         return newest(connection) if kept is None or contains(connection, kept) else kept
 
 
-def _bundle(home: Home, aside: Path) -> Path:
+def _bundle(home: Home, aside: Path, say: _SAID) -> Path:
     """The registry. Git may overlook a reference that somebody packs while it lists them, ``main`` too: what the
     bundle has is held against those that stood before and after it.
+
+    References that lead to nothing are left out, and told: git packs nothing beside one of them.
     """
     path, repository = aside / _BUNDLE, Repository(home.registry)
     for _ in range(_READINGS):
-        before = _references(repository)
+        before, broken = _references(repository), set[str]()
         done = repository.run("bundle", "create", "--quiet", str(path), "--all")
         if done.returncode:
-            raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
+            broken = _broken(repository)
+            if not broken or MAIN in broken:
+                raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
+            left_out = [f"--exclude={name}" for name in sorted(broken)]
+            done = repository.run("bundle", "create", "--quiet", str(path), *left_out, "--all")
+            if done.returncode:
+                raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
         taken = repository.run("bundle", "list-heads", str(path)).stdout.splitlines()
-        if {line.partition(" ")[2] for line in taken} >= (before & _references(repository)) | {MAIN}:
+        if {line.partition(" ")[2] for line in taken} >= (before & _references(repository) - broken) | {MAIN}:
+            if broken:
+                say(f"left out, for they lead to nothing: {', '.join(sorted(broken))[:500]}")
             return path
     raise Unavailable("the registry's references changed all the while; try again when git is not packing it")
+
+
+def _broken(repository: Repository) -> set[str]:
+    """References whose file cannot be read, or whose object is missing."""
+    root = repository.path / "refs"
+    loose = {f"refs/{path.relative_to(root).as_posix()}" for path in _plain_files(root)}
+    names = {name for name in loose if not name.endswith(".lock")} | _references(repository)
+    return {name for name in names if repository.run("cat-file", "-e", name).returncode}
 
 
 def _references(repository: Repository) -> set[str]:
