@@ -55,6 +55,11 @@ class _Connection(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
 
+    def hang_up(self) -> None:
+        """Whoever waits for an answer on it, on another thread, hears that none comes."""
+        with contextlib.suppress(OSError, AttributeError):  # it is closed by now
+            self.sock.shutdown(socket.SHUT_RDWR)
+
 
 @dataclass(frozen=True, slots=True)
 class _Response:
@@ -145,8 +150,20 @@ class _Process:
             raise _failure(response)
         return json.loads(response.body)
 
-    def request(self, method: str, path: str, token: str, body: bytes, deadline: float) -> _Response:
-        """Raises _Gone when the connection broke, ModelFailed("timeout") when the deadline passed."""
+    def request(
+        self,
+        method: str,
+        path: str,
+        token: str,
+        body: bytes,
+        deadline: float,
+        *,
+        begun: Callable[[_Connection], None] = lambda connection: None,
+    ) -> _Response:
+        """Raises _Gone when the connection broke, ModelFailed("timeout") when the deadline passed.
+
+        ``begun`` is told on which connection the answer is waited for.
+        """
         left = max(deadline - time.monotonic(), 0.001)
         headers = {
             "Authorization": f"Bearer {token}",
@@ -156,6 +173,7 @@ class _Process:
         connection = self._connection(left + _GRACE_S)
         try:
             connection.request(method, path, body, headers)
+            begun(connection)
             answered = connection.getresponse()
             content = answered.read()
         except TimeoutError:
@@ -272,6 +290,7 @@ class GatewaySession:
         self._id = ""
         self._token = ""
         self._done: dict[str, list[int]] = {}
+        self._waiting: set[_Connection] = set()
         self._closed = False
 
     def complete(self, request: Json, deadline: float) -> Reply:
@@ -289,7 +308,7 @@ class GatewaySession:
             try:
                 process, token = self._opened(until)
                 sent_by.add(process)
-                response = process.request("POST", "/v1/chat/completions", token, content, until)
+                response = self._asked(process, token, content, until)
             except _Gone:
                 time.sleep(0.01)  # until the system knows that it is dead
                 continue
@@ -301,6 +320,23 @@ class GatewaySession:
             "unreachable",
             f"the gateway ended {_DEATHS_MAX} times while it made this call; see logs/gateway.log and gateway.out",
         )
+
+    def _asked(self, process: _Process, token: str, content: bytes, until: float) -> _Response:
+        """Raises _Gone, also where the session is closed meanwhile, and ModelFailed."""
+        mine: list[_Connection] = []
+
+        def begun(connection: _Connection) -> None:
+            with self._lock:
+                mine.append(connection)
+                self._waiting.add(connection)
+                if self._closed:
+                    connection.hang_up()
+
+        try:
+            return process.request("POST", "/v1/chat/completions", token, content, until, begun=begun)
+        finally:
+            with self._lock:
+                self._waiting -= {*mine}
 
     def _leave(self, process: _Process) -> None:
         """The next call opens the grant again."""
@@ -337,10 +373,12 @@ class GatewaySession:
         )
 
     def close(self) -> None:
-        """The grant ends here; idempotent."""
+        """The grant ends here, and whoever waits for an answer by it is told so; idempotent."""
         with self._lock:
             self._closed = True
             process, self._open_in = self._open_in, None
+            for connection in self._waiting:
+                connection.hang_up()
         if process is not None and process is self._models.current():
             with contextlib.suppress(_Gone, ModelFailed):  # then the token ended with the process
                 process.control("close", {"id": self._id}, time.monotonic() + _GRACE_S)
