@@ -302,6 +302,7 @@ class GatewaySession:
         content = json.dumps(request).encode()
         until = min(deadline, time.monotonic() + 24 * 3600.0)
         sent_by: set[_Process] = set()
+        was_lost = False
         while len(sent_by) < _DEATHS_MAX:
             if time.monotonic() >= until:
                 raise ModelFailed("timeout", "no time was left for a model call")
@@ -310,10 +311,11 @@ class GatewaySession:
                 sent_by.add(process)
                 response = self._asked(process, token, content, until)
             except _Gone:
+                was_lost = was_lost or bool(sent_by)
                 time.sleep(0.01)  # until the system knows that it is dead
                 continue
             if _said(response)[0] not in _OVER:
-                return self._reply(response)
+                return self._reply(response, was_lost=was_lost)
             self._leave(process)
             time.sleep(0.05)
         raise ModelFailed(
@@ -354,7 +356,8 @@ class GatewaySession:
                 self._open_in, self._id, self._token = process, opened["id"], opened["token"]
             return process, self._token
 
-    def _reply(self, response: _Response) -> Reply:
+    def _reply(self, response: _Response, *, was_lost: bool) -> Reply:
+        """``was_lost``: an answer may have come onto the record whose reply did not come here, so that nobody has counted it."""
         call = response.call
         if call is not None and call["ended"]:
             with self._lock:
@@ -368,7 +371,7 @@ class GatewaySession:
             output_tokens=call["output_tokens"],
             usd=call["usd"],
             latency_ms=call["latency_ms"],
-            recorded=call["recorded"],
+            recorded=call["recorded"] and not (was_lost and call["own"]),
             model=call["model"],
         )
 
