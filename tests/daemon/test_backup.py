@@ -308,3 +308,13 @@ def test_one_reference_that_leads_nowhere_keeps_no_home_from_being_backed_up(
     assert any("refs/candidates/evo-broken" in line for line in told)
     _, _ = restore(Home(tmp_path / "again"), tmp_path / "home.tar")
     assert Registry(tmp_path / "again" / "registry.git").stable() == Registry(home.registry).stable()
+
+
+def test_a_home_that_cannot_be_made_where_it_is_to_be_is_told(home: Home, tmp_path: Path) -> None:
+    back_up(home, tmp_path / "home.tar")
+    (tmp_path / "file").write_text("somebody's")
+    with pytest.raises(UserError, match="no folder"):
+        restore(Home(tmp_path / "file"), tmp_path / "home.tar")
+    with pytest.raises(AgentOSError):
+        restore(Home(tmp_path / "file" / "home"), tmp_path / "home.tar")
+    assert (tmp_path / "file").read_text() == "somebody's"

@@ -407,17 +407,21 @@ def restore(
     """
     refuse_variables("AGENTOS_DATABASE", "AGENTOS_BLOBS")
     root = home.root
+    if root.exists() and not root.is_dir():
+        raise UserError(f"{root} is no folder; --home names another place")
     there = root.exists() and any(root.iterdir())
     if there and not replace:
         raise UserError(f"{root} is not empty; --replace moves it aside, --home names another place")
     lock = DaemonLock(home) if there and home.is_there else None
-    root.parent.mkdir(parents=True, exist_ok=True)
     try:
+        root.parent.mkdir(parents=True, exist_ok=True)
         with _aside(root.parent, f".{root.name}-restored-", root) as fresh:
             audited = _unpacked(fresh, source, say)
             return audited, _put(fresh, root, there)
     except sqlite3.Error as error:
         raise Invalid(str(source), [f"a database in it cannot be read: {error}"]) from error
+    except OSError as error:  # no place for it, no right to it, or the home is a disk's own folder
+        raise Unavailable(f"the home {root} could not be made: {error}") from error
     finally:
         if lock is not None:
             lock.release()
