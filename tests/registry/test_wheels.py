@@ -362,6 +362,8 @@ def test_a_wheel_for_another_machine_is_not_sent(registry: Registry) -> None:
     lock = wheels._write(wheels.Lock(("greeting",), "python-3.9 linux-x86_64", (wheel,)))
     with pytest.raises(Unavailable, match=r"locked for python-3\.9 .*wheels tool/greet --relock"):
         registry.wheels_of({LOCK: lock})
+    with pytest.raises(Invalid, match="--relock"):
+        registry.wheels.fetch("tool/greet", wheels.Lock(("greeting",), "python-3.9 linux-x86_64", (wheel,)))
 
 
 # --- archives that try something --------------------------------------------------------------
