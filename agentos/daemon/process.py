@@ -36,7 +36,7 @@ from agentos.errors import AgentOSError, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.connect import damage_of
 from agentos.sandboxes.box import overdue
-from agentos.sandboxes.reaper import leftovers, reap
+from agentos.sandboxes.reaper import drop_strangers, leftovers, reap
 from agentos.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -164,6 +164,8 @@ def _be_the_daemon(home: Home, settings: Settings, signals: Signals, lock: Daemo
     for leftover in leftovers(home.root):
         log.warning("left by a daemon that was killed", kind=leftover.kind, what=leftover.what)
         reap([leftover])
+    if strangers := drop_strangers(home.root):
+        log.info("control groups of daemons of other homes that were killed are gone", daemons=strangers)
     damage = damage_of(home.ledger) if home.ledger.exists() and not settings.database else ""
     with service(home, settings, listens=True) as parts:
         note_plugins(parts.ledger)

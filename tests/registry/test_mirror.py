@@ -232,6 +232,17 @@ def test_what_git_started_ends_with_it(place: Path, monkeypatch: pytest.MonkeyPa
         assert time.monotonic() - began < 15
 
 
+def test_the_first_push_of_a_large_registry_has_the_time_that_it_takes(
+    place: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one push may take is for what is new; to a mirror that has nothing yet all of it goes."""
+    monkeypatch.setattr("agentos.registry.mirror._SECONDS", 0.0)
+    monkeypatch.setattr("agentos.registry.mirror._BYTES_A_SECOND", 1)
+    mirror = Mirror(place, url)
+    assert mirror.push().why == ""
+    assert "did not end" in mirror.push().why
+
+
 def test_a_mirror_that_is_away_is_said_and_nothing_else_happens(place: Path, tmp_path: Path) -> None:
     state = Mirror(place, str(tmp_path / "nowhere.git")).push()
     assert state.why

@@ -22,7 +22,7 @@ from agentos.sandboxes import cgroups
 from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.owner import GROUPS, Owner, OwnerNote, home_id, notes, runs_of
-from agentos.sandboxes.reaper import leftovers, reap
+from agentos.sandboxes.reaper import drop_strangers, leftovers, reap
 from agentos.wire import WireClosed
 
 pytestmark = pytest.mark.sandbox
@@ -359,3 +359,30 @@ def test_the_channel_is_two_pipes(sandbox: Bubblewrap, small: Limits) -> None:
     """Over a socket a box could send descriptors, which whoever reads has to let go of."""
     with sandbox.open(small) as box:
         assert os.readlink(f"/proc/self/fd/{box.channel.fileno()}").startswith("pipe:")
+
+
+def test_groups_of_killed_daemons_of_any_home_go_and_those_that_hold_a_process_stay(tmp_path: Path) -> None:
+    mine = cgroups.find()
+    if not mine.parents:
+        pytest.skip(mine.why_not)
+    dead = Owner(home_id(tmp_path / "gone"), 1, 1)
+    places = [parent / f"{cgroups.PREFIX}{dead}" for parent in mine.parents]
+    lives = [parent / f"{cgroups.PREFIX}{Owner.here(tmp_path / 'lives')}" for parent in mine.parents]
+    for place in [*places, *lives]:
+        (place / "box").mkdir(parents=True)
+    child = subprocess.Popen(["sleep", "600"])
+    try:
+        (places[0] / "box" / "cgroup.procs").write_text(str(child.pid))
+        drop_strangers(tmp_path)
+        assert (places[0] / "box").exists()
+        assert not any(place.exists() for place in places[1:])
+        child.kill()
+        child.wait()
+        assert until(lambda: drop_strangers(tmp_path) >= 0 and not places[0].exists())
+        assert all((place / "box").exists() for place in lives), "their process lives"
+    finally:
+        child.kill()
+        child.wait()
+        for place in [*places, *lives]:
+            cgroups.remove(place / "box")
+            cgroups.remove(place)

@@ -87,7 +87,8 @@ class DaemonLock:
                 # one that was killed a moment ago may hold it until its last thread is gone
                 if (info and info.alive) or time.monotonic() > deadline:
                     os.close(self._directory)
-                    who = f"with pid {info.pid}, since {info.started_at}" if info else "just now"
+                    alive = info is not None and info.alive
+                    who = f"with pid {info.pid}, since {info.started_at}" if info and alive else "just now"
                     raise HomeBusy(
                         f"another daemon runs on {self._home.root} ({who}); `agentos daemon stop` ends it"
                     ) from None
@@ -183,12 +184,24 @@ def stop_daemon(home: Home, *, at_once: bool) -> bool:
     info = daemon_info(home)
     if info is None or not info.alive:
         return False
-    os.kill(info.pid, signal.SIGTERM)
+    _ask_to_end(info.pid)
     asked = time.monotonic()
     while (now := daemon_info(home)) is not None and now.alive and now.owner == info.owner:
         # a second signal that follows too closely would be merged with the first
         if at_once and time.monotonic() - asked > 4 * _POLL_S:
-            os.kill(info.pid, signal.SIGTERM)
+            _ask_to_end(info.pid)
             asked = time.monotonic()
         time.sleep(_POLL_S)
     return True
+
+
+def _ask_to_end(pid: int) -> None:
+    """Raises UserError where it is another user's."""
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:  # it ended by itself a moment ago
+        pass
+    except PermissionError:
+        raise UserError(
+            f"the daemon (pid {pid}) is another user's: stop it as that user, or as root"
+        ) from None

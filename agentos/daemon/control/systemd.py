@@ -46,6 +46,7 @@ SyslogIdentifier={name}
 [Install]
 WantedBy={target}
 """
+BOOTED = Path("/run/systemd/system")  # there where systemd is what the machine was booted with (sd_booted(3))
 _LONGEST_S = 150  # for systemctl, which waits until the daemon has ended
 
 
@@ -117,6 +118,10 @@ class SystemdUnit:
         left = [f"{ctl} start {self.name}", f"journalctl {'--user ' if self.user else ''}-u {self.name} -f"]
         if self.user:
             left.append("loginctl enable-linger  # so that it runs without your being logged in")
+        if not BOOTED.is_dir():
+            return [
+                "# systemd does not run on this machine: `agentos daemon start` starts the daemon meanwhile"
+            ]
         try:
             self._ctl("daemon-reload")
             self._ctl("enable", self.name)
@@ -166,7 +171,7 @@ class SystemdUnit:
     def _home_of_unit(self) -> str:
         try:
             lines = self.path.read_text(encoding="utf-8").splitlines()
-        except OSError:
+        except (OSError, ValueError):
             return ""
         return next((line.partition("=")[2] for line in lines if line.startswith("WorkingDirectory=")), "?")
 
