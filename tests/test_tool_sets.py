@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import copy
 import importlib.util
+import inspect
 import json
 import os
 import sys
@@ -169,7 +172,10 @@ class Version:
         for name, text in case["files"].items():
             Path(name).write_bytes(text.encode())
         module: Any = self.module
-        answer = module.run(module.Input.model_validate(case["args"])).model_dump(mode="json")
+        answer = module.run(module.Input.model_validate(copy.deepcopy(case["args"])))
+        if inspect.iscoroutine(answer):
+            answer = asyncio.run(answer)
+        answer = answer.model_dump(mode="json")
         left = {name: Path(name).read_bytes().decode() for name in sorted(os.listdir())}
         return answer, {name: text for name, text in left.items() if case["files"].get(name) != text}
 
