@@ -91,6 +91,11 @@ class Labelled:
     def right(self) -> bool:
         return self.kind == "right"
 
+    @property
+    def files(self) -> dict[str, str]:
+        """The tool's Python files with the edit, by their names in the skill: the tool, then its helpers."""
+        return {**self.tool.files("faulty"), f"{self.tool.function}.py": self.source}
+
 
 def labelled(folder: Path) -> list[Labelled]:
     """The edits in a folder, of the tool that lies beside them or of the one with the folder's name in a set."""

@@ -110,6 +110,8 @@ def test_labelled_edits_are_right_or_wrong_as_they_say(
         tool = edits[0].tool
         right = Version(tool, "right")
         for edit in edits:
+            assert [*edit.files] == [*tool.files("faulty")]
+            assert next(iter(edit.files.values())) == edit.source
             version = Version(tool, "faulty", edit.source)
             passed = [passes(version, task) for task in tool.tasks]
             if edit.right:
