@@ -71,6 +71,7 @@ def shape_faults(tool: Any) -> list[str]:
     found += [] if len(tool.fresh) in (24, 48) else ["so many fresh inputs"]
     for name in ("right", "faulty"):
         source = (tool.folder / f"{name}.py").read_text(encoding="utf-8")
+        found += ["no effect"] if '"effects": []' in source else []  # such a tool is refused
         found += unsteady(ast.parse(source)) + ([] if 25 <= len(source.splitlines()) <= 130 else ["lines"])
     return found
 

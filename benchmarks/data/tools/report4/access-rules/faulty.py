@@ -6,7 +6,7 @@ TOOL = {
     "name": "access_rules",
     "description": "Who may edit a document: active owners and active editors, but editors only of their own team "
     "and not while it is locked",
-    "effects": [],
+    "effects": ["pure"],
     "dependencies": [],
 }
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 TOOL = {
     "name": "env_layers",
     "description": "Settings of each environment: the base with its own on top, and which of them differ from the base",
-    "effects": [],
+    "effects": ["pure"],
     "dependencies": [],
 }
 

@@ -5,7 +5,7 @@ from pydantic import BaseModel, Field
 TOOL = {
     "name": "poster_tubes",
     "description": "Tubes that orders of posters are sent in, where no tube holds posters of two customers",
-    "effects": [],
+    "effects": ["pure"],
     "dependencies": [],
 }
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 TOOL = {
     "name": "product_codes",
     "description": "Product codes such as AB-1234, sorted out into good and bad ones",
-    "effects": [],
+    "effects": ["pure"],
     "dependencies": [],
 }
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 TOOL = {
     "name": "shipping_tiers",
     "description": "Postage of parcels by weight class and zone; each class goes up to its weight and includes it",
-    "effects": [],
+    "effects": ["pure"],
     "dependencies": [],
 }
 

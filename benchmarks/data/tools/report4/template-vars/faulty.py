@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 TOOL = {
     "name": "template_vars",
     "description": "A text with its {{variables}} filled in; those without a value stay and are named",
-    "effects": [],
+    "effects": ["pure"],
     "dependencies": [],
 }
 

@@ -6,7 +6,7 @@ TOOL = {
     "name": "voucher_checkout",
     "description": "What a customer pays in cents: first the percents off, then the voucher, then postage, "
     "which is free from 50.00 on after both",
-    "effects": [],
+    "effects": ["pure"],
     "dependencies": [],
 }
 
