@@ -345,7 +345,7 @@ def _checked_mirror() -> Report:
 
 def _unknown_promotions(registry: Registry) -> list[str]:
     """Commits that say an evolution made them, of which the home's ledger knows nothing."""
-    from agentos.daemon.upkeep.auditing import promotion_faults
+    from agentos.daemon.upkeep.auditing import began_with, promotion_faults
     from agentos.ledger.integrity import LedgerSnapshot
 
     ledger = Home.find().ledger
@@ -353,7 +353,7 @@ def _unknown_promotions(registry: Registry) -> list[str]:
         return []
     try:
         with LedgerSnapshot(ledger) as reader:
-            return list(promotion_faults(reader, registry.promotions(), ledger))
+            return list(promotion_faults(reader, registry.promotions(began_with(reader)), ledger))
     except Unavailable as error:
         return [str(error)]
 
