@@ -16,6 +16,7 @@ from agentos.cli.output import (
     print_json,
     print_table,
     print_text,
+    tell_held,
     tell_outdated,
 )
 from agentos.cli.resources import registry_edit
@@ -459,6 +460,7 @@ def _say_now(registry: Registry, resources: list[ResourceId]) -> None:
         if version:
             retired = "" if version.digest else " (retired)"
             print_text(f"{resource} is now {version.number}{retired}: {version.reason}", "green")
+    tell_held(Home.find())
 
 
 def _few(texts: tuple[str, ...]) -> str:
