@@ -33,6 +33,7 @@ _THEIRS, _THEIR_CANDIDATES = "refs/mirror/main", "refs/mirror/candidates/"
 _TAGS = "refs/tags/*"  # moves forward only, as main does
 _AS_IT_IS = ("refs/heads/last-good", "refs/candidates/*", "refs/agentos/shipped", "refs/agentos/latest/*")
 SIGNED = "signed/"  # and the first digits of a commit on main: no version's tag is called so
+_SSH = "GIT_SSH_COMMAND"  # as git reads it
 _SECONDS = 120.0
 _BYTES_A_SECOND = 128 << 10  # that a line is taken to carry at least, where all of the registry goes over it
 _PROTOCOLS = ("file", "git", "ssh", "http", "https")  # all else, as git's `ext`, could start a program
@@ -261,7 +262,8 @@ class Mirror:
     def _git_text(self, *words: str, seconds: float | None = None) -> str:
         patience_s = _SECONDS if seconds is None else seconds
         allowed = [word for name in _PROTOCOLS for word in ("-c", f"protocol.{name}.allow=always")]
-        ssh = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=10"}
+        # a person's own may be no OpenSSH, which knows these options; whatever asks or waits is cut off below
+        ssh = {_SSH: os.environ.get(_SSH) or "ssh -o BatchMode=yes -o ConnectTimeout=10"}
         slow = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"]
         # a session of its own: what git starts (ssh, git-remote-https) keeps its pipes, and is to end with it
         with subprocess.Popen(

@@ -51,6 +51,17 @@ def test_the_unit_is_whole(place: Home, user: bool) -> None:
     assert parsed["Install"]["WantedBy"] == ("default.target" if user else "multi-user.target")
 
 
+def test_one_that_cannot_start_is_tried_again_without_end(place: Home) -> None:
+    parsed = read(SystemdUnit(place, "agentos", user=False).text())
+    assert parsed["Unit"]["StartLimitIntervalSec"] == "0"
+    assert parsed["Service"]["Restart"] == "on-failure"
+
+
+def test_the_unit_of_a_stand_by_stands_by(place: Home) -> None:
+    parsed = read(SystemdUnit(place, "agentos", user=False, stand_by=True).text())
+    assert shlex.split(parsed["Service"]["ExecStart"])[-3:] == ["daemon", "run", "--stand-by"]
+
+
 ANALYZE = shutil.which("systemd-analyze")
 
 

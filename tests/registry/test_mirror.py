@@ -112,6 +112,17 @@ def test_a_key_that_cannot_sign_stops_the_push_and_says_so(
     assert there.stdout.strip() == before
 
 
+def test_a_key_and_a_port_of_the_environment_are_used(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\necho no such key >&2\nexit 255\n')
+    ssh.chmod(0o700)
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"{ssh} -i my-key")
+    assert "no such key" in Mirror(place, "ssh://git@127.0.0.1:9/agentos.git").push().why
+    assert (tmp_path / "asked").read_text().startswith("-i my-key")
+
+
 def test_a_damaged_mirror_is_told(place: Path, url: str) -> None:
     mirror = Mirror(place, url)
     add(Registry(place), "plus")

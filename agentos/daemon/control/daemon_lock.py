@@ -18,6 +18,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from agentos import __version__
 from agentos.errors import HomeBusy, NotFound, Unavailable, UserError
@@ -173,10 +174,18 @@ def start_daemon(home: Home, *, stand_by: bool = False) -> DaemonInfo:
         if info is not None and info.pid == child.pid and (info.ready or info.stand_by):
             return info
         if child.poll() is not None:
-            words = said.read_text(errors="replace").strip().splitlines()
-            raise Unavailable(f"the daemon did not start: {words[-1] if words else 'it said nothing'}")
+            raise Unavailable(f"the daemon did not start: {_last_words(said)}")
         time.sleep(_POLL_S)
     raise Unavailable(f"the daemon is not ready after {_READY_S:.0f} s; see {home.logs / 'daemon.log'}")
+
+
+def _last_words(said: Path) -> str:
+    words = said.read_text(errors="replace").strip().splitlines()
+    try:
+        said.write_text("\n".join(words) or "it said nothing")
+    except OSError as error:  # it had no room for its words either
+        return f"{error.strerror}: {said}"
+    return words[-1] if words else "it said nothing"
 
 
 def stop_daemon(home: Home, *, at_once: bool) -> bool:
