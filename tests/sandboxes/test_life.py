@@ -22,6 +22,7 @@ from agentos.sandboxes import cgroups
 from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.owner import GROUPS, Owner, OwnerNote, home_id, notes, runs_of
+from agentos.sandboxes.probe import refusal
 from agentos.sandboxes.reaper import drop_strangers, leftovers, reap
 from agentos.wire import WireClosed
 
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.sandbox
 
 Run = Callable[..., Any]
 Make = Callable[..., Bubblewrap]
+Weakened = Callable[[str], Bubblewrap]
 
 
 def until(true: Callable[[], bool], seconds: float = 10.0) -> bool:
@@ -386,3 +388,31 @@ def test_groups_of_killed_daemons_of_any_home_go_and_those_that_hold_a_process_s
         for place in [*places, *lives]:
             cgroups.remove(place / "box")
             cgroups.remove(place)
+
+
+@pytest.mark.slow
+def test_boxes_hold_where_the_kernel_tells_not_what_a_clone_needs(weakened: Weakened, small: Limits) -> None:
+    twice = weakened("clone")
+    assert refusal(twice.examine()) == ""
+    with twice.open(small) as box:
+        assert parent(box.pid) == "bwrap"  # the fork between has ended
+
+
+def test_a_box_is_the_clone_of_the_template(sandbox: Bubblewrap, small: Limits) -> None:
+    with sandbox.open(small) as box:
+        assert parent(box.pid).startswith("python")
+
+
+@pytest.mark.slow
+def test_a_box_that_cannot_be_cloned_leaves_the_template_alone(weakened: Weakened, small: Limits) -> None:
+    without = weakened("namespace-kinds")
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="clone: Invalid argument"):
+            without.open(small)
+        assert without.template_pid > 0
+
+
+def parent(pid: int) -> str:
+    """The name of the process that this one is a child of."""
+    (number,) = re.findall(r"^PPid:\t(\d+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return Path(f"/proc/{number}/comm").read_text().strip()
