@@ -27,8 +27,8 @@ from agentos.domain import (
     Trigger,
 )
 from agentos.errors import Conflict
-from agentos.ledger.copies import copies, last_read, without_copies
 from agentos.ledger.rows.codec import to_text
+from agentos.ledger.schedules import copies, last_read, without_copies
 from agentos.ledger.store import Ledger
 
 START = datetime(2026, 3, 2, 6, 30, tzinfo=UTC)

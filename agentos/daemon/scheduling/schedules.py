@@ -14,9 +14,8 @@ from agentos.daemon.scheduling.clock import due_before
 from agentos.daemon.standing_checks import with_accepted
 from agentos.domain import Share, Task, TaskState, Trigger, share_of
 from agentos.errors import Conflict, Invalid, UserError
-from agentos.ledger.copies import has_task, is_under_way
 from agentos.ledger.reading import Reader, TaskView
-from agentos.ledger.schedules import skip
+from agentos.ledger.schedules import has_task, is_under_way, skip
 from agentos.ledger.store import Ledger
 
 LATE = timedelta(seconds=60)  # beyond which a time counts as missed, and a clock as put back

@@ -20,9 +20,8 @@ import watchfiles
 from agentos.daemon.scheduling.schedules import LATE, copy_of, start_copy
 from agentos.domain import Call, InputFile, Json, Task, Watch, digest, share_of
 from agentos.errors import Invalid
-from agentos.ledger.copies import arrivals, has_task
 from agentos.ledger.reading import TaskView
-from agentos.ledger.schedules import set_arrivals, skip
+from agentos.ledger.schedules import arrivals, has_task, set_arrivals, skip
 from agentos.ledger.store import Ledger
 from agentos.sources import SourceFile, fits_workspace, walk
 
