@@ -33,7 +33,7 @@ from agentos.daemon.live_config import LiveConfig
 from agentos.daemon.offline import offline_context
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.run.spot_checks import SpotCheckedExecutor
-from agentos.daemon.run.tasks import MAX_ATTEMPTS, StopSignal, TaskRunner
+from agentos.daemon.run.tasks import MAX_ATTEMPTS, RunnerOptions, StopSignal, TaskRunner
 from agentos.daemon.run.trial_pool import TrialPool
 from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
@@ -63,6 +63,7 @@ from agentos.proposers.lesson import LessonProposer
 from agentos.proposers.model import ModelProposer
 from agentos.proposers.pin import PinProposer
 from agentos.proposers.rule import RuleProposer
+from agentos.proposers.search_process import SearchProcess
 from agentos.proposers.skill import SkillProposer
 from agentos.registry.store import Registry
 from agentos.sandboxes.choice import Choice, PlacesHere
@@ -401,7 +402,8 @@ def service(
                 RuleProposer(registry),
                 PinProposer(registry, registry.contents),
             )
-            own = proposers_of(benches, runs, settings.parallel, home.searches, writer, plain)
+            repair = SearchProcess("tool", benches, settings.parallel, kept=home.searches)
+            own = proposers_of(repair, SearchProcess("harness", runs, settings.parallel), writer, plain)
             return with_coder(with_plugins(own, adviser, registry), home, served.workshop(), ledger)
 
         parts = replace(
@@ -434,10 +436,7 @@ def service(
                     swap,
                     executor,
                     stopping,
-                    Mode(settings.recording),
-                    told,
-                    breaker,
-                    settings.hold_out,
+                    RunnerOptions(Mode(settings.recording), settings.hold_out, told, breaker),
                 ),
                 stopping=stopping,
                 served=served,

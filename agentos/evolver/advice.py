@@ -83,12 +83,7 @@ def with_data(text: str) -> str:
 
 
 def talk(
-    brief: Brief,
-    room: BriefLimits,
-    told: QuotedEvidence,
-    form: str,
-    own: Sequence[str],
-    names: Sequence[ResourceId],
+    brief: Brief, room: BriefLimits, form: str, own: Sequence[str], names: Sequence[ResourceId]
 ) -> RequestDraft:
     """The request for an edit. ``own`` are this proposer's edits for the brief so far."""
     said = texts()["propose"]
@@ -102,7 +97,7 @@ def talk(
         ("tool_example", f"```\n{example}"),
     ):
         system = system.replace("{" + key + "}", text)
-    parts = [_diagnosis(brief), told.text]
+    parts = [_diagnosis(brief), told_of(brief, room).text]
     if new:
         there = ", ".join(name.name for name in names if name.kind.value == brief.layer.value)
         parts.append(f"Write a new {brief.layer.value}. There are: {there or 'none yet'}.")

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -255,26 +255,20 @@ def within(seconds: float, work: Callable[[], Any]) -> tuple[Any, str]:
 def make(plugin: Plugin, *given: Any) -> Any:
     """What a plug-in that makes something makes of ``given``. Raises PluginFailed."""
     loaded = load(plugin)
-    try:
-        made = loaded(*given)
-    except Exception as error:
-        raise plugin.failed(f"it cannot be made ({said(error)})") from error
+    made = call(plugin, lambda: loaded(*given), fails="it cannot be made ({})")
     _require(plugin, made)
     return made
 
 
 def _require(plugin: Plugin, found: Any) -> None:
     for name in KINDS[plugin.kind].methods:
-        try:
-            there = callable(getattr(found, name, None))
-        except Exception as error:  # noqa: BLE001 - another's code
-            raise plugin.failed(f"its `{name}` cannot be read ({said(error)})") from None
-        if not there:
+        found_one = partial(getattr, found, name, None)
+        if not callable(call(plugin, found_one, fails=f"its `{name}` cannot be read ({{}})")):
             raise plugin.failed(f"it has no `{name}`")
 
 
-def call(plugin: Plugin, work: Callable[[], Any], *, quotes: bool = True) -> Any:
-    """What ``work`` (a call of the plug-in) gives. Raises PluginFailed, whatever it raised.
+def call(plugin: Plugin, work: Callable[[], Any], *, quotes: bool = True, fails: str = "it raised {}") -> Any:
+    """What ``work`` (a call of the plug-in) gives. Raises PluginFailed, whatever it raised: ``fails`` with it in ``{}``.
 
     Without ``quotes`` the sentence has the error's type alone: its text may hold a secret.
     """
@@ -284,7 +278,7 @@ def call(plugin: Plugin, work: Callable[[], Any], *, quotes: bool = True) -> Any
         raise
     except Exception as error:  # noqa: BLE001 - another's code
         what = said(error) if quotes else type(error).__name__
-        raise plugin.failed(f"it raised {what}") from (error if quotes else None)
+        raise plugin.failed(fails.format(what)) from (error if quotes else None)
 
 
 def usable(kind: str) -> Iterator[tuple[Plugin, Any | PluginFailed]]:

@@ -88,17 +88,27 @@ def evolution_effect(site: WebContext, act: str, evolution_id: str, principal: s
     )
 
 
-def do_evolution(
-    site: WebContext, act: str, evolution_id: str, bound: str, reason: str, who: WebSession
-) -> str:
-    """Do it; the address to go to. Raises Conflict when it rests on something else than ``bound``."""
-    principal, why = who.principal, reason_of({"reason": reason}) or _NO_REASON
+@dataclass(frozen=True, slots=True)
+class ConfirmedAct:
+    """What somebody who was shown its effect confirmed: ``bound`` is what that rested on, ``said`` the form's fields."""
+
+    act: str
+    subject: str  # an evolution's id, a resource's name
+    bound: str
+    said: Mapping[str, str]
+    who: WebSession
+
+
+def do_evolution(site: WebContext, confirmed: ConfirmedAct) -> str:
+    """Do it; the address to go to. Raises Conflict when it rests on something else than what was shown."""
+    act, principal = confirmed.act, confirmed.who.principal
+    why = reason_of(confirmed.said) or _NO_REASON
     with offline_context(site.home) as parts:
-        evolution = parts.evolution(evolution_id)
-        if _bound_to(parts.records, evolution, parts.policy.consent.expires_s) != bound:
+        evolution = parts.evolution(confirmed.subject)
+        if _bound_to(parts.records, evolution, parts.policy.consent.expires_s) != confirmed.bound:
             raise Conflict(f"{evolution.id} has changed since you looked: look at it again.")
         if act == "approve":
-            promotion.approve(parts, evolution, principal, who.given)
+            promotion.approve(parts, evolution, principal, confirmed.who.given)
         elif act == "reject":
             promotion.decline(parts, evolution, principal, why)
         elif act == "revert":
@@ -223,21 +233,19 @@ def resource_effect(site: WebContext, act: str, name: str, version: str) -> ActE
     )
 
 
-def do_resource(
-    site: WebContext, act: str, name: str, said: Mapping[str, str], bound: str, who: WebSession
-) -> str:
+def do_resource(site: WebContext, confirmed: ConfirmedAct) -> str:
     """Do it; the address to go to."""
-    resource = parse_id(name)
+    act, said, resource = confirmed.act, confirmed.said, parse_id(confirmed.subject)
     reason = said.get("reason", "").strip()[:REASON_MAX]
     if act == "pin":
         site.registry.pin(resource, reason)
     elif act == "unpin":
         site.registry.unpin(resource)
     else:
-        plan = _plan(site, name, said.get("version", ""))
-        if _plan_digest(plan) != bound:
+        plan = _plan(site, confirmed.subject, said.get("version", ""))
+        if _plan_digest(plan) != confirmed.bound:
             raise Conflict(f"{resource} has changed since you looked: look at it again.")
-        site.registry.revert(plan, reason, author=who.author)
+        site.registry.revert(plan, reason, author=confirmed.who.author)
     return f"/resources/{resource}?did={act}"
 
 

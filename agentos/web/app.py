@@ -291,35 +291,39 @@ def _session(request: Request) -> WebSession:
 def before_evolution(site: WebContext, request: Request) -> Response:
     act, subject = request.path_params["act"], site.reader.resolve("evolution", request.path_params["id"])
     effect = acts.evolution_effect(site, act, subject, _session(request).principal)
-    return _before_act(site, request, act, subject, effect)
+    return _before_act(site, request, subject, effect)
 
 
 def before_resource(site: WebContext, request: Request) -> Response:
     act, name = request.path_params["act"], resource_name(request)
-    version = request.query_params.get("version", "")
-    effect = acts.resource_effect(site, act, name, version)
-    return _before_act(site, request, act, name, effect, version)
+    effect = acts.resource_effect(site, act, name, request.query_params.get("version", ""))
+    return _before_act(site, request, name, effect)
 
 
-def _before_act(
-    site: WebContext, request: Request, act: str, subject: str, effect: acts.ActEffect, version: str = ""
-) -> Response:
+def _before_act(site: WebContext, request: Request, subject: str, effect: acts.ActEffect) -> Response:
+    act, version = request.path_params["act"], request.query_params.get("version", "")
     nonce = site.sessions.intend(_session(request), act, subject, effect.bound)
     return show(site, request, "act.html", effect=effect, nonce=nonce, act=act, of_version=version)
+
+
+def _redeemed(site: WebContext, confirmed: acts.ConfirmedAct) -> acts.ConfirmedAct:
+    nonce = confirmed.said.get("nonce", "")
+    site.sessions.redeem(confirmed.who, nonce, confirmed.act, confirmed.subject, confirmed.bound)
+    return confirmed
 
 
 def do_evolution(site: WebContext, request: Request, said: Mapping[str, str]) -> str:
     act, subject = request.path_params["act"], request.path_params["id"]
     effect = acts.evolution_effect(site, act, subject, _session(request).principal)
-    site.sessions.redeem(_session(request), said.get("nonce", ""), act, subject, effect.bound)
-    return acts.do_evolution(site, act, subject, effect.bound, said.get("reason", ""), _session(request))
+    confirmed = acts.ConfirmedAct(act, subject, effect.bound, said, _session(request))
+    return acts.do_evolution(site, _redeemed(site, confirmed))
 
 
 def do_resource(site: WebContext, request: Request, said: Mapping[str, str]) -> str:
     act, name = request.path_params["act"], resource_name(request)
     effect = acts.resource_effect(site, act, name, said.get("version", ""))
-    site.sessions.redeem(_session(request), said.get("nonce", ""), act, name, effect.bound)
-    return acts.do_resource(site, act, name, said, effect.bound, _session(request))
+    confirmed = acts.ConfirmedAct(act, name, effect.bound, said, _session(request))
+    return acts.do_resource(site, _redeemed(site, confirmed))
 
 
 def answer(site: WebContext, request: Request, said: Mapping[str, str]) -> str:

@@ -323,10 +323,10 @@ class Reach:
         return self if self.address else replace(self, address=f"http://{LOOPBACK}:{port}")
 
 
-def served_to_others(
-    bind: str, address: str, certificate: Path | None, key: Path | None, header: str, proxy: str
-) -> Reach:
-    """What the options of `agentos web` say; loopback without any. Raises UserError with what to type."""
+def served_to_others(asked: Reach) -> Reach:
+    """What the options of `agentos web` say, checked; loopback without ``bind``. Raises UserError with what to type."""
+    bind, address, header = asked.bind, asked.address, asked.header
+    certificate, key, proxy = asked.certificate, asked.key, asked.proxy
     if not bind:
         if address or certificate or key or header:
             raise UserError(f"That goes with `--bind ADDRESS`, such as --bind 0.0.0.0; {_DOCS}.")
@@ -349,7 +349,7 @@ def served_to_others(
         )
     if certificate or key:
         _require_pair(certificate, key)
-    return Reach(bind, _address(address), certificate, key, header, proxy)
+    return replace(asked, address=_address(address))
 
 
 def _is_ip(text: str) -> bool:

@@ -317,10 +317,10 @@ def test_checks_of_a_word_are_proposed(ran: tuple[Task, Run]) -> None:
     task, run = ran
     check = Check("equals", {"value": 3, "path": "n", "made_by": "feedback-1"})
     word = Feedback("feedback-1", run.id, task.key, Rating.BAD, "", (check,), "person:a", run.started_at)
-    checks, why = proposed_checks(task, run, {"n": 4}, "", [word])
+    checks, why = proposed_checks(task, run, {"n": 4}, [word])
     assert checks == [{"equals": {"value": 3, "path": "n"}}]
     assert "what was said" in why
-    assert proposed_checks(task, run, {"n": 4}, "", [])[0] == [{"equals": {"value": {"n": 4}}}]
+    assert proposed_checks(task, run, {"n": 4}, [])[0] == [{"equals": {"value": {"n": 4}}}]
 
 
 @pytest.fixture

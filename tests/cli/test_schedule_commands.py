@@ -19,8 +19,8 @@ from agentos.cli.tasks.ask import _arguments
 from agentos.domain import TaskState
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.copies import copies
 from agentos.ledger.reading import Reader
+from agentos.ledger.schedules import copies
 
 Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.breaker import Breaker, cause
-from agentos.daemon.run.tasks import MAX_ATTEMPTS, STOPPED, StopSignal, TaskRunner
+from agentos.daemon.run.tasks import MAX_ATTEMPTS, STOPPED, RunnerOptions, StopSignal, TaskRunner
 from agentos.domain import KernelFault, Result, Run, Share, Task, TaskState
 from agentos.errors import ModelAway, Unavailable
 from agentos.ledger.store import Ledger
@@ -31,7 +31,9 @@ class Probe:
 
 
 def runner(ledger: Ledger, breaker: Breaker, *script: Any) -> TaskRunner:
-    return TaskRunner(ledger, Snapshots(), Executor(list(script)), StopSignal(), breaker=breaker)  # type: ignore[arg-type]
+    return TaskRunner(
+        ledger, Snapshots(), Executor(list(script)), StopSignal(), RunnerOptions(breaker=breaker)
+    )  # type: ignore[arg-type]
 
 
 def test_one_task_alone_is_its_own_fault_and_two_are_not() -> None:

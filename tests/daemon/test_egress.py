@@ -23,6 +23,7 @@ from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from tests.loopback import serving
 
 pytestmark = pytest.mark.sandbox
 
@@ -77,12 +78,8 @@ class _Site(BaseHTTPRequestHandler):
 def site() -> Iterator[ThreadingHTTPServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
     server.seen = []  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server
 
 
 class World:

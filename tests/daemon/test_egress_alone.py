@@ -21,6 +21,7 @@ from agentos.daemon.requests.run_requests import Denied, RunContext, RunSpending
 from agentos.domain import Effect, Json, Limits, Snapshot, Step, Task
 from agentos.models.secrets import Secret
 from agentos.ports import Plan
+from tests.loopback import serving
 
 VALUE = "a-value-of-some-length"
 
@@ -48,12 +49,8 @@ def server() -> Iterator[_Server]:
     except OSError:
         pytest.skip("this machine has no IPv6")
     made.keys = []
-    thread = threading.Thread(target=lambda: made.serve_forever(0.01))
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    with serving(made):
+        yield made
 
 
 class Bound:

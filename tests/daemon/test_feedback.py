@@ -46,8 +46,8 @@ from agentos.evolver.find.triage import triage
 from agentos.evolver.select.curate import _spoken, choose_sets
 from agentos.evolver.watch.health import words
 from agentos.home import Home
-from agentos.ledger.copies import copies, last_read
 from agentos.ledger.rows.codec import plain
+from agentos.ledger.schedules import copies, last_read
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap

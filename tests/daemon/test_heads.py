@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +18,7 @@ from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead
 from agentos.ledger.store import Ledger
+from tests.loopback import serving
 from tests.test_durable import no_file_beyond
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -89,12 +89,8 @@ class Handler(BaseHTTPRequestHandler):
 def collector() -> Iterator[Any]:
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.heard = []
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server
 
 
 def test_a_collector_gets_a_log_record(collector: Any) -> None:

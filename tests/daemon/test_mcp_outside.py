@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -35,6 +34,7 @@ from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.resources.servers import ServerTool
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from tests.loopback import serving
 
 pytestmark = pytest.mark.sandbox
 
@@ -154,12 +154,8 @@ class _Site(BaseHTTPRequestHandler):
 
 def _serving(site: ThreadingHTTPServer) -> Iterator[ThreadingHTTPServer]:
     site.seen = []  # type: ignore[attr-defined]
-    thread = threading.Thread(target=site.serve_forever)
-    thread.start()
-    yield site
-    site.shutdown()
-    thread.join()
-    site.server_close()
+    with serving(site):
+        yield site
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -46,6 +46,7 @@ from agentos.registry.store import Registry
 from agentos.settings import Notify, load_settings
 from tests.command_server import command_server
 from tests.daemon.conftest import Daemon, until
+from tests.loopback import serving
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 EVENTS = Notify.model_validate({}).on
@@ -301,21 +302,14 @@ class _Mailbox(socketserver.StreamRequestHandler):
 @pytest.fixture
 def serve() -> Iterator[Callable[[Any, Any], Any]]:
     """A server on loopback that remembers what it got."""
-    open_servers: list[tuple[Any, threading.Thread]] = []
+    with ExitStack() as servers:
 
-    def start(kind: Any, handler: Any) -> Any:
-        server = kind(("127.0.0.1", 0), handler)
-        server.got = []
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        open_servers.append((server, thread))
-        return server
+        def start(kind: Any, handler: Any) -> Any:
+            server = kind(("127.0.0.1", 0), handler)
+            server.got = []
+            return servers.enter_context(serving(server))
 
-    yield start
-    for server, thread in open_servers:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        yield start
 
 
 NOTE = Notification("note-7-x", "task:digest", "failed", "x", "digest failed", "See it with: …", NOW)

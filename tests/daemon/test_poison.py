@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentos.daemon.breaker import ALONE_LOSSES, OWN_LOSSES, Breaker
-from agentos.daemon.run.tasks import MAX_ATTEMPTS, StopSignal, TaskRunner
+from agentos.daemon.run.tasks import MAX_ATTEMPTS, RunnerOptions, StopSignal, TaskRunner
 from agentos.domain import Result, Task, TaskState
 from agentos.errors import Unavailable
 from agentos.ledger.store import Ledger
@@ -81,7 +81,7 @@ def test_two_poison_tasks_are_given_up_with_a_reason_and_the_others_run(
             self.script = [LOST if task.id in {one.id for one in poison} else attempt(passed=True)]
             return super().execute(task, *args, **more)
 
-    made = TaskRunner(ledger, Snapshots(), Poisoned([]), StopSignal(), breaker=breaker)  # type: ignore[arg-type]
+    made = TaskRunner(ledger, Snapshots(), Poisoned([]), StopSignal(), RunnerOptions(breaker=breaker))  # type: ignore[arg-type]
     turns = 0
     while any(ledger.task_view(task.id).state is not TaskState.DONE for task in poison):
         turns += 1

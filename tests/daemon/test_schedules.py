@@ -13,7 +13,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine
 
-from agentos.daemon.scheduling.schedules import pause, resume, spawn_due, start_copy
+from agentos.daemon.scheduling.schedules import copy_of, pause, resume, spawn_due, start_copy
 from agentos.domain import (
     InputSource,
     Outcome,
@@ -27,8 +27,8 @@ from agentos.domain import (
     Trigger,
 )
 from agentos.errors import Conflict
-from agentos.ledger.copies import copies, last_read, without_copies
 from agentos.ledger.rows.codec import to_text
+from agentos.ledger.schedules import copies, last_read, without_copies
 from agentos.ledger.store import Ledger
 
 START = datetime(2026, 3, 2, 6, 30, tzinfo=UTC)
@@ -193,11 +193,16 @@ def test_what_is_new_since_a_run_of_a_clock_that_was_ahead_is_read(
     log = tmp_path / "logs" / "app.log"
     log.write_text("one")
     now = datetime.now(UTC) + timedelta(minutes=1)  # later than what is written below
-    end(ledger, start_copy(ledger, live, Share.OPEN, "task-ahead", now + timedelta(days=3650), 0.0)[0])
+    end(
+        ledger,
+        start_copy(ledger, copy_of(live, "task-ahead", now + timedelta(days=3650)), Share.OPEN, 0.0)[0],
+    )
     log.write_text("two")
-    right = end(ledger, start_copy(ledger, live, Share.OPEN, "task-right", now, 0.0)[0])
+    right = end(ledger, start_copy(ledger, copy_of(live, "task-right", now), Share.OPEN, 0.0)[0])
     assert contents(ledger, right) == {"logs/app.log": b"two"}
-    assert start_copy(ledger, live, Share.OPEN, "task-none", now + timedelta(minutes=1), 0.0)[0] is None
+    assert (
+        start_copy(ledger, copy_of(live, "task-none", now + timedelta(minutes=1)), Share.OPEN, 0.0)[0] is None
+    )
 
 
 def test_since_the_last_that_passed_a_failed_night_is_read_again(

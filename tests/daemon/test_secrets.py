@@ -7,7 +7,6 @@ import json
 import os
 import stat
 import sys
-import threading
 import types
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,6 +33,7 @@ from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
 from tests.command_server import command_server
+from tests.loopback import serving
 
 VALUE = "s3cr3t/Value+42~é"
 TOOL = '''"""Asks the outside."""
@@ -87,12 +87,8 @@ class _Api(BaseHTTPRequestHandler):
 def api() -> Iterator[ThreadingHTTPServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Api)
     server.seen = []  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server
 
 
 class World:

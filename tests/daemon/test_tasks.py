@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.run.tasks import MAX_ATTEMPTS, MAX_DEATHS, REBOOTED, StopSignal, TaskRunner
+from agentos.daemon.run.tasks import MAX_ATTEMPTS, MAX_DEATHS, REBOOTED, RunnerOptions, StopSignal, TaskRunner
 from agentos.domain import (
     InputSource,
     KernelFault,
@@ -225,7 +225,7 @@ def lost_run(ledger: Ledger, task: Task, number: int = 1, *, steps: int = 1) -> 
 
 def test_a_first_attempt_is_served_from_nothing(ledger: Ledger, task: Task) -> None:
     executor = Executor([attempt(passed=True)])
-    TaskRunner(ledger, Snapshots(), executor, StopSignal(), Mode.LIVE).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
+    TaskRunner(ledger, Snapshots(), executor, StopSignal(), RunnerOptions(Mode.LIVE)).attempt(task.id, NOW)  # type: ignore[arg-type] # scripted
     assert executor.plans == [Plan(mode=Mode.LIVE)]
     assert ledger.runs(task.id)[0].resumes == ""
 

@@ -16,7 +16,7 @@ import pytest
 
 from agentos.daemon.scheduling.watching import FolderNotifier, FolderWatcher
 from agentos.domain import Call, Share, SkippedRun, Task, TaskState, Trigger, Watch
-from agentos.ledger.copies import copies
+from agentos.ledger.schedules import copies
 from agentos.ledger.store import Ledger
 
 

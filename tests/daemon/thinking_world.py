@@ -10,7 +10,6 @@ import json
 import os
 import re
 import signal
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +25,7 @@ from agentos.registry.store import Registry
 from agentos.testing import ModelServer, call, say
 from agentos.testing.modelserver.replies import ServerReply
 from tests.command_server import command_server
+from tests.loopback import serving
 
 KEY_ENV = "THINKING_TEST_API_KEY"
 KEY = "sk-of-the-thinking-tests-0123456789"
@@ -67,14 +67,8 @@ def site() -> Iterator[ThreadingHTTPServer]:
     """A site on loopback; ``seen`` counts the requests by their path."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
     server.seen = Counter()  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with serving(server):
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def tools(place: str) -> dict[str, bytes]:

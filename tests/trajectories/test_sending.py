@@ -17,6 +17,7 @@ from agentos.domain import Json
 from agentos.errors import UserError
 from agentos.trajectories.chat import FinishedRun
 from agentos.trajectories.sending import WAITING_MAX, Sender
+from tests.loopback import serving
 
 Make = Callable[..., FinishedRun]
 STEP = ("act", {"tool": "add", "args": {}}, {"ok": True})
@@ -69,13 +70,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def running(*statuses: int) -> Iterator[Collector]:
-    with Collector(*statuses) as collector:
-        threading.Thread(target=collector.serve_forever, args=(0.05,), daemon=True).start()
+    with serving(Collector(*statuses)) as collector:
         try:
             yield collector
         finally:
             collector.hold.set()
-            collector.shutdown()
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

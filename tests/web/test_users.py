@@ -364,7 +364,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 def refusal(**said: Any) -> str:
     whole = {"bind": "", "address": "", "certificate": None, "key": None, "header": "", "proxy": "127.0.0.1"}
     with pytest.raises(UserError) as error:
-        served_to_others(**(whole | said))
+        served_to_others(Reach(**(whole | said)))
     return str(error.value)
 
 
@@ -380,7 +380,7 @@ def test_what_is_not_safe_to_serve_is_refused_with_what_to_type(
 ) -> None:
     certificate, key = pair
     tls = {"certificate": certificate, "key": key}
-    assert served_to_others("", "", None, None, "", "127.0.0.1") == Reach()
+    assert served_to_others(Reach(bind="", proxy="127.0.0.1")) == Reach()
     for bind in ("0.0.0.0", "127.0.0.1", "::1"):
         assert "--certificate FILE --key FILE" in refusal(bind=bind, address=SERVER)
     assert "--bind" in refusal(address=SERVER)
@@ -401,7 +401,7 @@ def test_what_is_not_safe_to_serve_is_refused_with_what_to_type(
     assert "no certificate" in refusal(bind="0.0.0.0", address=SERVER, certificate=tmp_path / "none", key=key)
     for header in ("Host", "origin", "a b", "X:"):
         assert "only the proxy sets" in refusal(bind="0.0.0.0", address=SERVER, header=header)
-    reach = served_to_others("0.0.0.0", f"{SERVER}:443", certificate, key, "", "127.0.0.1")
+    reach = served_to_others(Reach("0.0.0.0", f"{SERVER}:443", certificate, key, "", "127.0.0.1"))
     assert (reach.hosts, reach.origins) == ({"agents.example.org"}, {SERVER})
 
 
@@ -489,7 +489,7 @@ def test_behind_a_proxy_only_what_came_to_it_encrypted_is_answered(
     home: Any, proxy: str, headers: list[tuple[str, str]], status: int
 ) -> None:
     text = tokens.add(home, "ada", (TokenScope.LOOK,), 1, datetime.now(UTC))[1]
-    with serving(home, served_to_others("127.0.0.1", SERVER, None, None, "X-Proto", proxy)) as served:
+    with serving(home, served_to_others(Reach("127.0.0.1", SERVER, None, None, "X-Proto", proxy))) as served:
         own = [("Host", "agents.example.org"), ("Origin", SERVER), *headers]
         assert httpx.get(f"{served.address}/enter", headers=own).status_code == status
         program = [*own, ("Authorization", f"Bearer {text}")]

@@ -42,7 +42,7 @@ def web(
     on this machine alone.
     """
     try:
-        from agentos.web.context import served_to_others
+        from agentos.web.context import Reach, served_to_others
         from agentos.web.server import serve
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("agentos"):
@@ -50,7 +50,7 @@ def web(
         raise UserError(missing_extra("web", "The page")) from None
     serve(
         Home.find(),
-        served_to_others(bind, address, certificate, key, proxy_header, proxy_from),
+        served_to_others(Reach(bind, address, certificate, key, proxy_header, proxy_from)),
         port,
         open_browser=open_browser,
         tell=print_text,

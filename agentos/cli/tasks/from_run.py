@@ -36,14 +36,12 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
     notes = [word.because for word in words if word.because]
     messages = conversation_parts(reader.steps(run.id))[1] if run.sandbox == IMPORT else []
     notes += said_later(messages)
-    checks, why = proposed_checks(task, run, blobs.expand(run.answer), expect, words, messages)
-    document: dict[str, Any] = {"name": task.name[:200] or run.id, "goal": task.goal[:100_000]}
-    if task.call is not None:
-        document["call"] = {"tool": task.call.tool, "args": dict(task.call.args)}
-    if run.sandbox != IMPORT and task.agent != "default":
-        document["agent"] = task.agent
-    if task.effects and run.sandbox != IMPORT:
-        document["effects"] = [effect.value for effect in task.effects]
+    if expect:
+        checks: list[Json] = [{"contains": {"value": expect}}]
+        why = "The check is what you expect of the answer."
+    else:
+        checks, why = proposed_checks(task, run, blobs.expand(run.answer), words, messages)
+    document = _asked_again(task, run)
     if output is not None and task.inputs:
         document["inputs"] = [{"path": f"{folder.name}/{file.path}", "as": file.path} for file in task.inputs]
     document["checks"] = checks
@@ -66,6 +64,18 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
     print_text(f"{output} is written. {why}")
 
 
+def _asked_again(task: Task, run: Run) -> dict[str, Any]:
+    """What a task file says of the same task, without its inputs and checks."""
+    document: dict[str, Any] = {"name": task.name[:200] or run.id, "goal": task.goal[:100_000]}
+    if task.call is not None:
+        document["call"] = {"tool": task.call.tool, "args": dict(task.call.args)}
+    if run.sandbox != IMPORT and task.agent != "default":
+        document["agent"] = task.agent
+    if task.effects and run.sandbox != IMPORT:
+        document["effects"] = [effect.value for effect in task.effects]
+    return document
+
+
 def _refuse_without(task: Task, run: Run, output: Path | None, *, pruned: bool) -> None:
     """Raises UserError where the task's input files cannot be written, or have no place."""
     if pruned:
@@ -77,7 +87,7 @@ def _refuse_without(task: Task, run: Run, output: Path | None, *, pruned: bool) 
 
 
 def proposed_checks(
-    task: Task, run: Run, answer: Json, expect: str, words: Sequence[Feedback], messages: Sequence[Json] = ()
+    task: Task, run: Run, answer: Json, words: Sequence[Feedback], messages: Sequence[Json] = ()
 ) -> tuple[list[Json], str]:
     """Checks as a task file has them, and where they come from, in one sentence.
 
@@ -85,8 +95,6 @@ def proposed_checks(
     """
     from agentos.trajectories.conversations import corrected_values
 
-    if expect:
-        return [{"contains": {"value": expect}}], "The check is what you expect of the answer."
     corrected = [check for word in words for check in word.checks]
     if task.checks or corrected:
         whose = " and ".join(

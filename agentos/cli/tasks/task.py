@@ -31,8 +31,8 @@ from agentos.daemon.views.json_views import task_facts, task_whole, why_text
 from agentos.domain import Outcome, Question, Result, Run, Step, Task, TaskState
 from agentos.errors import UserError
 from agentos.home import Home
-from agentos.ledger.copies import copies, without_copies
 from agentos.ledger.reading import Reader
+from agentos.ledger.schedules import copies, without_copies
 
 if TYPE_CHECKING:
     from rich.text import Text

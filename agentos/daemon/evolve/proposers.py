@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
-from agentos.benches import Benches
 from agentos.domain import Layer
 from agentos.ports import Adviser, Proposer
 from agentos.proposers.lesson import LessonProposer
 from agentos.proposers.pin import PinProposer
 from agentos.proposers.rule import RuleProposer
-from agentos.proposers.search_process import HarnessBenches, SearchProcess
+from agentos.proposers.search_process import SearchProcess
 from agentos.proposers.skill import SkillProposer
 
 
@@ -50,18 +48,12 @@ class ConfiguredProposers(Mapping[Layer, tuple[Proposer, ...]]):
 
 
 def proposers_of(
-    benches: Benches,
-    runs: HarnessBenches,
-    parallel: int,
-    kept: Path,
+    repair: SearchProcess,
+    harness: SearchProcess,
     writer: Proposer | None,
     own: tuple[LessonProposer, SkillProposer, RuleProposer, PinProposer],
 ) -> Mapping[Layer, tuple[Proposer, ...]]:
-    """By layer, in the order in which they are asked. ``writer`` is None where no model is set up.
-
-    Below ``kept`` the search notes what it has tried.
-    """
-    repair = SearchProcess("tool", benches, parallel, kept=kept)
+    """By layer, in the order in which they are asked. ``writer`` is None where no model is set up."""
     lesson, skill, rule, pin = own
     asked = (writer,) if writer else ()
     return {
@@ -70,5 +62,5 @@ def proposers_of(
         Layer.SKILL: (pin, repair, skill, *asked),
         Layer.TOOL: (pin, repair, *asked),
         Layer.RULE: (rule,),
-        Layer.HARNESS: (SearchProcess("harness", runs, parallel), *asked),
+        Layer.HARNESS: (harness, *asked),
     }

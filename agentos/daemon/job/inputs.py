@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentos.domain import Share, Task, share_of
-from agentos.ledger.copies import last_read
-from agentos.ledger.schedules import give_inputs
+from agentos.ledger.schedules import give_inputs, last_read
 from agentos.ledger.store import Ledger
 from agentos.sources import SourceReading, read_sources
 

@@ -56,23 +56,21 @@ def speak(home: Home, id: str, rating: Rating, said: FeedbackDetails, principal:
             raise UserError(f"{run.id} is still under way; `agentos run tail {run.id}` follows it.")
         task, answer = ledger.task(run.task_id), ledger.blobs.expand(run.answer)
         now = datetime.now(UTC)
-        found = [_word(run, rating, said.because, who, now, _expected(task, run, answer, rating, said))]
+        because = said.because.strip()
+
+        def word(rating: Rating, expected: Sequence[Check]) -> Feedback:
+            made = words.named(expected, name := new_id("feedback"))
+            return Feedback(name, run.id, run.task_key, rating, because, made, who, now)
+
+        found = [word(rating, _expected(task, run, answer, rating, said))]
         if said.corrected and (kept := words.kept_parts(answer, said.corrected[0])):
-            found.append(_word(run, Rating.GOOD, said.because, who, now, kept))
-        for word in found:
-            detail = {"run": run.id, "rating": word.rating, "principal": word.principal}
-            ledger.note(f"feedback.{word.rating}", word.id, detail, (word,))
+            found.append(word(Rating.GOOD, kept))
+        for one in found:
+            detail = {"run": run.id, "rating": one.rating, "principal": one.principal}
+            ledger.note(f"feedback.{one.rating}", one.id, detail, (one,))
         if rating is Rating.BAD and not found[0].checks and inspect(parts, run) is not None:
             flag(parts, run)
         return found
-
-
-def _word(
-    run: Run, rating: Rating, because: str, who: str, at: datetime, expected: Sequence[Check]
-) -> Feedback:
-    name = new_id("feedback")
-    made = words.named(expected, name)
-    return Feedback(name, run.id, run.task_key, rating, because.strip(), made, who, at)
 
 
 def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: FeedbackDetails) -> tuple[Check, ...]:

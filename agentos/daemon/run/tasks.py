@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NoReturn
 
@@ -80,6 +81,16 @@ class StopSignal:
             threading.Event().wait(3600)
 
 
+@dataclass(frozen=True, slots=True)
+class RunnerOptions:
+    """How attempts are made, and who hears of them; ``told`` gets each finished run, and may not wait."""
+
+    mode: Mode = Mode.RECORD
+    hold_out: float = 0.0
+    told: Callable[[FinishedRun], None] | None = None
+    breaker: Breaker = field(default_factory=Breaker)
+
+
 class TaskRunner:
     """Does attempts; knows which run of which task is in flight. Thread-safe."""
 
@@ -89,20 +100,17 @@ class TaskRunner:
         snapshots: Snapshots,
         executor: BoxExecutor,
         stopping: StopSignal,
-        mode: Mode = Mode.RECORD,
-        told: Callable[[FinishedRun], None] | None = None,
-        breaker: Breaker | None = None,
-        hold_out: float = 0.0,
+        options: RunnerOptions | None = None,
     ) -> None:
-        """``told`` gets each finished run, and may not wait."""
-        self.breaker = breaker or Breaker()
-        self._hold_out = hold_out
+        options = options or RunnerOptions()
+        self.breaker = options.breaker
+        self._hold_out = options.hold_out
         self._ledger = ledger
         self._snapshots = snapshots
         self._executor = executor
         self._stopping = stopping
-        self._mode = mode
-        self._told = told
+        self._mode = options.mode
+        self._told = options.told
         self._in_flight: dict[str, str] = {}
         self._unclosed: dict[str, BaseException] = {}  # runs of this process whose end could not be stored
         self._held: dict[str, HeldSteps] = {}  # by run

@@ -14,9 +14,8 @@ from agentos.daemon.scheduling.clock import due_before
 from agentos.daemon.standing_checks import with_accepted
 from agentos.domain import Share, Task, TaskState, Trigger, share_of
 from agentos.errors import Conflict, Invalid, UserError
-from agentos.ledger.copies import has_task, is_under_way
 from agentos.ledger.reading import Reader, TaskView
-from agentos.ledger.schedules import skip
+from agentos.ledger.schedules import has_task, is_under_way, skip
 from agentos.ledger.store import Ledger
 
 LATE = timedelta(seconds=60)  # beyond which a time counts as missed, and a clock as put back
@@ -43,7 +42,7 @@ def spawn_due(ledger: Ledger, task: Task, share: Share, now: datetime, hold_out:
     if not has_task(ledger, copy_id):  # a daemon that died may have come so far
         reason = _passed_over(ledger, task, due, now)
         if not reason:
-            started, reason = start_copy(ledger, task, share, copy_id, now, hold_out)
+            started, reason = start_copy(ledger, copy_of(task, copy_id, now), share, hold_out)
         if reason:
             started = None
             skip(ledger, task.id, reason, due)
@@ -60,15 +59,15 @@ def _passed_over(reader: Reader, task: Task, due: datetime, now: datetime) -> st
     return ""
 
 
+def copy_of(task: Task, copy_id: str, now: datetime) -> Task:
+    """What a schedule starts: the same task, once."""
+    trigger = task.trigger  # kept for its time zone, by which results are named
+    trigger = replace(trigger, watch=None) if trigger else None
+    return replace(task, id=copy_id, schedule=None, created_at=now, schedule_id=task.id, trigger=trigger)
+
+
 def start_copy(
-    ledger: Ledger,
-    task: Task,
-    share: Share,
-    copy_id: str,
-    now: datetime,
-    hold_out: float,
-    *,
-    even_if_empty: bool = False,
+    ledger: Ledger, copy: Task, share: Share, hold_out: float, *, even_if_empty: bool = False
 ) -> tuple[str | None, str]:
     """Queue a copy of a schedule with its inputs read: its id, and why there is nothing to do, or "".
 
@@ -76,9 +75,7 @@ def start_copy(
 
     Inputs that cannot be read are left to the copy, whose run says so and ends as ``infra``.
     """
-    copy = replace(task, id=copy_id, schedule=None, created_at=now, schedule_id=task.id)
-    trigger = copy.trigger  # kept for its time zone, by which results are named
-    copy = replace(copy, trigger=replace(trigger, watch=None) if trigger else None)
+    live = bool(copy.sources)
     copy = with_accepted(ledger, copy)
     reason = ""
     if copy.sources:
@@ -94,10 +91,10 @@ def start_copy(
             left_out = {"left_out": reading.left_out}
         copy = found
     ledger.add_task(copy, share)
-    if task.sources and not copy.sources:
+    if live and not copy.sources:
         files = {file.path: file.sha256 for file in copy.inputs}
-        ledger.note("task.inputs_read", copy_id, {"schedule": task.id, "files": files, **left_out})
-    return copy_id, reason
+        ledger.note("task.inputs_read", copy.id, {"schedule": copy.schedule_id, "files": files, **left_out})
+    return copy.id, reason
 
 
 def run_now(ledger: Ledger, view: TaskView, now: datetime, hold_out: float) -> tuple[str, str]:
@@ -110,7 +107,7 @@ def run_now(ledger: Ledger, view: TaskView, now: datetime, hold_out: float) -> t
             f"{task.id} runs for each file that arrives: put one into {task.trigger.watch.folder}."
         )
     copy_id = f"{task.id}-{now:%Y%m%d%H%M%S%f}"
-    _, empty = start_copy(ledger, task, view.share, copy_id, now, hold_out, even_if_empty=True)
+    _, empty = start_copy(ledger, copy_of(task, copy_id, now), view.share, hold_out, even_if_empty=True)
     return copy_id, empty
 
 

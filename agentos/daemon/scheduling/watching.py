@@ -17,12 +17,11 @@ from datetime import UTC, datetime
 import structlog
 import watchfiles
 
-from agentos.daemon.scheduling.schedules import LATE, start_copy
+from agentos.daemon.scheduling.schedules import LATE, copy_of, start_copy
 from agentos.domain import Call, InputFile, Json, Task, Watch, digest, share_of
 from agentos.errors import Invalid
-from agentos.ledger.copies import arrivals, has_task
 from agentos.ledger.reading import TaskView
-from agentos.ledger.schedules import set_arrivals, skip
+from agentos.ledger.schedules import arrivals, has_task, set_arrivals, skip
 from agentos.ledger.store import Ledger
 from agentos.sources import SourceFile, fits_workspace, walk
 
@@ -171,8 +170,8 @@ class FolderWatcher:
         others = tuple(one for one in task.inputs if one.path != arrived.path)
         given = for_file(replace(task, inputs=(*others, arrived)), entry.name)
         share = share_of(given.key, self._hold_out)
-        now = datetime.now(UTC)
-        start_copy(self._ledger, given, share, copy_id, now, self._hold_out, even_if_empty=True)
+        copy = copy_of(given, copy_id, datetime.now(UTC))
+        start_copy(self._ledger, copy, share, self._hold_out, even_if_empty=True)
         log.info("file arrived", schedule=task.id, file=entry.name, task=copy_id)
         return [copy_id]
 

@@ -26,8 +26,8 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.ledger.copies import copies
 from agentos.ledger.reading import EvolutionRecords, Reader, TaskView
+from agentos.ledger.schedules import copies
 
 if TYPE_CHECKING:
     from agentos.evolver.find.signals import Deviation, SignalHit

@@ -228,7 +228,7 @@ class _Sitting:
         )
 
     def _talk(self, own: list[str]) -> RequestDraft:
-        return talk(self.brief, self.room, told_of(self.brief, self.room), self.form, own, self.names)
+        return talk(self.brief, self.room, self.form, own, self.names)
 
     def _ask(self, asked: RequestDraft) -> str:
         longest = self.room.answer_tokens

@@ -18,7 +18,7 @@ from agentos.domain import (
     ResourceId,
     Share,
 )
-from agentos.evolver.advice import NARROW, talk, told_of
+from agentos.evolver.advice import NARROW, talk
 from agentos.evolver.history.proposer_order import DIFF_MAX, lower_bound, parents_for
 from agentos.evolver.policy import Policy
 from agentos.evolver.states import retry
@@ -138,7 +138,7 @@ def brief(world: World) -> Brief:
 
 
 def test_a_model_is_shown_it_as_data(brief: Brief) -> None:
-    user = talk(brief, NARROW, told_of(brief, NARROW), "diff", [], []).user
+    user = talk(brief, NARROW, "diff", [], []).user
     before, _, shown = user.partition("One edit came close: better than without it in 4 trials.")
     assert "half of it\n-old\n+new" in shown
     assert "half of it" not in before

@@ -63,17 +63,18 @@ def arithmetic(site: EditSite) -> Iterator[CodeEdit]:
     elif isinstance(node, ast.AugAssign):
         sign = SIGN[type(node.op)]
         for other, weight in SLIPS.get(sign, {}).items():
-            yield _assigned(site, node.target, node.value, f"{other}=", "arithmetic operator", weight)
-        yield _assigned(site, node.target, node.value, "=", "assignment", 0.7)
+            yield _assigned(site, node, f"{other}=", "arithmetic operator", weight)
+        yield _assigned(site, node, "=", "assignment", 0.7)
     elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-        yield _assigned(site, node.targets[0], node.value, "+=", "assignment", 0.5)
+        yield _assigned(site, node, "+=", "assignment", 0.5)
 
 
 def _assigned(
-    site: EditSite, target: ast.expr, value: ast.expr, sign: str, operator: str, weight: float
+    site: EditSite, node: ast.Assign | ast.AugAssign, sign: str, operator: str, weight: float
 ) -> CodeEdit:
     """Another sign between a target and its value, which keeps its lines and brackets."""
-    start, end = site.program.span(target)[1], site.program.span(value)[0]
+    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+    start, end = site.program.span(target)[1], site.program.span(node.value)[0]
     gap = re.sub(rb"[^\s()]*=", sign.encode(), site.program.data[start:end], count=1)
     return CodeEdit((Splice(start, end, gap.decode(), expression=False),), operator, weight)
 

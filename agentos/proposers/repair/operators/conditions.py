@@ -36,9 +36,8 @@ def comparisons(site: EditSite) -> Iterator[CodeEdit]:
         return
     operands = [node.left, *node.comparators]
     for index, op in enumerate(node.ops):
-        left, right = operands[index], operands[index + 1]
         for sign, weight in SLIPS[SIGN[type(op)]].items():
-            yield _compared(site, left, right, SIGN[type(op)], sign, weight)
+            yield _compared(site, node, index, sign, weight)
     yield from _overlapping(site, node)
     if len(operands) == 2 and isinstance(node.ops[0], ast.In | ast.NotIn):
         sign = SIGN[type(node.ops[0])]
@@ -72,10 +71,10 @@ def _overlapping(site: EditSite, node: ast.Compare) -> Iterator[CodeEdit]:
         )
 
 
-def _compared(
-    site: EditSite, left: ast.expr, right: ast.expr, old: str, new: str, weight: float = 1.0
-) -> CodeEdit:
-    """Replace the operator that is written between two operands."""
+def _compared(site: EditSite, node: ast.Compare, index: int, new: str, weight: float) -> CodeEdit:
+    """Replace the operator before the comparator with this index."""
+    old = SIGN[type(node.ops[index])]
+    left, right = [node.left, *node.comparators][index : index + 2]
     start, end = site.program.span(left)[1], site.program.span(right)[0]
     gap = site.program.data[start:end].decode()
     new = f" {new} " if new[-1].isalpha() and gap.strip("()") == old else new  # as in ``a=="x"``

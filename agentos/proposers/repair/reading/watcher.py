@@ -17,6 +17,7 @@ from typing import Any
 ROUNDS = 24  # of one place that are looked at
 ITEMS = 300  # of what is walked through once
 DECIDED = frozenset("hrwu")
+Outcome = tuple[Any, "Exception | None"]  # what came of an expression: its value, or what it raised
 
 
 class Watcher:
@@ -49,26 +50,19 @@ class Watcher:
         if _used_up(names).intersection((*code.co_freevars, *code.co_names)):
             self.words[number] = ["u"] * len(self.places[number])  # a second look would find less
             return expression()
-        result: Any = None
-        raised: Exception | None = None
-        try:
-            result = expression()  # what it calls is watched as well
-        except Exception as error:  # noqa: BLE001 (whatever it raises is raised below)
-            raised = error
+        result, raised = _outcome(expression)  # what it calls is watched as well
         self.busy = True
         try:
             old = _plain(expression()) if hasattr(result, "__next__") else result
             inner = frame.f_code.co_name.startswith("<") or bool(frame.f_code.co_freevars)
-            self._compare(number, names, old, raised, inner=inner)
+            self._compare(number, names, (old, raised), inner=inner)
         finally:
             self.busy = False
         if raised is not None:
             raise raised
         return result
 
-    def _compare(
-        self, number: int, names: dict[str, Any], old: Any, raised: Exception | None, *, inner: bool
-    ) -> None:
+    def _compare(self, number: int, names: dict[str, Any], old: Outcome, *, inner: bool) -> None:
         if number not in self.codes:
             self.codes[number] = [self._compiled(text) for text in self.places[number]]
         found, used_up = self.words[number], _used_up(names)
@@ -78,37 +72,30 @@ class Watcher:
             if code is None or (used_up and used_up.intersection(code.co_names)):
                 found[place] = "u"
                 continue
-            found[place] = self._letter(code, names, old, raised, found[place], inner=inner)
+            found[place] = self._letter(code, names, old, found[place], inner=inner)
         self.skipped[number] = self.skipped[number] or time.process_time() > self.until
         self.visits[number] += 1
 
     def _letter(
-        self,
-        code: CodeType,
-        names: dict[str, Any],
-        old: Any,
-        raised: Exception | None,
-        so_far: str,
-        *,
-        inner: bool,
+        self, code: CodeType, names: dict[str, Any], before: Outcome, so_far: str, *, inner: bool
     ) -> str:
-        try:
-            new = _plain(eval(code, names))  # noqa: S307 (in the box, where edits are tried)
-        except NameError:  # what a function around this one knows is not always seen from here
+        old, raised = before
+        new, error = _outcome(lambda: _plain(eval(code, names)))  # noqa: S307 (in the box, where edits are tried)
+        if isinstance(error, NameError):  # what a function around this one knows is not always seen from here
             return "u" if inner else "r"
-        except Exception as error:  # noqa: BLE001 (what the edit would raise is what is asked)
+        if error is not None:
             if raised is None:
                 return "r"
             return so_far if type(error) is type(raised) else "o"
         if raised is not None:
             return "w"
-        try:
-            now = "s" if type(old) is type(new) and bool(old == new) else self._verdict(old, new)
-        except Exception:  # noqa: BLE001 (values that cannot be compared)
-            now = "o"
+        alike, _ = _outcome(lambda: self._alike(old, new))  # values may refuse to be compared
+        now = alike or "o"
         return now if now in "hn" or so_far == "s" else so_far
 
-    def _verdict(self, old: Any, new: Any) -> str:
+    def _alike(self, old: Any, new: Any) -> str:
+        if type(old) is type(new) and bool(old == new):
+            return "s"
         best = "o"
         for want, got in self.differences:
             if means(new, want) and not means(old, want):
@@ -134,6 +121,13 @@ class Watcher:
             for found, skipped in zip(self.words, self.skipped, strict=True)
             for letter in found
         )
+
+
+def _outcome(work: Callable[[], Any]) -> Outcome:
+    try:
+        return work(), None
+    except Exception as error:  # noqa: BLE001 - the program's own error, which is compared and raised again
+        return None, error
 
 
 def _names(frame: FrameType) -> dict[str, Any]:
