@@ -148,6 +148,7 @@ def test_scalars_follow_yaml_1_2() -> None:
         ("{goal: a, effects: [nuke]}", "effects"),
         ("{goal: a, schedule: every day}", "cron"),
         ("{goal: a, schedule: R 7 * * *}", "cron"),
+        ("{goal: a, schedule: 0 5 4 * * *}", "five fields"),
         ("{goal: ' '}", "needs a 'goal'"),
         ('{goal: a, watch: "in\\0box"}', "zero bytes"),
         ('{goal: a, deliver: {folder: "out\\0"}}', "zero bytes"),

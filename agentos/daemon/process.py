@@ -203,9 +203,8 @@ def _holding(parts: Service) -> Iterator[None]:
     """Where it does not come up after all, the threads of runs are held before what they work with is closed."""
     try:
         yield
-    except BaseException:
+    finally:  # one that did come up leaves by os._exit
         parts.stopping.set()
-        raise
 
 
 def _note_boot(parts: Service) -> None:

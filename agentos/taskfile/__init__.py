@@ -108,9 +108,11 @@ class _TaskPart(_Part):
         if value is not None:
             from croniter import CroniterBadDateError, croniter
 
-            chance = any(part.lower().startswith("r") for part in value.split())  # another time at each look
-            if chance or not croniter.is_valid(value):
-                raise ValueError("be a cron line such as '0 7 * * 1-5'")
+            parts = value.split()
+            chance = any(part.lower().startswith("r") for part in parts)  # another time at each look
+            # of six fields some programs take the first for seconds, croniter the last: each second of a minute
+            if chance or len(parts) not in (1, 5) or not croniter.is_valid(value):
+                raise ValueError("be a cron line of five fields such as '0 7 * * 1-5'")
             try:
                 croniter(value).get_next()
             except CroniterBadDateError:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.cli.tasks.model_waits import ModelWaits, held_up_by
+from agentos.cli.tasks.model_waits import ModelWaits, before, held_up_by
 from agentos.cli.tasks.task import _tell_steps, tell_left
 from agentos.daemon.intake.filing import doubts
 from agentos.daemon.upkeep.status import DaemonStatus, WaitingTask
@@ -253,6 +253,13 @@ def test_a_task_without_a_run_is_held_up_by_itself_by_the_daemon_or_by_others() 
     assert held_up_by(works, "task-1", 2) == "no model"
     assert held_up_by(paused, "task-1", 2) == "no sandbox"
     assert "2" in held_up_by(works, "task-2", 2)
+
+
+def test_what_was_queued_before_a_task_is_counted(home: Home, file: Path, agentos: Agentos) -> None:
+    ids = [json.loads(agentos("task", "add", str(file), "--json").stdout)[0] for _ in range(3)]
+    reader = Reader(home.ledger)
+    assert [before(reader, name) for name in ids] == [0, 1, 2]
+    assert before(reader, "task-gone") == 0
 
 
 def test_whoever_asks_hears_once_why_attempts_were_lost(

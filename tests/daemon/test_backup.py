@@ -22,7 +22,7 @@ from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.backup import back_up, restore, verify_backup
 from agentos.domain import Call, Limits, Share, Task
-from agentos.errors import AgentOSError, HomeBusy, Invalid, UserError
+from agentos.errors import AgentOSError, HomeBusy, Invalid, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -281,6 +281,9 @@ def test_what_is_no_archive_is_told_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(AgentOSError) as caught:
             verify_backup(tmp_path / "file")
         assert "\n" not in str(caught.value)
+    with pytest.raises(Unavailable) as refused:
+        verify_backup(tmp_path)
+    assert "Errno" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

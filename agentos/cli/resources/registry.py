@@ -456,8 +456,7 @@ def _show(registry: Registry, base: Snapshot, tree: str, path: str) -> None:
 
 def _say_now(registry: Registry, resources: list[ResourceId]) -> None:
     for resource in resources:
-        version = registry.latest(resource)
-        if version:
+        if version := registry.latest(resource):
             retired = "" if version.digest else " (retired)"
             print_text(f"{resource} is now {version.number}{retired}: {version.reason}", "green")
     tell_held(Home.find())

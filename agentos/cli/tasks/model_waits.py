@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _TELL_S = 5.0
 _COUNTED = 100  # running tasks, at most
+_QUEUED = 100_000  # ids, at most
 
 
 class ModelWaits:
@@ -50,8 +51,8 @@ class ModelWaits:
         from agentos.daemon.upkeep.status import daemon_status
 
         self._told = time.monotonic()
-        running = len(reader.tasks(TaskState.RUNNING, _COUNTED))
-        tell_progress(f"    queued: {held_up_by(daemon_status(self._home), task_id, running)}")
+        ahead = before(reader, task_id)
+        tell_progress(f"    queued: {held_up_by(daemon_status(self._home), task_id, ahead)}")
 
     def tell(self, work_id: str) -> bool:
         """Say which call of a run or an evolution is under way, if one is and it is time; whether it did."""
@@ -74,10 +75,17 @@ class ModelWaits:
         return bool(found)
 
 
-def held_up_by(status: DaemonStatus, task_id: str, running: int) -> str:
+def before(reader: Reader, task_id: str) -> int:
+    """How many tasks are under way, or were queued before this one."""
+    queue = reader.queued(_QUEUED)
+    running = len(reader.tasks(TaskState.RUNNING, _COUNTED))
+    return running + (queue.index(task_id) if task_id in queue else 0)
+
+
+def held_up_by(status: DaemonStatus, task_id: str, ahead: int) -> str:
     """What a queued task waits for: its own obstacle, the daemon's, else its turn."""
     own = next((item.why for item in status.waiting if item.task == task_id), "")
-    turn = f"{counted(running, 'task')} under way before it" if running else "its turn comes next"
+    turn = f"{counted(ahead, 'task')} before it" if ahead else "its turn comes next"
     return own or status.why or turn
 
 

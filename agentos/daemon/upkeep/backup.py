@@ -356,7 +356,7 @@ def verify_backup(path: Path, into: Path | None = None, say: _SAID = lambda _: N
         raise UserError(f"there is no backup {path}") from None
     except (tarfile.TarError, EOFError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
-            raise Unavailable(f"the backup {path} cannot be read or unpacked: {error}") from error
+            raise Unavailable(f"the backup {path} cannot be read or unpacked: {error.strerror}") from error
         # of several lines the first says it: tarfile tells of all packers that it tried
         raise Invalid(str(path), [f"it is no whole backup ({str(error).partition(':')[0]})"]) from None
     return _agreed(path, document, seen)
