@@ -171,9 +171,7 @@ def _hold(writer: int, size: int) -> None:
         held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         with contextlib.suppress(OSError):  # a kernel may have no large pages, which save it time
             held.madvise(mmap.MADV_HUGEPAGE)
-        chunk = b"1" * _CHUNK
-        while held.tell() < size:
-            held.write(chunk[: size - held.tell()])
+        held[:: mmap.PAGESIZE] = b"1" * -(-size // mmap.PAGESIZE)
         os.write(writer, b"1")
         time.sleep(60)
     finally:

@@ -6,6 +6,8 @@ the smallest way; a fork inherits what that has filled.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import importlib.util
 import os
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import yaml
+from pydantic import BaseModel
 
 from agentos.worker.job import QUIET
 from agentos.worker.tools import toolfile
@@ -49,6 +52,11 @@ _put_off("langsmith.types")
 _put_off("langgraph_sdk")
 _COMMAND_LINES = {"httpx._main", "httpx2._main"} - sys.modules.keys()
 sys.modules |= dict.fromkeys(_COMMAND_LINES)  # type: ignore[arg-type]
+# Nor do its models have to be ready before one is made.
+BaseModel.model_config["defer_build"] = True
+with contextlib.suppress(ModuleNotFoundError):
+    importlib.import_module("langsmith.schemas")
+del BaseModel.model_config["defer_build"]
 from langgraph.graph import END, START, StateGraph  # noqa: E402
 from langgraph.types import Command  # noqa: E402
 
