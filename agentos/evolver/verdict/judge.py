@@ -341,8 +341,8 @@ def recompute(
     ``policy_sha256`` is the digest of the document that the policy was read back from: one that an
     earlier version stored lacks the keys that were added since.
     """
-    compared, _ = split(trials)  # fresh work may have come after the verdict
-    if trials_sha256(compared, rates) == verdict.trials_sha256:
+    # Fresh work may have come after the verdict.
+    if trials_sha256(compared := split(trials)[0], rates) == verdict.trials_sha256:
         trials = compared
     again = replace(judge(candidate, trials, policy, rates), policy_sha256=policy_sha256 or policy.sha256)
     # Both: a reason quotes tasks, and these may say what an earlier version said.
@@ -358,8 +358,7 @@ def recompute(
 
 def _as_compared(verdict: Verdict, name: str) -> object:
     """Of tasks no order: those of fresh work come as their trials do, and a copied ledger may hold these in another one."""
-    value = getattr(verdict, name)
-    return sorted(value) if name in ("fixed", "broken", "flaky") else value
+    return sorted(getattr(verdict, name)) if name in ("fixed", "broken", "flaky") else getattr(verdict, name)
 
 
 def _decide_both(

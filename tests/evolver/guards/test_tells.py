@@ -341,6 +341,23 @@ LEFT_BEHIND = {
     "the same at a function": "def f(x):\n    f.seen = getattr(f, 'seen', 0) + 1\n    return f.seen",
     "the same at a class": "class C:\n    seen = 0\ndef f(x):\n    C.seen += 1\n    return C.seen",
     "one after the other": "from itertools import count\nSEEN = count()\ndef f(x):\n    return next(SEEN)",
+    "one after the other in a loop": "SEEN = iter(range(9))\ndef f(x):\n    for n in SEEN:\n        return n",
+    "the same beside others": "from itertools import count\nSEEN = count()\ndef f(x):\n    return [*zip(x, SEEN)]",
+    "by a name of its own": "SEEN = []\ndef f(x):\n    mine = SEEN\n    mine.append(x)\n    return len(mine)",
+    "out of a table": "SEEN = {1: []}\ndef f(x):\n    rows = SEEN.get(x)\n    rows.append(x)\n    return rows",
+    "out of a pair": "SEEN = ([], 0)\ndef f(x):\n    rows, _ = SEEN\n    rows.append(x)\n    return rows",
+    "in a loop": "SEEN = [[]]\ndef f(x):\n    for rows in SEEN:\n        rows.append(x)",
+    "either of two": "SEEN = []\ndef f(x):\n    (SEEN if x else []).append(x)",
+    "in order": "SEEN = [3, 1]\ndef f(x):\n    SEEN.sort()\n    return SEEN[0]",
+    "on a heap": "import heapq\nSEEN = []\ndef f(x):\n    heapq.heappush(SEEN, x)\n    return SEEN[0]",
+    "by the type's method": "SEEN = []\ndef f(x):\n    list.append(SEEN, x)",
+    "by a method that is handed on": "SEEN = []\ndef f(x):\n    list(map(SEEN.append, x))",
+    "what was printed": "import io\nSEEN = io.StringIO()\ndef f(x):\n    print(x, file=SEEN)",
+    "at the class of what it is given": "def f(x):\n    type(x).seen = 1",
+    "a list that a class has": "class C:\n    seen = []\n    def f(self, x):\n        self.seen.append(x)\n        return self.seen",
+    "the same by an object": "class C:\n    seen = []\ndef f(x):\n    C().seen.append(x)",
+    "one object for all": "from functools import cache\n@cache\ndef made_once():\n    return []\ndef f(x):\n    made_once().append(x)",
+    "whether it was asked": "from functools import cache\n@cache\ndef made_once(x):\n    return x\ndef f(x):\n    return made_once.cache_info().hits",
     "one less each time": "LEFT = [1, 2]\ndef f(x):\n    def inner():\n        del LEFT[0]\n    inner()",
 }
 
@@ -352,5 +369,40 @@ def test_what_one_call_leaves_to_the_next_asks_a_person(way: str) -> None:
     assert [finding.rule for finding in findings({TOOL: BASE}, new, Screen())] == ["tell"]
     within = LEFT_BEHIND[way].replace("\n", "\n    ")
     anew = {TOOL: f"{BASE}\n\ndef made(x):\n    {within}\n    return f(x)\n"}
-    module = "global" in within or "default" in way or "lambda" in way
+    module = any(word in within for word in ("global", "type(x)", "lambda")) or "default" in way
     assert bool(findings({TOOL: BASE}, anew, Screen())) is module
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "ROWS = [2, 1]\ndef f(x):\n    rows = ROWS[:]\n    rows.append(x)\n    return rows",
+        "ROWS = [2, 1]\ndef f(x):\n    rows = list(ROWS)\n    rows.sort()\n    return rows",
+        "ROWS = [2, 1]\ndef f(x):\n    found = []\n    for row in ROWS:\n        found.append(row)\n    return found",
+        "ROWS = {'a': 1}\ndef f(x):\n    made = {}\n    for name, row in ROWS.items():\n        made[name] = row\n    return made",
+        "ROWS = [2, 1]\ndef f(x):\n    return [*zip(ROWS, x)]",
+        "ROWS = (2, 1)\ndef g(rows):\n    rows = rows or ROWS\n    return rows[0]\ndef f(rows):\n    rows.append(1)",
+        "def f(x):\n    count = 0\n    def inner():\n        nonlocal count\n        count += 1\n    inner()\n    return count",
+        "def f(x):\n    rows = []\n    def inner():\n        rows.append(x)\n    inner()\n    return rows",
+        "class C:\n    def __init__(self):\n        self.seen = []\n    def f(self, x):\n        self.seen.append(x)",
+        "class C:\n    seen = []\n    def __init__(self):\n        self.seen = []\n    def f(self, x):\n        self.seen.append(x)",
+        "from functools import cache\n@cache\ndef g(x):\n    return x\ndef f(x):\n    return [g(x)]",
+    ],
+)
+def test_what_ends_with_its_call_leaves_nothing_behind(way: str) -> None:
+    assert findings({TOOL: BASE}, {TOOL: f"{BASE}\n\n{way}\n"}, Screen()) == []
+
+
+@pytest.mark.parametrize("kept", ["TICK = made()", "@made\ndef g():\n    pass"])
+@pytest.mark.parametrize("body", ["nonlocal n\n        n += 1", "rows.append(1)"])
+def test_what_a_function_of_the_module_keeps_around_itself_is_left_behind(kept: str, body: str) -> None:
+    inner = f"    n, rows = 0, []\n    def tick():\n        {body}\n    return tick"
+    new = f"{BASE}\n\ndef made(*_):\n{inner}\n\n{kept}\n"
+    assert [finding.rule for finding in findings({TOOL: BASE}, {TOOL: new}, Screen())] == ["tell"]
+
+
+def test_many_names_for_each_other_are_soon_followed() -> None:
+    lines = "".join(f"    n{number} = n{number + 1} or n{number + 2}\n" for number in range(60))
+    new = f"{BASE}\n\nSEEN = []\ndef f(x):\n    n60 = n61 = {{value}}\n{lines}    n0.append(x)\n"
+    told = [findings({TOOL: BASE}, {TOOL: new.format(value=value)}, Screen()) for value in ("x", "SEEN")]
+    assert [{finding.rule for finding in found} - {"growth"} for found in told] == [set(), {"tell"}]

@@ -139,13 +139,87 @@ class ParsedSource:
         inside = False
         while (above := self.parents.get(node)) is not None:
             if isinstance(above, (*FUNCTIONS, ast.Lambda)) and node is not above.args:
-                inside = True
+                around, inside = inside, True
                 given = {arg for arg, value in _perhaps(above.args) if isinstance(value, _CHANGEABLE)}
                 own = (part for child in ast.iter_child_nodes(above) for part in ast.walk(child))
                 if name.id in given or any(name.id in _bound(part) for part in own):
-                    return name.id in given
+                    return name.id in given or (around and self.lives_on(above))
             node = above
         return inside and any(name.id in _kept_by(top) for top in self.tree.body)
+
+    def lives_on(self, function: ast.AST | None) -> bool:
+        """Whether the module calls the function while it is loaded: what it binds is there as long as what it gave."""
+        return isinstance(function, FUNCTIONS) and function.name in self._loaded
+
+    @cached_property
+    def _loaded(self) -> frozenset[str]:
+        """Names that the module itself looks up, also as decorators."""
+        made = [node for node in self.tree.body if not isinstance(node, (*FUNCTIONS, ast.ClassDef))]
+        parts: list[ast.AST] = [*made, *(item for node in self.functions for item in node.decorator_list)]
+        return frozenset(node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name))
+
+    def is_kept(self, node: ast.AST, seen: set[tuple[ast.AST | None, str]] | None = None) -> bool:
+        """Whether an expression within a function stands for what is there after its call, also by a name of its own."""
+        seen = (
+            set() if seen is None else seen
+        )  # each name once: of many names for each other there are more ways than time
+        if isinstance(node, ast.Attribute):
+            return self._of_class(node) or self.is_kept(node.value, seen)
+        if isinstance(node, ast.Subscript):  # a slice is a copy
+            return not isinstance(node.slice, ast.Slice) and self.is_kept(node.value, seen)
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute):
+                return node.func.attr in _HANDS_OUT and self.is_kept(node.func.value, seen)
+            return "builtins.type" in self.dotted(node.func) or self._is_cached(node.func)
+        if isinstance(node, ast.IfExp | ast.BoolOp | ast.NamedExpr):
+            return any(self.is_kept(part, seen) for part in _choices(node))
+        if not isinstance(node, ast.Name) or (own := (self.around(node), node.id)) in seen:
+            return False
+        seen.add(own)
+        return self.outlasts(node) or any(self.is_kept(value, seen) for value in self._aliases.get(own, ()))
+
+    def around(self, node: ast.AST) -> ast.AST | None:
+        """The innermost function around a node, None where there is none."""
+        above = self.parents.get(node)
+        while above is not None and not isinstance(above, (*FUNCTIONS, ast.Lambda)):
+            above = self.parents.get(above)
+        return above
+
+    @cached_property
+    def _aliases(self) -> dict[tuple[ast.AST | None, str], list[ast.expr]]:
+        """By function and name, what the name is given there, or what is taken out of."""
+        found: dict[tuple[ast.AST | None, str], list[ast.expr]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.comprehension):
+                value = getattr(node, "value", None) or getattr(node, "iter", None)
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for part, given in (pair for target in targets for pair in _taken(target, value)):
+                    found.setdefault((self.around(part), part.id), []).append(given)
+        return found
+
+    def _of_class(self, node: ast.Attribute) -> bool:
+        """Whether it is a list or table that a class has, and not each of its objects."""
+        owner = node.value.func if isinstance(node.value, ast.Call) else node.value
+        name = owner.id if isinstance(owner, ast.Name) else ""
+        own = name in ("self", "cls")
+        return any(
+            node.attr in _shared_by(one) and (one.name == name or (own and node in ast.walk(one)))
+            for one in self.tree.body
+            if isinstance(one, ast.ClassDef)
+        )
+
+    def _is_cached(self, func: ast.expr) -> bool:
+        """Whether it is called once for all and gives the same object each time."""
+        made = [one for one in self.functions if isinstance(func, ast.Name) and one.name == func.id]
+        decorators = [item for one in made if one in self.tree.body for item in one.decorator_list]
+        return any(self.dotted(getattr(item, "func", item)) & _CACHES for item in decorators)
+
+    def runs_out(self, name: ast.Name) -> bool:
+        """Whether it is an iterator of the module: what one call takes of it the next one does not get."""
+        made = self.values.get(name.id, ())
+        paths = {path for value in made if isinstance(value, ast.Call) for path in self.dotted(value.func)}
+        drawn = any(path in _ITERATORS or path.startswith("itertools.") for path in paths)
+        return (drawn or any(isinstance(value, ast.GeneratorExp) for value in made)) and self.outlasts(name)
 
     @cached_property
     def _given(self) -> tuple[str, frozenset[str]]:
@@ -262,6 +336,26 @@ def read(path: str, source: str) -> ParsedSource:
     return reading
 
 
+_HANDS_OUT = frozenset({"get", "setdefault", "items", "values"})  # of a table: what it holds, and no copy
+_CACHES = frozenset({"functools.cache", "functools.lru_cache"})
+_ITERATORS = frozenset(
+    f"builtins.{name}" for name in ("enumerate", "filter", "iter", "map", "reversed", "zip")
+)
+
+
+def _shared_by(node: ast.ClassDef) -> set[str]:
+    """Names of a plain class whose lists and tables all of its objects share; pydantic and dataclasses make one for each."""
+    if node.bases or node.keywords or node.decorator_list:
+        return set()
+    pairs = [pair for item in node.body for pair in _assigned(item)]
+    own = {
+        part.attr
+        for part in ast.walk(node)
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
+    }
+    return {name for name, value in pairs if isinstance(value, _CHANGEABLE)} - own
+
+
 _CHANGEABLE = (ast.List, ast.Dict, ast.Set, ast.Call, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
@@ -346,6 +440,16 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
             yield from _pairs(one, part)
 
 
+def _taken(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.Name, ast.expr]]:
+    """Each name of a target, and the expression that it is or is taken out of."""
+    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for one, part in zip(target.elts, value.elts, strict=False):
+            yield from _taken(one, part)
+    elif value is not None:
+        names = (part for part in ast.walk(target) if isinstance(part, ast.Name) and _is_bound(part))
+        yield from ((part, value) for part in names)
+
+
 def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Import):
         for alias in node.names:
@@ -368,6 +472,6 @@ def _choices(node: ast.AST) -> list[ast.expr]:
         return node.elts
     if isinstance(node, ast.Dict):
         return node.values
-    if isinstance(node, ast.Await | ast.Starred):
+    if isinstance(node, ast.Await | ast.Starred | ast.NamedExpr):
         return [node.value]
     return []

@@ -205,16 +205,7 @@ _TELLING_ATTRIBUTES, _CALLED, _DRAWN = (
 # Calls that read the clock where they are not given what is named here: so many arguments, or one by this name.
 _UNLESS: Mapping[str, list[str]] = {path: words(given) for path, given in _LISTS["unless"].items()}
 # Modules that work on what they are given. Any other of the standard library may show what nobody has thought of.
-_PLAIN = frozenset(
-    words(
-        "__future__ abc argparse array ast base64 binascii bisect bz2 calendar cmath codecs collections colorsys concurrent "
-        "configparser contextlib contextvars copy csv dataclasses datetime decimal difflib email enum errno fileinput "
-        "fnmatch fractions functools glob graphlib gzip hashlib heapq hmac html io ipaddress itertools json keyword locale "
-        "logging lzma math mimetypes numbers operator os pathlib plistlib pprint quopri random re reprlib secrets shlex "
-        "shutil stat statistics string stringprep struct sys tarfile tempfile textwrap threading time tokenize token "
-        "tomllib traceback types typing unicodedata urllib uuid warnings weakref xml zipfile zlib zoneinfo"
-    )
-)
+_PLAIN = frozenset(words(_LISTS["plain"]["modules"]))
 _STATS = frozenset({"stat", "lstat", "fstat"})
 _OS_STATS = tuple(f"os.{name}" for name in sorted(_STATS))
 _HARMLESS_STATS = frozenset({"st_size", "st_mode", "st_nlink"})
@@ -344,25 +335,47 @@ def _says_now(reading: ParsedSource, call: ast.Call) -> bool:
     return any(isinstance(text := reading.fold(item), str) and _NOW.fullmatch(text) for item in inner)
 
 
-_CHANGING = frozenset(
-    words("append appendleft add clear discard extend insert pop popitem popleft remove setdefault update")
-)
+_CHANGING = frozenset(words(_LISTS["changing"]["methods"]))
+# Functions that change their first argument.
+_CHANGERS = frozenset(f"{of}.{name}" for of, names in _LISTS["changers"].items() for name in words(names))
 
 
 def _leaves_behind(reading: ParsedSource, node: ast.AST) -> bool:
     """Whether a function changes what outlasts its call: what the module keeps, or a default of its own."""
     if isinstance(node, ast.Global):
         return True
+    if isinstance(node, ast.Nonlocal):
+        inner = reading.around(node)
+        return inner is not None and reading.lives_on(reading.around(inner))
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        above = reading.parents.get(node)
+        drawn = isinstance(above, ast.Call) and bool(reading.dotted(above.func) & _CHANGERS)  # told there
+        return (reading.runs_out(node) and not drawn) or _is_handed_on(reading, node)
     if isinstance(node, ast.Call):
-        func = node.func
-        changes = isinstance(func, ast.Attribute) and func.attr in _CHANGING
-        drawn = isinstance(func, ast.Name) and func.id == "next"
-        node = func if changes else node.args[0] if drawn and node.args else node
-    elif not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
+        return any(reading.is_kept(changed) for changed in _changed(reading, node))
+    if not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
         return False
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return isinstance(node, ast.Name) and reading.outlasts(node)
+    return (isinstance(node, ast.Attribute) and reading.is_kept(node)) or reading.is_kept(node.value)
+
+
+def _changed(reading: ParsedSource, call: ast.Call) -> Iterator[ast.expr]:
+    """What a call may change: what its method is of, its first argument, or the file that it prints to."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr in _CHANGING:
+        is_type = isinstance(func.value, ast.Name) and func.value.id in ("list", "dict", "set")
+        yield from call.args[:1] if is_type else [func.value]
+    elif reading.dotted(func) & _CHANGERS:
+        yield from call.args[:1]
+    elif "builtins.print" in reading.dotted(func):
+        yield from (keyword.value for keyword in call.keywords if keyword.arg == "file")
+
+
+def _is_handed_on(reading: ParsedSource, node: ast.Name) -> bool:
+    """``SEEN.append`` as a value."""
+    above = reading.parents.get(node)
+    called = reading.parents.get(above) if above is not None else None
+    changes = isinstance(above, ast.Attribute) and above.attr in _CHANGING
+    return changes and not (isinstance(called, ast.Call) and called.func is above) and reading.outlasts(node)
 
 
 def _is_given(call: ast.Call, wanted: Sequence[str]) -> bool:
