@@ -312,6 +312,8 @@ class EditExamination:
             if told and error_of(was) not in kinds:
                 steady[item.says].append(item.expect(before.outputs[item.of], was))
         for item, _, now in pairs:
+            if item.faulty and _failed(before.outputs[item.of]):
+                continue  # the base says nothing of it
             kept = steady[item.says]
             counts = len(kept) >= least and all(kept) and done.passed[item.of]
             if counts and not item.expect(done.outputs[item.of], now):

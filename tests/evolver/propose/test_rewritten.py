@@ -196,6 +196,18 @@ def test_an_order_that_matters_with_the_evidence_alone_is_one_that_matters() -> 
     assert told(listed, own, tasks, 1).depends == ""
 
 
+def test_of_an_order_that_the_base_ends_at_it_says_nothing() -> None:
+    own = SUMS.replace("sums: dict[str, int]\n\n\n", "sums: list[str]\n\n\n").replace(
+        "sums=sums", "sums=lines[0]"
+    )
+    base = own.replace("    return", "    assert len(sums) < 2\n    return")
+    tasks = [
+        case(0, "name number\nb 1\na 2\n", {"sums": ["b", "1"]}),
+        *(case(n, f"name number\na {n}\na {n}\n", {"sums": ["a", str(n)]}) for n in range(1, 5)),
+    ]
+    assert told(base, own, tasks, 1).depends == ""
+
+
 def test_a_head_stays_the_first_line_and_a_document_as_it_is() -> None:
     turned = [
         each.case.inputs["a.txt"]
