@@ -27,6 +27,8 @@ from agentos.evolver.propose.neighbours import (
     Neighbour,
     Rewritten,
     crossed,
+    filled,
+    levelled,
     limits,
     neighbours,
     rewritten,
@@ -147,6 +149,8 @@ def compared(
     sources = "\n".join((old, own, *rivals.values()))
     drawn = crossed(open_tasks, known.working, rules.crossed) + limits(open_tasks)
     drawn += stepped(open_tasks, known.key, rules.stepped)
+    drawn += levelled(open_tasks, old, known.key, rules.stepped)
+    drawn += filled(open_tasks, known.key, rules.spelled)
     texts = [*near_texts(old, own), *left_out(old, own)]
     drawn += spelled(open_tasks, texts, known.key, rules.spelled)
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
@@ -212,7 +216,7 @@ class EditExamination:
         numbers = range(self._count, self._count + len(self.drawn))
         taken = [number for number in numbers if not _failed(before.outputs[number], *_NOT_TAKEN)]
         rules = self.known.rules
-        most = rules.crossed + rules.stepped + rules.spelled + rules.neighbours
+        most = rules.crossed + 2 * (rules.stepped + rules.spelled) + rules.neighbours
         return sorted(taken, key=lambda number: about.isdisjoint(before.lines[number]))[:most]
 
     def _without(self, before: BenchResult, lines: Set[int]) -> tuple[str, str]:
@@ -304,9 +308,12 @@ class EditExamination:
         steady: dict[str, list[bool]] = defaultdict(list)
         kinds = self._kinds(before)  # who ends by the very fault there says nothing
         for item, was, _ in pairs:
-            if before.passed[item.of] and error_of(was) not in kinds:
+            told = before.passed[item.of] or (item.faulty and not _failed(before.outputs[item.of]))
+            if told and error_of(was) not in kinds:
                 steady[item.says].append(item.expect(before.outputs[item.of], was))
         for item, _, now in pairs:
+            if item.faulty and _failed(before.outputs[item.of]):
+                continue  # the base says nothing of it
             kept = steady[item.says]
             counts = len(kept) >= least and all(kept) and done.passed[item.of]
             if counts and not item.expect(done.outputs[item.of], now):

@@ -56,8 +56,11 @@ _BOUNDS = {
 _FIRST, _LAST, _BOUNDARIES = ("^", r"\A"), ("$", r"\Z"), (r"\b", r"\B")
 _SHOWN = 60  # characters of a condition
 _UNITS = (7, 12, 24, 60, 1000, 1024)
+_READ = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 _PRIVATE = "\ue000"  # a sign that no input has
 _WORD = re.compile(r"\w+")
+_GREEDY = re.compile(r"(\.[*+])(?![?+])")
+_OTHERS = re.compile(r"\[\^(?:\\.|[^\]\\])+\]|\\[WD]")  # of a pattern, what stands for all signs but some
 
 
 def mutants(old: str, new: str, most: int) -> dict[str, str]:
@@ -76,15 +79,18 @@ def mutants(old: str, new: str, most: int) -> dict[str, str]:
 def taken_otherwise(old: str, new: str) -> dict[str, str]:
     """Texts that the edit newly writes, taken otherwise, each source under a few words.
 
-    One of its words for any part of a text, what was named before for all but what is named now, and for a mark that
-    stands for something else meanwhile one that no input has.
+    One of its words for any part of a text, what was named before for all but what is named now, for a mark that
+    stands for something else meanwhile one that no input has, and blanks for all that is taken out of a text. And
+    only None for whatever counts as nothing, 0 and the empty text.
     """
     written, found = written_nodes(old, new)[0], {}
-    gone = _texts_gone(old, new)
+    patterns = _texts_gone(old, new)
     for node in written:
         for words, place, text in (
-            *_compared_otherwise(node, gone),
+            *_compared_otherwise(node, patterns),
             *_marked_otherwise(node),
+            *_nothing_otherwise(node),
+            *_matched_otherwise(node, patterns),
         ):
             found[f"the same edit with {words}"] = with_node(new, place, text)
     for mark in _meanwhile(written):
@@ -125,6 +131,35 @@ def _marked_otherwise(node: ast.AST) -> Iterator[Change]:
         return
     if isinstance(node.targets[0], ast.Subscript):
         yield f"another mark for {node.value.value!r}", node.value, "object()"
+
+
+def _nothing_otherwise(node: ast.AST) -> Iterator[Change]:
+    """Who writes ``given or 1`` may not mean a given 0."""
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and len(node.values) == 2:
+        given, other = (ast.unparse(value) for value in node.values)
+        if not isinstance(node.values[0], ast.Compare | ast.BoolOp):
+            yield (
+                f"None alone for nothing in {_cut(ast.unparse(node))}",
+                node,
+                (f"({given} if {given} is not None else {other})"),
+            )
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and isinstance(node.operand, _READ):
+        text = f"({ast.unparse(node.operand)} is None)"
+        yield f"None alone for nothing in {_cut(ast.unparse(node))}", node, text
+
+
+def _matched_otherwise(node: ast.AST, gone: Sequence[str]) -> Iterator[Change]:
+    """The shortest match of a pattern that took the longest, and only blanks for signs that are taken out."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        for text in gone:
+            if (lazy := _GREEDY.sub(r"\1?", text)) not in (text, node.value):
+                yield f"{lazy!r} for {node.value!r}", node, repr(lazy)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) == "re.sub" and len(node.args) > 1:
+        pattern, other = node.args[:2]
+        if isinstance(pattern, ast.Constant) and isinstance(other, ast.Constant) and other.value == "":
+            blanks = _OTHERS.sub(lambda _: r"\s", str(pattern.value))
+            if blanks != pattern.value:
+                yield f"{blanks!r} for {pattern.value!r}", pattern, repr(blanks)
 
 
 def left_out(old: str, new: str) -> list[str]:

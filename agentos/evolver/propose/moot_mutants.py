@@ -254,7 +254,10 @@ def _without_a_part(node: ast.AST, written: Set[int]) -> Iterator[Change]:
         if ast.unparse(node.func) == "round" and len(node.args) == 1 and not node.keywords:
             yield "with halves rounded up", node, f"int(({ast.unparse(node.args[0])} + 0.5) // 1)"
         inner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        kept = [each for each in [*inner, *node.args][:3] if not isinstance(each, ast.Starred)]
+        kept = [each for each in [*inner, *node.args][:4] if not isinstance(each, ast.Starred)]
+        kept += [
+            part for word in node.keywords for part in ast.walk(word.value) if isinstance(part, ast.Call)
+        ]
     elif isinstance(node, ast.BinOp):
         kept = (node.left, node.right)
     elif isinstance(node, ast.UnaryOp) and not isinstance(node.operand, ast.Constant):

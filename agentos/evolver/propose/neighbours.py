@@ -10,7 +10,7 @@ import hmac
 import json
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,6 +30,7 @@ _NUMBER = re.compile(r"(?<![\w.:/+-])[+-]?\d+(?:\.\d+)?(?![\w:/]|[.+-]\w)")
 _MINUS = re.compile(rb"(?<![\w.)])-[\d.]")
 _WORD = re.compile(r"[^\s\"'{}\[\]]+")
 _PART = re.compile(r"\w+")
+_META = re.compile(r"\\\w|[\\()\[\]{}*+?|^$.]")  # of a pattern, what stands for no sign by itself
 _BETWEEN = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')  # a text of JSON, or blanks between
 _LETTERS = re.compile(r"\b[^\W\d_]{2,}\b")
 _DAY = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
@@ -48,17 +49,21 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A case put otherwise, and whether to ``expect`` of it, beside an answer to the case (the first), an output (the second)."""
+    """A case put otherwise, and whether to ``expect`` of it, beside an answer to the case (the first), an output (the second).
+
+    ``faulty``: of the base's wrong answers too, where what works may keep to it by accident.
+    """
 
     case: Case
     of: int
     says: str
     expect: Callable[[Json, Json], bool]
+    faulty: bool = False
 
 
 def rewritten(cases: Sequence[Case], source: str) -> list[Rewritten]:
-    """Each case that can be: columns of tables in another order, JSON without blanks, words in other letters, other years,
-    a byte that is no text.
+    """Each case that can be: columns of tables and lines in another order, JSON without blanks, words in other letters,
+    other years, a byte that is no text.
 
     Of words capitalised ones that its right answer repeats, and the source does not have: names, which stand for
     themselves. A case of which not all days can be moved is left out.
@@ -74,6 +79,7 @@ def rewritten(cases: Sequence[Case], source: str) -> list[Rewritten]:
         for says, change, expect in (
             ("with its columns in another order", _turned, same),
             ("with its JSON without blanks", _packed, same),
+            ("with its lines in another order", _reordered, same),
             ("with é at the end of its names", lettered, lettered.same),
             (f"{_YEARS} years later", _later, _is_answered),
             ("with a byte that is none of a text", _garbled, _is_refused),
@@ -81,7 +87,9 @@ def rewritten(cases: Sequence[Case], source: str) -> list[Rewritten]:
             with suppress(ValueError):
                 other = _changed(case, change)
                 if other != case:
-                    made.append(Rewritten(replace(other, checks=()), number, says, expect))
+                    made.append(
+                        Rewritten(replace(other, checks=()), number, says, expect, change is _reordered)
+                    )
     return made
 
 
@@ -143,6 +151,18 @@ def _turned(text: str) -> str:
             turned = [sign.join([*row[1:], row[0]]) for row in cells]
             return mark + "\n".join([*turned, ""])
     return text
+
+
+def _reordered(text: str) -> str:
+    """Each second of its lines first, so that no two that were neighbours are, below a head without digits; a document of
+    JSON as it is.
+    """
+    lines = text.splitlines()
+    if len(lines) < 2 or _packed(text) != text:
+        return text
+    numbered = [any(map(str.isdigit, line)) for line in lines]
+    head = 1 if not numbered[0] and all(numbered[1:]) else 0
+    return "\n".join([*lines[:head], *lines[head + 1 :: 2], *lines[head::2], ""])
 
 
 def _packed(text: str) -> str:
@@ -246,6 +266,106 @@ def stepped(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
     return made
 
 
+def levelled(cases: Sequence[Case], source: str, key: bytes, most: int) -> list[Neighbour]:
+    """At most so many, one number of a case as another of it is, or as a default of ``Input``: where a bound is met.
+
+    Of numbers as in ``stepped``, of arguments that the case leaves to their default too.
+    """
+    chance = random.Random(hmac.digest(key, b"levelled", "sha256"))  # noqa: S311 - unknown, and the same again
+    defaults = Variation.of(cases, source).fields
+    places = []
+    for number, case in enumerate(cases):
+        unsaid = {name: values for name, values in defaults.items() if name not in case.call.args}
+        levels = {str(each) for values in unsaid.values() for each in values if type(each) in (int, float)}
+        levels |= {text for along, text in _numbered(case) if along not in case.inputs}
+        within = [
+            (along, found)
+            for along, text in _numbered(case)
+            if along in case.inputs
+            for found in _NUMBER.finditer(text)
+        ]
+        places += [
+            (number, along, found, level)
+            for along, found in within
+            for level in sorted(levels - {found.group()})
+        ]
+    chance.shuffle(places)
+    made = []
+    for number, along, found, level in places[:most]:
+        case = cases[number]
+        whole = found.string[: found.start()] + level + found.string[found.end() :]
+        inputs = {**case.inputs, along: whole.encode()}
+        made.append(Neighbour(replace(case, inputs=inputs, checks=()), number, along))
+    return made
+
+
+def filled(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
+    """At most so many, one object of a list with a field, and its value, that another one has and it lacks.
+
+    Of arguments, of documents of JSON and of files with one on each line.
+    """
+    chance = random.Random(hmac.digest(key, b"filled", "sha256"))  # noqa: S311 - unknown, and the same again
+    lists: list[tuple[int, str, Any, list[dict[str, Any]]]] = []
+    for number, case in enumerate(cases):
+        for along, value in (
+            *case.call.args.items(),
+            *((name, _documents(case.inputs[name])) for name in case.inputs),
+        ):
+            whole = json.loads(canonical(value))
+            lists += [(number, along, whole, rows) for rows in _rows(whole)]
+    offered: dict[str, list[tuple[str, Json]]] = defaultdict(list)
+    for _, along, _, rows in lists:
+        offered[along] += [(field, value) for row in rows for field, value in row.items()]
+    places = [
+        (number, along, whole, row, field, value)
+        for number, along, whole, rows in lists
+        for row in rows
+        for field, value in offered[along]
+        if field not in row
+    ]
+    chance.shuffle(places)
+    made = []
+    for number, along, whole, row, field, value in places[:most]:
+        row[field] = value
+        case = cases[number]
+        if along in case.inputs:
+            text = _written(whole, case.inputs[along])
+            made.append(
+                Neighbour(replace(case, inputs={**case.inputs, along: text}, checks=()), number, along)
+            )
+        else:
+            args = {**case.call.args, along: json.loads(canonical(whole))}
+            made.append(
+                Neighbour(replace(case, call=replace(case.call, args=args), checks=()), number, along)
+            )
+        del row[field]
+    return made
+
+
+def _documents(data: bytes) -> Json:
+    """The document that a file is, or the list of those on its lines; None where it is neither."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(data)
+    with suppress(ValueError, RecursionError):
+        return [json.loads(line) for line in data.splitlines() if line.strip()]
+    return None
+
+
+def _written(value: Any, like: bytes) -> bytes:
+    with suppress(ValueError, RecursionError):
+        json.loads(like)
+        return json.dumps(value, ensure_ascii=False).encode()
+    return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in value)
+
+
+def _rows(value: Any) -> Iterator[list[dict[str, Any]]]:
+    """Lists of objects within it."""
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _rows(each)
+
+
 def spelled(cases: Sequence[Case], texts: Sequence[str], key: bytes, most: int) -> list[Neighbour]:
     """At most so many, a word of a case with one of these texts, or a sign of one, at its ends, in it or beside the text there.
 
@@ -253,7 +373,8 @@ def spelled(cases: Sequence[Case], texts: Sequence[str], key: bytes, most: int) 
     among them a part of a word is left out as well, and of one that stands in a text its first or last sign.
     """
     chance = random.Random(hmac.digest(key, b"spelled", "sha256"))  # noqa: S311 - unknown, and the same again
-    pieces = [*dict.fromkeys([*filter(None, texts), *(sign for text in texts for sign in text)])]
+    signs = (sign for text in texts for sign in (_META.sub("", text) if "\\" in text else text))
+    pieces = [*dict.fromkeys([*filter(None, texts), *signs])]
     pieces += [""] * (len(pieces) // 2 + 1 if "" in texts else 0)
     places = [
         (number, along, text, found.span())

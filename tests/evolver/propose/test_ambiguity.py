@@ -34,7 +34,7 @@ from agentos.evolver.propose.ambiguity import (
 from agentos.evolver.propose.behaviour import edited_alone
 from agentos.evolver.propose.edit_mutants import mutants
 from agentos.evolver.propose.moot_mutants import edited_lines
-from agentos.evolver.propose.neighbours import crossed, neighbours, stepped, usual
+from agentos.evolver.propose.neighbours import crossed, filled, levelled, neighbours, stepped, usual
 from agentos.evolver.verdict.doubts import doubts
 from agentos.ports import Case
 from tests.evolver.propose.test_behaviour import TOOL, judged
@@ -334,6 +334,41 @@ def test_numbers_are_stepped_where_they_stand_for_themselves() -> None:
     assert len(stepped([given], b"k" * 32, 2)) == 2
     assert stepped([given], b"k" * 32, 99) == made
     assert stepped([], b"k" * 32, 9) == []
+
+
+def test_a_number_meets_an_argument_or_a_default_where_a_bound_is() -> None:
+    source = "class Input(BaseModel):\n    path: str\n    most: int\n    slow: int = 500\n"
+    given = Case("task-1", Call("packs", {"path": "a.csv", "most": 40}), {"a.csv": b"x 7\ny 40\n"}, ())
+    made = levelled([given], source, b"k" * 32, 99)
+    assert {item.case.inputs["a.csv"] for item in made} == {
+        b"x 40\ny 40\n",
+        b"x 500\ny 40\n",
+        b"x 7\ny 500\n",
+    }
+    assert all((item.along, item.case.call) == ("a.csv", given.call) for item in made)
+    assert len(levelled([given], source, b"k" * 32, 2)) == 2
+    assert levelled([], source, b"k" * 32, 9) == []
+
+
+def test_an_object_gets_a_field_that_another_one_has() -> None:
+    document, lines = b'{"rows": [{"a": 1}, {"b": 2}]}', b'{"a": 1}\n{"a": 2, "b": 3}\n'
+    cases = [
+        Case("task-1", Call("packs", {"rows": [{"a": 1}, {"a": 2, "gift": True}]}), {}, ()),
+        Case("task-2", Call("packs", {"path": "a.json"}), {"a.json": document, "b.jsonl": lines}, ()),
+    ]
+    before = [dict(case.call.args) for case in cases]
+    made = filled(cases, b"k" * 32, 99)
+    [args] = [item.case.call.args for item in made if item.of == 0]
+    assert args == {"rows": [{"a": 1, "gift": True}, {"a": 2, "gift": True}]}
+    assert {item.case.inputs["a.json"] for item in made if item.along == "a.json"} == {
+        b'{"rows": [{"a": 1, "b": 2}, {"b": 2}]}',
+        b'{"rows": [{"a": 1}, {"b": 2, "a": 1}]}',
+    }
+    assert {item.case.inputs["b.jsonl"] for item in made if item.along == "b.jsonl"} == {
+        b'{"a": 1, "b": 3}\n{"a": 2, "b": 3}\n'
+    }
+    assert [dict(case.call.args) for case in cases] == before
+    assert len(filled(cases, b"k" * 32, 1)) == 1
 
 
 def test_each_is_asked_of_a_person() -> None:

@@ -278,3 +278,44 @@ def test_what_is_taken_away_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -
     lines = "".join(f"    found.append(max(limit, {number}))\n" for number in range(10))
     assert taken_otherwise(OLD, changed(("    return sum", lines + "    return sum"))) == {}
     assert len(calls) < 5
+
+
+READING = """import re
+
+WORD = re.compile(r"<(.+)>")
+
+
+def run(text, count):
+    for tag in text.split(","):
+        tag = tag.strip()
+    return WORD.findall(text), tag, count
+"""
+
+
+@pytest.mark.parametrize(
+    ("new", "wanted"),
+    [
+        (("text), tag, count", "text), tag, count or 1"), "count if count is not None else 1"),
+        (("    return", "    if not count:\n        return 0\n    return"), "if (count is None):"),
+        (("(.+)", r"(\w+)"), "WORD = re.compile('<(.+?)>')"),
+        (("tag.strip()", 're.sub(r"[^a-z]", "", tag)'), r"re.sub('\\s',"),
+        (("tag.strip()", r're.sub(r"\W+", "", tag)'), r"re.sub('\\s+',"),
+    ],
+)
+def test_nothing_a_match_and_what_is_taken_out_are_taken_otherwise(new: tuple[str, str], wanted: str) -> None:
+    assert new[0] in READING
+    assert any(wanted in source for source in taken_otherwise(READING, READING.replace(*new)).values())
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        ("tag, count", "tag, count > 1 or 1"),  # a comparison is never None
+        ("(.+)", "(.+?)"),  # the shortest match itself
+        ("tag.strip()", 're.sub(r"[^a-z]", " ", tag)'),  # nothing is taken out
+        ("tag.strip()", r're.sub(r"\s", "", tag)'),
+    ],
+)
+def test_what_cannot_be_taken_otherwise_is_not(new: tuple[str, str]) -> None:
+    assert new[0] in READING
+    assert taken_otherwise(READING, READING.replace(*new)) == {}

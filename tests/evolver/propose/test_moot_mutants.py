@@ -83,6 +83,8 @@ def changed(*pairs: tuple[str, str]) -> str:
         (("count > input.limit", "count > 3"), "with count > input.limit beside count > 3 (or)"),
         (("strip(\".csv\")", "strip(\".txt\")"), "with '.csv' beside '.txt'"),
         (("count += 1", "count += 2"), "with count += 1 beside count += 2"),
+        (("append(name", "append(put(1, 2, 3, name)"), "with name for put(1, 2, 3, name)"),
+        (("append(name", "append(put(by=len(name))"), "with len(name) for put(by=len(name))"),
     ],
 )  # fmt: skip
 def test_each_thing_that_is_newly_written_is_made_moot(new: tuple[str, str], wanted: str) -> None:
@@ -481,6 +483,13 @@ def test_words_are_spelled_with_the_texts_of_the_edit() -> None:
     assert {item.along for item in made} == {"names", "a.txt"}  # a path names its file still
     assert spelled([given], [], KEYS[0], 9) == spelled([], ["x"], KEYS[0], 9) == []
     assert len(spelled([given], [".csv"], KEYS[0], 5)) <= 5
+    names = {
+        str(item.case.call.args["names"][0])
+        for item in spelled([given], [r"\s*(\d+)x"], KEYS[0], 99)
+        if item.along == "names"
+    }
+    assert any("x" in name and "\\" not in name for name in names)
+    assert not any(sign in name for name in names for sign in "*(+" if r"\s*(\d+)x" not in name)
 
 
 @pytest.fixture(scope="module")

@@ -128,6 +128,96 @@ def test_where_the_base_depends_on_it_nobody_asks_the_edit_not_to() -> None:
     ) == (EditFindings(unguarded=False))
 
 
+SUMS = '''"""A tool."""
+
+from itertools import groupby
+from pathlib import Path
+
+from pydantic import BaseModel
+
+TOOL = {"name": "people", "description": "Works.", "effects": ["read"]}
+
+
+class Input(BaseModel):
+    path: str
+
+
+class Output(BaseModel):
+    sums: dict[str, int]
+
+
+def run(input: Input) -> Output:
+    sums: dict[str, int] = {}
+    lines = [line.split() for line in Path(input.path).read_text().splitlines()[1:]]
+    for name, number in lines:
+        sums[name] = sums.get(name, 0) + -(-int(number) // 10)
+    return Output(sums=sums)
+'''
+ROUNDED = [
+    case(number, f"name number\n{text}\n", {"sums": sums})
+    for number, (text, sums) in enumerate(
+        [
+            ("a 3\na 4\nb 10", {"a": 1, "b": 1}),
+            ("c 10\na 5\na 5", {"a": 1, "c": 1}),
+            ("a 10\nb 20\na 10", {"a": 2, "b": 2}),
+            ("a 7\nb 8", {"a": 1, "b": 1}),
+            ("b 10\na 20", {"a": 2, "b": 1}),
+        ]
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "rest", "found"),
+    [
+        ("sorted(lines)", "int(line[1])", False),
+        ("lines", "int(line[1])", True),  # of entries that follow one another
+    ],
+)
+def test_who_goes_by_the_order_of_lines_is_found(lines: str, rest: str, found: bool) -> None:
+    own = SUMS.replace(
+        "for name, number in lines:", f"for name, entries in groupby({lines}, lambda line: line[0]):"
+    )
+    own = own.replace("int(number)", f"sum({rest} for line in entries)")
+    assert ("lines in another order" in told(SUMS, own, ROUNDED, 2).depends) is found
+
+
+def test_an_order_that_matters_with_the_evidence_alone_is_one_that_matters() -> None:
+    listed = SUMS.replace("sums: dict[str, int]\n\n\n", "sums: list[str]\n\n\n").replace(
+        "sums=sums", "sums=[*sums]"
+    )
+    tasks = [
+        case(0, "name number\nb 1\na 2\n", {"sums": ["b:1", "a:2"]}),
+        *(case(n, f"name number\na {n}\na {n}\n", {"sums": ["a"]}) for n in range(1, 5)),
+    ]
+    own = listed.replace(
+        "[*sums]", "[*sums] if len(sums) < 2 else [f'{name}:{line[1]}' for name, line in zip(sums, lines)]"
+    )
+    assert told(listed, own, tasks, 1).depends == ""
+
+
+def test_of_an_order_that_the_base_ends_at_it_says_nothing() -> None:
+    own = SUMS.replace("sums: dict[str, int]\n\n\n", "sums: list[str]\n\n\n").replace(
+        "sums=sums", "sums=lines[0]"
+    )
+    base = own.replace("    return", "    assert len(sums) < 2\n    return")
+    tasks = [
+        case(0, "name number\nb 1\na 2\n", {"sums": ["b", "1"]}),
+        *(case(n, f"name number\na {n}\na {n}\n", {"sums": ["a", str(n)]}) for n in range(1, 5)),
+    ]
+    assert told(base, own, tasks, 1).depends == ""
+
+
+def test_a_head_stays_the_first_line_and_a_document_as_it_is() -> None:
+    turned = [
+        each.case.inputs["a.txt"]
+        for text in ("name, number\na 1\nb 2\nc 3\n", "a 1\nb\n", "a 1\n", "[1,\n2]")
+        for each in rewritten([case(1, text, {})], "")
+        if "lines" in each.says
+    ]
+    assert turned == [b"name, number\nb 2\na 1\nc 3\n", b"b\na 1\n"]
+
+
 YEARS = '''"""A tool."""
 
 from calendar import isleap
