@@ -38,6 +38,7 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger
 from agentos.ledger.moving import copy_database, copy_to_file
 from agentos.ledger.postgres.address import address_of
+from agentos.registry.check import broken_references, references
 from agentos.registry.git import environment
 from agentos.registry.git.repository import MAIN, Repository
 from agentos.sandboxes.owner import Owner
@@ -271,36 +272,20 @@ def _bundle(home: Home, aside: Path, say: _SAID) -> Path:
     """
     path, repository = aside / _BUNDLE, Repository(home.registry)
     for _ in range(_READINGS):
-        before, broken = _references(repository), set[str]()
+        before, broken = references(repository), set[str]()
         done = repository.run("bundle", "create", "--quiet", str(path), "--all")
         if done.returncode:
-            broken = _broken(repository)
-            if not broken or MAIN in broken:
-                raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
-            left_out = [f"--exclude={name}" for name in sorted(broken)]
+            broken = broken_references(repository)
+            left_out = [f"--exclude={name}" for name in sorted(broken - {MAIN})]
             done = repository.run("bundle", "create", "--quiet", str(path), *left_out, "--all")
-            if done.returncode:
-                raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
+        if done.returncode:
+            raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
         taken = repository.run("bundle", "list-heads", str(path)).stdout.splitlines()
-        if {line.partition(" ")[2] for line in taken} >= (before & _references(repository) - broken) | {MAIN}:
+        if {line.partition(" ")[2] for line in taken} >= (before & references(repository) - broken) | {MAIN}:
             if broken:
                 say(f"left out, for they lead to nothing: {', '.join(sorted(broken))[:500]}")
             return path
     raise Unavailable("the registry's references changed all the while; try again when git is not packing it")
-
-
-def _broken(repository: Repository) -> set[str]:
-    """References whose file cannot be read, or whose object is missing."""
-    root = repository.path / "refs"
-    loose = {f"refs/{path.relative_to(root).as_posix()}" for path in _plain_files(root)}
-    names = {name for name in loose if not name.endswith(".lock")} | _references(repository)
-    return {name for name in names if repository.run("cat-file", "-e", name).returncode}
-
-
-def _references(repository: Repository) -> set[str]:
-    """Their names, listed twice: one listing may overlook what is being packed."""
-    listings = (repository.run("for-each-ref", "--format=%(refname)").stdout for _ in range(2))
-    return {name for listing in listings for name in listing.splitlines()}
 
 
 def _add_blobs(archive: _Archive, store: BlobStore, home: Home, say: _SAID) -> None:
