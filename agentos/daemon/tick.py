@@ -32,7 +32,7 @@ from agentos.daemon.scheduling.schedules import spawn_due
 from agentos.daemon.scheduling.watching import FolderWatcher
 from agentos.daemon.service import EVOLVE, FRESH, RUN, WATCH, Service, utc_now
 from agentos.daemon.upkeep.heartbeat import HeartbeatFile
-from agentos.daemon.upkeep.mirroring import MIRROR, MirrorKeeper
+from agentos.daemon.upkeep.mirroring import keeper_of
 from agentos.daemon.upkeep.retention import DailyPrune
 from agentos.domain import RUNNING_STATES, Result, TaskState
 from agentos.errors import NotFound
@@ -46,7 +46,6 @@ from agentos.evolver.watch.probation import settle, suspicions, watch_rates
 from agentos.ledger.connect import WriteWatcher
 from agentos.ledger.reading import TaskView
 from agentos.models.redaction import redactor_of
-from agentos.registry.mirror import Mirror
 
 POLL_S = 0.05
 _EVERY_S = {
@@ -100,15 +99,7 @@ class Tick:
         self._told = ""  # why the last turn that failed did
         self._messenger = ThreadPoolExecutor(1, thread_name_prefix="heads")
         self._mirrorer = ThreadPoolExecutor(1, thread_name_prefix="mirror")
-        self._mirror: MirrorKeeper | None = None
-        if not service.settings.registry.mirror and service.ledger.get_kv(MIRROR):
-            service.ledger.set_kv(MIRROR, None)  # there is none any more, and nothing that it lacks
-        if url := service.settings.registry.mirror:
-            key = service.settings.registry.signing_key
-            mirror = Mirror(service.home.registry, url, term, signing_key=key)
-            self._mirror = MirrorKeeper(
-                service.ledger, mirror, url, lambda why: log.warning("mirror", why=why)
-            )
+        self._mirror = keeper_of(service.home, service.ledger, service.settings.registry, term)
         self._scheduler = ThreadPoolExecutor(1, thread_name_prefix="schedules")
         self._deliverer = ThreadPoolExecutor(1, thread_name_prefix="deliveries")
         self._mailman = ThreadPoolExecutor(1, thread_name_prefix="notify")

@@ -96,6 +96,20 @@ def tampered(repository: Repository) -> Iterator[str]:
                 yield f"the tag {resource}@{number} does not agree with commit {commit.id}"
 
 
+def references(repository: Repository) -> set[str]:
+    """Their names, listed twice: one listing may overlook what is being packed."""
+    listings = (repository.run("for-each-ref", "--format=%(refname)").stdout for _ in range(2))
+    return {name for listing in listings for name in listing.splitlines()}
+
+
+def broken_references(repository: Repository) -> set[str]:
+    """References whose file cannot be read, or whose object is missing: git packs nothing beside one of them."""
+    loose = (path for path in (repository.path / "refs").rglob("*") if path.is_file())
+    names = {path.relative_to(repository.path).as_posix() for path in loose if path.suffix != ".lock"}
+    wanted = names | references(repository)
+    return {name for name in wanted if repository.run("cat-file", "-e", name).returncode}
+
+
 def leftovers(repository: Repository, now: float | None = None) -> list[Path]:
     """Lock files and half-written objects of writers that were killed (older than an hour)."""
     before = (time.time() if now is None else now) - STALE_S

@@ -16,8 +16,18 @@ FILES_MAX = 3_000
 BYTES_MAX = 48 << 20  # unpacked; it has to fit into the box's /snapshot
 _CHUNK = 1 << 16
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# OverflowError comes of an offset that no file has.
 # NotImplementedError is zipfile's word for a compression or version that it does not know, RuntimeError for a password.
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OSError,
+    OverflowError,
+)
 _WORKERS = {"agentos", "sitecustomize", "usercustomize"}
 
 

@@ -17,7 +17,7 @@ import pytest
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.process import REPLACED
 from agentos.daemon.upkeep.auditing import verify_home
-from agentos.daemon.upkeep.mirroring import GIVEN, MIRROR, MirrorKeeper, follow
+from agentos.daemon.upkeep.mirroring import GIVEN, MIRROR, MirrorKeeper, follow, keeper_of
 from agentos.daemon.upkeep.moving import move_home
 from agentos.daemon.upkeep.status import daemon_status
 from agentos.domain import Result, Share, TaskState
@@ -29,6 +29,7 @@ from agentos.ledger.store import Ledger
 from agentos.registry.git.repository import MAIN, Repository
 from agentos.registry.mirror import Mirror, MirrorState
 from agentos.registry.store import Registry
+from agentos.settings import RegistrySettings
 from tests.daemon.conftest import Daemon, _make_task, until
 from tests.postgres import PostgresServer
 
@@ -277,6 +278,18 @@ def test_a_change_that_is_made_while_the_mirror_is_pushed_comes_over(
         whole.execute("VACUUM INTO ?", (str(behind.ledger),))
     follow(behind, url, 0)
     assert [main(behind)] == made
+
+
+def test_a_mirror_that_was_taken_out_of_the_settings_lacks_nothing(
+    home: Home, ledger: Ledger, tmp_path: Path
+) -> None:
+    settings = RegistrySettings(mirror=str(tmp_path / "nowhere.git"))
+    keeper = keeper_of(home, ledger, settings, 0)
+    assert keeper is not None
+    keeper.look()
+    assert ledger.get_kv(MIRROR)["why"]
+    assert keeper_of(home, ledger, RegistrySettings(), 0) is None
+    assert not ledger.get_kv(MIRROR)
 
 
 def test_what_the_mirror_has_is_known_to_the_next_daemon_also_while_it_is_away(

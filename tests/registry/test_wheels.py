@@ -441,6 +441,13 @@ def test_links_doubles_and_liars_are_refused(tmp_path: Path) -> None:
     bomb[at : at + 4] = struct.pack("<I", 10)
     with pytest.raises(BadWheel, match="no sound archive"):
         list(wheelfile.contents(bytes(bomb)))
+    whole = archive(("a.py", "x"))
+    at, beyond = whole.rindex(b"PK\x01\x02"), struct.pack("<HHQ", 1, 8, 1 << 63)
+    entry = whole[at : at + 30] + struct.pack("<H", len(beyond)) + whole[at + 32 : at + 42] + b"\xff" * 4
+    entry += b"a.py" + beyond
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, len(entry), at, 0)
+    with pytest.raises(BadWheel, match="no sound archive"):
+        list(wheelfile.contents(whole[:at] + entry + end))
     for broken in (b"", b"PK", archive(("a.py", "x" * 100))[:-30]):
         with pytest.raises(BadWheel, match="no sound archive"):
             list(wheelfile.contents(broken))

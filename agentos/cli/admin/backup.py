@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from agentos.cli.group import AsJson, noun
-from agentos.cli.output import counted, print_json, print_text, tell_progress
+from agentos.cli.output import counted, print_json, print_text, tell_notes, tell_progress
 from agentos.home import Home
 
 app = noun("")
@@ -33,6 +33,7 @@ def backup(
     began = time.monotonic()
     made = back_up(Home.find(), file, replace=force, say=tell_progress)
     size = file.stat().st_size
+    tell_notes([f"{name} of the registry leads to nothing, and was left out." for name in made.left_out])
     if as_json:
         print_json(
             {
@@ -41,6 +42,7 @@ def backup(
                 "files": len(made.files),
                 "head": made.head,
                 "made_at": made.made_at,
+                "left_out": made.left_out,
             }
         )
         return

@@ -108,8 +108,9 @@ class ModelAsks(RequestHandler):
         self._session.close()
 
     def close(self) -> None:
-        """End the grant."""
-        self._session.close()
+        """End the grant, where it has not ended."""
+        if not self._stopped:
+            self.stop()
 
     def _booked(self, error: ModelFailed) -> Mapping[str, Json]:
         """What a call without a usable answer used all the same, counted: a provider that was too late is paid for what

@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -266,12 +267,13 @@ class RequestDispatcher:
         """The run is over: what still waits is not begun, what is under way is waited for."""
         with self._lock:
             self._over = True
-        for answerer in self._made.values():
-            answerer.stop()
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-        for answerer in self._made.values():
-            answerer.close()
+        with ExitStack() as held:  # backwards; one that fails leaves nothing of the others open
+            for answerer in self._made.values():
+                held.callback(answerer.close)
+            if self._pool is not None:
+                held.callback(self._pool.shutdown, wait=True, cancel_futures=True)
+            for answerer in self._made.values():
+                held.callback(answerer.stop)
 
     def _serve(self, ask: Ask) -> None:
         try:

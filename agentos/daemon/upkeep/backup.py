@@ -38,6 +38,7 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger
 from agentos.ledger.moving import copy_database, copy_to_file
 from agentos.ledger.postgres.address import address_of
+from agentos.registry.check import broken_references, references
 from agentos.registry.git import environment
 from agentos.registry.git.repository import MAIN, Repository
 from agentos.sandboxes.owner import Owner
@@ -63,6 +64,7 @@ class BackupManifest:
     version: str
     head: str
     files: dict[str, tuple[int, str]]
+    left_out: tuple[str, ...] = ()  # references of the registry that lead to nothing; said where it is made
 
 
 def back_up(
@@ -123,9 +125,8 @@ def _aside(place: Path, prefix: str, root: Path) -> Iterator[Path]:
 
 
 def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> BackupManifest:
-    packed: dict[str, Any] = {"mode": "w"}
-    if name.endswith((".gz", ".tgz")):
-        packed = {"mode": "w:gz", "compresslevel": 1}
+    is_packed = name.endswith((".gz", ".tgz"))
+    packed: dict[str, Any] = {"mode": "w:gz", "compresslevel": 1} if is_packed else {"mode": "w"}
     with tarfile.open(fileobj=file, **packed) as tar:
         archive = _Archive(tar, aside)
         own = sorted(path for path in home.root.iterdir() if path.name not in _LEFT_OUT)
@@ -145,15 +146,14 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
         if kept is not None:
             archive.text("audit.head", text_of(head) + "\n")
         say("packing the registry")
-        archive.file(_BUNDLE, _bundle(home, aside, say))
+        archive.file(_BUNDLE, _bundle(home, aside, archive.left_out))
         _add_blobs(archive, BlobStore(home.blobs), home, say)
         for path in own:
             if path.suffix != ".db":
                 for found in _plain_files(path):
                     archive.changing(str(found.relative_to(home.root)), found)
-        made = BackupManifest(
-            datetime.now(UTC).isoformat(timespec="seconds"), __version__, str(head), archive.files
-        )
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        made = BackupManifest(now, __version__, str(head), archive.files, tuple(archive.left_out))
         document = {"format": FORMAT, "made_at": made.made_at, "version": made.version, "head": made.head}
         archive.text(MANIFEST, json.dumps({**document, "files": made.files}))
     return made
@@ -166,6 +166,7 @@ class _Archive:
         self._tar = tar
         self._aside = aside
         self.files: dict[str, tuple[int, str]] = {}
+        self.left_out: list[str] = []
 
     def text(self, name: str, text: str) -> None:
         self.data(name, text.encode())
@@ -263,44 +264,27 @@ def _head(kept: AuditHead | None, ledger: Path) -> AuditHead:
         return newest(connection) if kept is None or contains(connection, kept) else kept
 
 
-def _bundle(home: Home, aside: Path, say: _SAID) -> Path:
+def _bundle(home: Home, aside: Path, left_out: list[str]) -> Path:
     """The registry. Git may overlook a reference that somebody packs while it lists them, ``main`` too: what the
     bundle has is held against those that stood before and after it.
 
-    References that lead to nothing are left out, and told: git packs nothing beside one of them.
+    References that lead to nothing go into ``left_out``: git packs nothing beside one of them.
     """
     path, repository = aside / _BUNDLE, Repository(home.registry)
     for _ in range(_READINGS):
-        before, broken = _references(repository), set[str]()
+        before, broken = references(repository), set[str]()
         done = repository.run("bundle", "create", "--quiet", str(path), "--all")
         if done.returncode:
-            broken = _broken(repository)
-            if not broken or MAIN in broken:
-                raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
-            left_out = [f"--exclude={name}" for name in sorted(broken)]
-            done = repository.run("bundle", "create", "--quiet", str(path), *left_out, "--all")
-            if done.returncode:
-                raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
+            broken = broken_references(repository)
+            without = [f"--exclude={name}" for name in sorted(broken - {MAIN})]
+            done = repository.run("bundle", "create", "--quiet", str(path), *without, "--all")
+        if done.returncode:
+            raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
         taken = repository.run("bundle", "list-heads", str(path)).stdout.splitlines()
-        if {line.partition(" ")[2] for line in taken} >= (before & _references(repository) - broken) | {MAIN}:
-            if broken:
-                say(f"left out, for they lead to nothing: {', '.join(sorted(broken))[:500]}")
+        if {line.partition(" ")[2] for line in taken} >= (before & references(repository) - broken) | {MAIN}:
+            left_out += sorted(broken)
             return path
     raise Unavailable("the registry's references changed all the while; try again when git is not packing it")
-
-
-def _broken(repository: Repository) -> set[str]:
-    """References whose file cannot be read, or whose object is missing."""
-    root = repository.path / "refs"
-    loose = {f"refs/{path.relative_to(root).as_posix()}" for path in _plain_files(root)}
-    names = {name for name in loose if not name.endswith(".lock")} | _references(repository)
-    return {name for name in names if repository.run("cat-file", "-e", name).returncode}
-
-
-def _references(repository: Repository) -> set[str]:
-    """Their names, listed twice: one listing may overlook what is being packed."""
-    listings = (repository.run("for-each-ref", "--format=%(refname)").stdout for _ in range(2))
-    return {name for listing in listings for name in listing.splitlines()}
 
 
 def _add_blobs(archive: _Archive, store: BlobStore, home: Home, say: _SAID) -> None:
@@ -386,10 +370,9 @@ def _harmless(name: str) -> bool:
 def _taken(stream: IO[bytes], target: Path | None, mode: int) -> str:
     """The digest of what is read to the end, and written to ``target``."""
     sha256 = hashlib.sha256()
-    where = os.devnull if target is None else target
     if target is not None:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    made = 0 if target is None else os.O_CREAT | os.O_EXCL
+    where, made = (os.devnull, 0) if target is None else (target, os.O_CREAT | os.O_EXCL)
     with open(os.open(where, os.O_WRONLY | made, 0o600 | mode & 0o700), "wb") as out:
         while data := stream.read(_CHUNK):
             sha256.update(data)

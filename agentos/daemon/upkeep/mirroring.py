@@ -18,6 +18,7 @@ from agentos.ledger.integrity import LedgerSnapshot
 from agentos.ledger.rows.codec import data_of
 from agentos.ledger.store import Ledger
 from agentos.registry.mirror import Mirror, MirrorState
+from agentos.settings import RegistrySettings
 
 MIRROR = "registry.mirror"  # memo in the ledger: what ``MirrorKeeper`` noted last
 GIVEN = "registry.mirror.given"  # and the version of main that it was about to push
@@ -65,6 +66,17 @@ class MirrorKeeper:
             at = datetime.now(UTC).isoformat(timespec="seconds")
             self._since = (self._since or at) if state.why else ""
             self._ledger.set_kv(MIRROR, {"url": self._url, "at": self._since or at, **asdict(state)})
+
+
+def keeper_of(home: Home, ledger: Ledger, settings: RegistrySettings, term: int) -> MirrorKeeper | None:
+    """Of the mirror that the settings name; without one nothing is told of one that there was."""
+    url = settings.mirror
+    if not url:
+        if ledger.get_kv(MIRROR):
+            ledger.set_kv(MIRROR, None)
+        return None
+    mirror = Mirror(home.registry, url, term, signing_key=settings.signing_key)
+    return MirrorKeeper(ledger, mirror, url, lambda why: log.warning("mirror", why=why))
 
 
 def follow(home: Home, url: str, term: int) -> None:
