@@ -150,6 +150,8 @@ class Command(Spec):
 
     @model_validator(mode="after")
     def _says_what_comes_out(self) -> Command:
+        if not self.argv[0] or any("\0" in word for word in self.argv):
+            raise ValueError("argv: name a program, and hold no zero bytes")
         if self.runs_workspace and not (self.stdout_equals or "").strip():
             raise ValueError(
                 "with runs_workspace the program's exit status is the judged code's own word: "

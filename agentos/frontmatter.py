@@ -116,8 +116,18 @@ def _by_line(front: str) -> dict[str, Any]:
     for key, (first, *rest) in lines.items():
         inner = _by_line(textwrap.dedent("\n".join(rest))) if rest and not first.strip() else {}
         head = "" if first.strip() in (">", "|", ">-", "|-", ">+", "|+") else first
-        found[key] = inner or " ".join(" ".join([head, *rest]).split()).strip("\"'")
+        items = [line.strip() for line in rest if line.strip()]
+        if items and not first.strip() and all(item.startswith("- ") for item in items):
+            found[key] = [_unquoted(item[2:].strip()) for item in items]
+        else:
+            found[key] = inner or _unquoted(" ".join(" ".join([head, *rest]).split()))
     return found
+
+
+def _unquoted(text: str) -> str:
+    """Without the marks around all of it; one that only begins or only ends it belongs to the words."""
+    around = text[:1]
+    return text[1:-1] if len(text) > 1 and around in "\"'" and text[-1] == around else text
 
 
 def _description(values: Mapping[str, Any], body: str, warnings: list[str]) -> str:

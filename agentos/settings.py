@@ -14,7 +14,7 @@ import pwd
 import re
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -337,6 +337,21 @@ def _with_variables(table: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def strange_variables(given: Collection[str], path: Path, others: Collection[str]) -> list[str]:
+    """A sentence for each of the ``given`` variables that sets nothing: no setting, none of ``others``, no key of a provider."""
+    try:
+        keys = {provider.key_env for provider in load_settings(path).providers.values()}
+    except Invalid:  # told by whoever reads the settings
+        keys = set()
+    known = {_PREFIX + name.upper() for name in Settings.model_fields}
+    return [
+        f"the variable {name} is no setting and changes nothing "
+        f"({meant(name.upper(), {*known, *others}, 'docs/use/operating.md names them')})"
+        for name in sorted(given)
+        if name not in keys and name.upper().partition("__")[0] not in known and name.upper() not in others
+    ]
+
+
 def _sentence(fault: Any, text: str) -> str:
     names = [part for part in fault["loc"] if isinstance(part, str)]
     whole = line_of(text, "", ".".join(names)) if names else ""
@@ -359,6 +374,8 @@ def _expected(fault: Any) -> str:
     word = _EXPECTED.get(fault["type"])
     if word is None:  # a kind of fault that no setting has had yet: its own words
         return str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    if fault["loc"] == ("database",):  # its pattern would be read by few
+        return "of the form 'postgresql://user@host/database', or empty for a file in the home"
     return word.format(**bounds)
 
 

@@ -318,7 +318,7 @@ def live(edit: Labelled, fresh: int) -> Ended:
             os.environ["PYTHONPATH"] = before
             with suppress(Stuck):  # it never came up
                 agentos("daemon", "stop", "--now")
-    kept, right, _ = judge(tool, edit.source, drawn)
+    kept, right, _ = judge(tool, edit.files, drawn)
     return Ended(
         f"{tool.name}/{edit.name}",
         edit.kind,

@@ -1,7 +1,7 @@
 """The search for repairs alone, on small tools with one fault each: found, right on fresh inputs, CPU time.
 
-    python benchmarks/bench_search.py [--set develop|report|report2|report3] [--only NAME,NAME] [--seconds S] [--lines N] [--verbose]
-    python benchmarks/bench_search.py --rank N [--set develop|report|report2|report3] [--only NAME,NAME] [--half 0|1]
+    python benchmarks/bench_search.py [--set develop|report|report2|report3|report4] [--only NAME,NAME] [--seconds S] [--lines N] [--verbose]
+    python benchmarks/bench_search.py --rank N [--set develop|report|report2|report3|report4] [--only NAME,NAME] [--half 0|1]
 
 The search sees the nine tasks of each tool (`benchmarks/data/tools/README.md`) that are meant to be shown: those
 that fail are the evidence, those that pass are working calls. A repair is right when it answers as the right

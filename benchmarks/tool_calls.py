@@ -6,7 +6,9 @@ process, or leave files behind. Each case gets the file anew, as each call of a 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import inspect
 import io
 import json
 import signal
@@ -38,7 +40,10 @@ def call(codes: dict[str, types.CodeType], case: dict[str, Any], seconds: int) -
         with contextlib.redirect_stdout(io.StringIO()):
             for each in modules:
                 exec(codes[each.__name__], each.__dict__)
-            answer = module.run(module.Input.model_validate(case["args"])).model_dump(mode="json")
+            answer = module.run(module.Input.model_validate(case["args"]))
+            if inspect.iscoroutine(answer):
+                answer = asyncio.run(answer)
+            answer = answer.model_dump(mode="json")
             json.dumps(answer, allow_nan=False)
     except (Exception, TooLong, SystemExit) as error:  # noqa: BLE001 - a tool may raise anything
         return [f"raised {type(error).__name__}"]

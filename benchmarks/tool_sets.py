@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent / "data" / "tools"
-SETS = ("develop", "report", "report2", "report3")
+SETS = ("develop", "report", "report2", "report3", "report4")
 EDITS = ROOT.parent / "edits"  # labelled edits of one tool in each folder
 SHOWN = 9  # the first tasks; the others are kept from the program
 
@@ -90,6 +90,11 @@ class Labelled:
     @property
     def right(self) -> bool:
         return self.kind == "right"
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The tool's Python files with the edit, by their names in the skill: the tool, then its helpers."""
+        return {**self.tool.files("faulty"), f"{self.tool.function}.py": self.source}
 
 
 def labelled(folder: Path) -> list[Labelled]:

@@ -132,6 +132,8 @@ def test_file_reads_regular_files_only(tmp_path: Path) -> None:
         ("file", {"path": "a", "exists": False, "equals": "x"}, "cannot have content"),
         ("file", {"path": "a", "sha256": "abc"}, "sha256"),
         ("command", {"argv": []}, "argv"),
+        ("command", {"argv": [""]}, "argv"),
+        ("command", {"argv": ["a", "b\0"]}, "argv"),
         ("python", {"code": "assert ("}, "does not compile"),
     ],
 )

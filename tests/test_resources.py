@@ -79,6 +79,12 @@ def test_a_helper_module_without_the_contract_is_no_tool() -> None:
     )
 
 
+def test_a_helper_module_that_is_not_python_is_a_warning() -> None:
+    found = examine(SKILL, skill(GOOD, **{"tools/count_up.py": TOOL, "tools/_helper.py": b"def f(:\n"}))
+    assert found.resource is not None
+    assert [said.split(":")[0] for said in found.warnings] == ["tools/_helper.py is not Python"]
+
+
 @pytest.mark.parametrize(
     ("text", "description", "said"),
     [
@@ -98,6 +104,9 @@ def test_a_helper_module_without_the_contract_is_no_tool() -> None:
         ("---\nname: counting\ndescription: x\nallowed-tools: {a: 1}\n---\n", "x", "'allowed-tools'"),
         ("---\nname: counting\ndescription: x\nversion: 2024-01-02\n---\n", "x", "unknown key 'version'"),
         ("---\nname: counting\ndescription: Use when: it counts\n---\n", "Use when: it counts", "not YAML"),
+        ('---\nname: counting\ndescription: Use: "this"\n---\n', 'Use: "this"', "not YAML"),
+        ('---\nname: counting\ndescription: "Use: this"\nlicense: a: b\n---\n', "Use: this", "not YAML"),
+        ("---\nname: counting\ndescription:\n  - one\n  - two\nx: a: b\n---\n", "one two", "is no text"),
         ("---\nname: counting\ndescription: >\n  Use: it\n  counts\nlicense: a: b\n---\n", "Use: it counts", "not YAML"),
         ("---\nname: &a counting\ndescription: *a\n---\n", "*a", "aliases"),
         ("---\nname: !!python/object/apply:os.system ['true']\ndescription: x\n---\n", "x", "is not YAML"),

@@ -195,6 +195,7 @@ def test_where_no_claim_can_be_kept_a_home_still_gets_a_uid(tmp_path: Path) -> N
         ('sandbox = "none"', "but it should be one of 'auto', 'bubblewrap', 'docker' or 'kubernetes'"),
         ("skills = 3", "but it should be a list"),
         ('egress = ["https://api.example.org"]', "should be a host without http://"),
+        ('database = "mysql://x"', "of the form 'postgresql://user@host/database'"),
         ('otlp = "somewhere"', "but it should be of the form"),
         ('otlp = "http://[::1"', "but it should be an address"),
         ('[notify]\nwebhook = "http://[::1/"', "but it should be an address"),

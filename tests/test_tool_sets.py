@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import copy
 import importlib.util
+import inspect
 import json
 import os
 import sys
@@ -68,6 +71,7 @@ def shape_faults(tool: Any) -> list[str]:
     found += [] if len(tool.fresh) in (24, 48) else ["so many fresh inputs"]
     for name in ("right", "faulty"):
         source = (tool.folder / f"{name}.py").read_text(encoding="utf-8")
+        found += ["no effect"] if '"effects": []' in source else []  # such a tool is refused
         found += unsteady(ast.parse(source)) + ([] if 25 <= len(source.splitlines()) <= 130 else ["lines"])
     return found
 
@@ -96,7 +100,7 @@ def test_the_task_files_say_what_the_sets_say(which: str, tmp_path: Path) -> Non
             assert given == task["files"]
 
 
-@pytest.mark.parametrize("which", ["edits", "edits2", "edits3", "edits4", "edits5"])
+@pytest.mark.parametrize("which", ["edits", "edits2", "edits3", "edits4", "edits5", "edits6"])
 @pytest.mark.slow
 def test_labelled_edits_are_right_or_wrong_as_they_say(
     which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -107,6 +111,8 @@ def test_labelled_edits_are_right_or_wrong_as_they_say(
         tool = edits[0].tool
         right = Version(tool, "right")
         for edit in edits:
+            assert [*edit.files] == [*tool.files("faulty")]
+            assert next(iter(edit.files.values())) == edit.source
             version = Version(tool, "faulty", edit.source)
             passed = [passes(version, task) for task in tool.tasks]
             if edit.right:
@@ -169,7 +175,10 @@ class Version:
         for name, text in case["files"].items():
             Path(name).write_bytes(text.encode())
         module: Any = self.module
-        answer = module.run(module.Input.model_validate(case["args"])).model_dump(mode="json")
+        answer = module.run(module.Input.model_validate(copy.deepcopy(case["args"])))
+        if inspect.iscoroutine(answer):
+            answer = asyncio.run(answer)
+        answer = answer.model_dump(mode="json")
         left = {name: Path(name).read_bytes().decode() for name in sorted(os.listdir())}
         return answer, {name: text for name, text in left.items() if case["files"].get(name) != text}
 

@@ -15,6 +15,7 @@ import itertools
 import os
 import select
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -285,6 +286,10 @@ def of_another(error: OSError) -> str:
 
 def _leave(code: int) -> None:
     sys.stdout.flush()
+    if "agentos.daemon.process" in sys.modules and threading.active_count() > 1:
+        # a daemon that did not come up: the threads of runs are held, and Python would wait for them
+        sys.stderr.flush()
+        os._exit(code)
     raise SystemExit(code) from None
 
 

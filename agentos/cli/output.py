@@ -229,3 +229,20 @@ def confirm(question: str, *, yes: bool) -> None:
     print(clean(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)  # output may be for a program
     if input().strip().lower() not in ("y", "yes"):
         raise UserError("Nothing was changed.")
+
+
+def held_words(held: dict[str, Any]) -> str:
+    """Why new runs do not get what the registry holds, and what to do about it."""
+    told = f"new runs get {held['served'][:12]}, not {held['main'][:12]}: {held['why']}"
+    return f"{told}  (`{held['undo']}`)" if held["undo"] else told
+
+
+def tell_held(home: Home) -> None:
+    """After a change: that new runs do not get it yet, where an earlier one is still being probed or failed."""
+    from agentos.daemon.upkeep.status import HELD
+    from agentos.ledger.postgres.address import has_ledger
+    from agentos.ledger.reading import Reader
+
+    with suppress(AgentOSError):  # what was asked for is done
+        if has_ledger(home.ledger) and (held := Reader(home.ledger).get_kv(HELD)):
+            print_text(f"Not in force yet: {held_words(held)}", "yellow")

@@ -36,7 +36,7 @@ from agentos.errors import AgentOSError, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.connect import damage_of
 from agentos.sandboxes.box import overdue
-from agentos.sandboxes.reaper import leftovers, reap
+from agentos.sandboxes.reaper import drop_strangers, leftovers, reap
 from agentos.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -88,6 +88,9 @@ def run_daemon(home: Home, *, console: bool, stand_by: bool = False) -> NoReturn
             if not signals.count:
                 _be_the_daemon(home, settings, signals, lock, term)
         os._exit(0)  # was asked to end while it stood by
+    except MACHINE as error:
+        log.error("ended", why=cause(error))
+        raise
     finally:  # one that did not come up is not one that was killed
         lock.release()
 
@@ -164,8 +167,10 @@ def _be_the_daemon(home: Home, settings: Settings, signals: Signals, lock: Daemo
     for leftover in leftovers(home.root):
         log.warning("left by a daemon that was killed", kind=leftover.kind, what=leftover.what)
         reap([leftover])
+    if strangers := drop_strangers(home.root):
+        log.info("control groups of daemons of other homes that were killed are gone", daemons=strangers)
     damage = damage_of(home.ledger) if home.ledger.exists() and not settings.database else ""
-    with service(home, settings, listens=True) as parts:
+    with service(home, settings, listens=True) as parts, _holding(parts):
         note_plugins(parts.ledger)
         _note_boot(parts)
         with suppress(Unavailable):  # then tasks wait for it, and nothing is collected before it is asked
@@ -191,6 +196,16 @@ def _be_the_daemon(home: Home, settings: Settings, signals: Signals, lock: Daemo
             with suppress(Unavailable):  # a disk that is full: then it looks like a kill
                 parts.ledger.set_kv(STOPPED, utc_now().isoformat())
         _end(parts, lock, by_force=signals.count > 1)
+
+
+@contextmanager
+def _holding(parts: Service) -> Iterator[None]:
+    """Where it does not come up after all, the threads of runs are held before what they work with is closed."""
+    try:
+        yield
+    except BaseException:
+        parts.stopping.set()
+        raise
 
 
 def _note_boot(parts: Service) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from agentos.daemon.offline import offline_context
 from agentos.daemon.standing_checks import with_accepted
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
+from agentos.domain.assessments import BEGAN_WITH
 from agentos.durable import write_whole
 from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
@@ -62,9 +63,11 @@ def init_home(home: Home) -> bool:
     if not (home.skills / "README.txt").exists():
         write_whole(home.skills / "README.txt", _SKILLS_README.encode())
     registry = Registry.init(home.registry, seed_files())
-    Ledger(home.ledger).close()
+    with closing(Ledger(home.ledger)) as ledger:
+        head = ledger.head()
     make_key(home.consent_key)
-    if registry.last_good() is None:
+    # a registry that was copied here may bring a pointer, and this ledger does not know what it rests on
+    if registry.last_good() is None or not head.count:
         _vouch_for(home, registry)
     return fresh
 
@@ -82,7 +85,7 @@ def _vouch_for(home: Home, registry: Registry) -> None:
     """What a release ships was probed when it was made: the first runs need not wait for that."""
     with offline_context(home) as parts:
         main = registry.stable()
-        vouch(parts, main, "it is what the home began with")
+        vouch(parts, main, BEGAN_WITH)
         registry.mark_good(main)
 
 

@@ -32,7 +32,7 @@ from agentos.daemon.scheduling.schedules import spawn_due
 from agentos.daemon.scheduling.watching import FolderWatcher
 from agentos.daemon.service import EVOLVE, FRESH, RUN, WATCH, Service, utc_now
 from agentos.daemon.upkeep.heartbeat import HeartbeatFile
-from agentos.daemon.upkeep.mirroring import MirrorKeeper
+from agentos.daemon.upkeep.mirroring import MIRROR, MirrorKeeper
 from agentos.daemon.upkeep.retention import DailyPrune
 from agentos.domain import RUNNING_STATES, Result, TaskState
 from agentos.errors import NotFound
@@ -101,6 +101,8 @@ class Tick:
         self._messenger = ThreadPoolExecutor(1, thread_name_prefix="heads")
         self._mirrorer = ThreadPoolExecutor(1, thread_name_prefix="mirror")
         self._mirror: MirrorKeeper | None = None
+        if not service.settings.registry.mirror and service.ledger.get_kv(MIRROR):
+            service.ledger.set_kv(MIRROR, None)  # there is none any more, and nothing that it lacks
         if url := service.settings.registry.mirror:
             key = service.settings.registry.signing_key
             mirror = Mirror(service.home.registry, url, term, signing_key=key)

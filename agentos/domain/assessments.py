@@ -137,6 +137,10 @@ class Pass:
     base_memory_mb: float = 0.0
 
 
+# the reason of a ledger's first probe: whoever made the home vouches, also for what another home learnt
+BEGAN_WITH = "it is what the home began with"
+
+
 @dataclass(frozen=True, slots=True)
 class Probe:
     """What came of probing a snapshot. ``reason`` says why it did not pass, or who vouches for it.

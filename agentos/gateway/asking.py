@@ -15,10 +15,10 @@ import re
 import ssl
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx
 import litellm
@@ -52,6 +52,46 @@ _MISSING = (
 _ALIVE_S = 5.0  # for an idle word of a server that works on an answer
 # names of litellm's classes
 _PREFIX = re.compile(r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?")
+
+
+class _ReplyTooLong(Exception):
+    """A provider sent more than ``_REPLY_MAX`` bytes, as they are when unpacked."""
+
+
+_Read: TypeAlias = Callable[..., Iterator[bytes]]
+_AsyncRead: TypeAlias = Callable[..., AsyncIterator[bytes]]
+
+
+def _bounded(read: _Read) -> _Read:
+    def iter_bytes(response: httpx.Response, chunk_size: int | None = None) -> Iterator[bytes]:
+        size = 0
+        for chunk in read(response, chunk_size):
+            size += len(chunk)
+            if size > _REPLY_MAX:
+                response.close()
+                raise _ReplyTooLong
+            yield chunk
+
+    return iter_bytes
+
+
+def _bounded_async(read: _AsyncRead) -> _AsyncRead:
+    async def aiter_bytes(response: httpx.Response, chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in read(response, chunk_size):
+            size += len(chunk)
+            if size > _REPLY_MAX:
+                await response.aclose()
+                raise _ReplyTooLong
+            yield chunk
+
+    return aiter_bytes
+
+
+# litellm and openai join all that comes, until the memory is full, and litellm makes clients of its own for most
+# providers: what all of them read with is the one place for a bound.
+httpx.Response.iter_bytes = _bounded(httpx.Response.iter_bytes)  # type: ignore[method-assign]
+httpx.Response.aiter_bytes = _bounded_async(httpx.Response.aiter_bytes)  # type: ignore[method-assign]
 
 litellm.suppress_debug_info = True
 litellm.drop_params = True  # one request fits all models: what a provider does not know is left out
@@ -251,13 +291,19 @@ async def _once(
     except TimeoutError:
         raise CallFailed("timeout", f"{spec.model} did not answer in {left:.1f} s") from None
     except openai.OpenAIError as error:
+        if any(isinstance(one, _ReplyTooLong) for one in _chain(error)):
+            raise _too_long(spec) from None
         raise _failure(spec, error) from None
     # half of a surrogate pair, which JSON may spell, can neither be sent on nor stored
     dumped = json.dumps(response.model_dump(exclude_none=True), ensure_ascii=False).encode("utf-8", "replace")
     if len(dumped) > _REPLY_MAX:
-        raise ModelFailed("malformed", f"the reply of {spec.model} has {len(dumped):,} bytes, too many")
+        raise _too_long(spec)
     listed = getattr(response, "_hidden_params", {}).get("response_cost")
     return Completion(_plain(json.loads(dumped)), spec, listed if listed_price(spec.model) else None)
+
+
+def _too_long(spec: ModelSpec) -> ModelFailed:
+    return ModelFailed("malformed", f"the reply of {spec.model} has more than {_REPLY_MAX:,} bytes")
 
 
 @functools.lru_cache(maxsize=1024)

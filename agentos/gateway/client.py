@@ -55,6 +55,11 @@ class _Connection(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
 
+    def hang_up(self) -> None:
+        """Whoever waits for an answer on it, on another thread, hears that none comes."""
+        with contextlib.suppress(OSError, AttributeError):  # it is closed by now
+            self.sock.shutdown(socket.SHUT_RDWR)
+
 
 @dataclass(frozen=True, slots=True)
 class _Response:
@@ -145,8 +150,20 @@ class _Process:
             raise _failure(response)
         return json.loads(response.body)
 
-    def request(self, method: str, path: str, token: str, body: bytes, deadline: float) -> _Response:
-        """Raises _Gone when the connection broke, ModelFailed("timeout") when the deadline passed."""
+    def request(
+        self,
+        method: str,
+        path: str,
+        token: str,
+        body: bytes,
+        deadline: float,
+        *,
+        begun: Callable[[_Connection], None] = lambda connection: None,
+    ) -> _Response:
+        """Raises _Gone when the connection broke, ModelFailed("timeout") when the deadline passed.
+
+        ``begun`` is told on which connection the answer is waited for.
+        """
         left = max(deadline - time.monotonic(), 0.001)
         headers = {
             "Authorization": f"Bearer {token}",
@@ -156,6 +173,7 @@ class _Process:
         connection = self._connection(left + _GRACE_S)
         try:
             connection.request(method, path, body, headers)
+            begun(connection)
             answered = connection.getresponse()
             content = answered.read()
         except TimeoutError:
@@ -272,6 +290,7 @@ class GatewaySession:
         self._id = ""
         self._token = ""
         self._done: dict[str, list[int]] = {}
+        self._waiting: set[_Connection] = set()
         self._closed = False
 
     def complete(self, request: Json, deadline: float) -> Reply:
@@ -283,24 +302,43 @@ class GatewaySession:
         content = json.dumps(request).encode()
         until = min(deadline, time.monotonic() + 24 * 3600.0)
         sent_by: set[_Process] = set()
+        was_lost = False
         while len(sent_by) < _DEATHS_MAX:
             if time.monotonic() >= until:
                 raise ModelFailed("timeout", "no time was left for a model call")
             try:
                 process, token = self._opened(until)
                 sent_by.add(process)
-                response = process.request("POST", "/v1/chat/completions", token, content, until)
+                response = self._asked(process, token, content, until)
             except _Gone:
+                was_lost = was_lost or bool(sent_by)
                 time.sleep(0.01)  # until the system knows that it is dead
                 continue
             if _said(response)[0] not in _OVER:
-                return self._reply(response)
+                return self._reply(response, was_lost=was_lost)
             self._leave(process)
             time.sleep(0.05)
         raise ModelFailed(
             "unreachable",
             f"the gateway ended {_DEATHS_MAX} times while it made this call; see logs/gateway.log and gateway.out",
         )
+
+    def _asked(self, process: _Process, token: str, content: bytes, until: float) -> _Response:
+        """Raises _Gone, also where the session is closed meanwhile, and ModelFailed."""
+        mine: list[_Connection] = []
+
+        def begun(connection: _Connection) -> None:
+            with self._lock:
+                mine.append(connection)
+                self._waiting.add(connection)
+                if self._closed:
+                    connection.hang_up()
+
+        try:
+            return process.request("POST", "/v1/chat/completions", token, content, until, begun=begun)
+        finally:
+            with self._lock:
+                self._waiting -= {*mine}
 
     def _leave(self, process: _Process) -> None:
         """The next call opens the grant again."""
@@ -318,7 +356,8 @@ class GatewaySession:
                 self._open_in, self._id, self._token = process, opened["id"], opened["token"]
             return process, self._token
 
-    def _reply(self, response: _Response) -> Reply:
+    def _reply(self, response: _Response, *, was_lost: bool) -> Reply:
+        """``was_lost``: an answer may have come onto the record whose reply did not come here, so that nobody has counted it."""
         call = response.call
         if call is not None and call["ended"]:
             with self._lock:
@@ -332,15 +371,17 @@ class GatewaySession:
             output_tokens=call["output_tokens"],
             usd=call["usd"],
             latency_ms=call["latency_ms"],
-            recorded=call["recorded"],
+            recorded=call["recorded"] and not (was_lost and call["own"]),
             model=call["model"],
         )
 
     def close(self) -> None:
-        """The grant ends here; idempotent."""
+        """The grant ends here, and whoever waits for an answer by it is told so; idempotent."""
         with self._lock:
             self._closed = True
             process, self._open_in = self._open_in, None
+            for connection in self._waiting:
+                connection.hang_up()
         if process is not None and process is self._models.current():
             with contextlib.suppress(_Gone, ModelFailed):  # then the token ended with the process
                 process.control("close", {"id": self._id}, time.monotonic() + _GRACE_S)

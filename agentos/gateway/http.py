@@ -171,6 +171,7 @@ def _about(call: ProviderCall, session: Session) -> dict[str, str]:
         "usd": call.usd,
         "latency_ms": call.latency_ms,
         "recorded": bool(call.served_from),
+        "own": call.served_from == call.id,  # from what this very run was answered before
         "model": call.answered_by,
         "run_id": session.grant.run_id,
         "ended": call.state == "done",

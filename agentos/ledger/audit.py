@@ -22,7 +22,7 @@ from agentos.errors import Unavailable, UserError
 from agentos.ledger.rows.codec import kept, plain
 from agentos.ledger.rows.schema import LedgerConnection
 
-_HEAD = re.compile(r"(\d+):([0-9a-f]{12,64})")
+_HEAD = re.compile(r"([0-9]{1,20}):([0-9a-f]{12,64})")
 _NEWEST = 1_000  # entries
 SHORT = 16  # hex digits of a head that is shown to be noted
 

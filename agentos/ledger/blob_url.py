@@ -54,7 +54,9 @@ class UrlBlobs:
         try:
             self._tried("written", lambda: self._write(self._path(sha256), data))
         except FileNotFoundError as error:
-            raise Unavailable(f"a blob in {self._url} could not be written: {_said(error)}") from error
+            raise Unavailable(
+                f"a blob in {self._url} could not be written: is its bucket or folder there? ({_said(error)})"
+            ) from error
 
     def read(self, sha256: str) -> bytes | None:
         """The content, unchecked; None where there is none. Raises Unavailable."""
@@ -72,8 +74,14 @@ class UrlBlobs:
                 return bytes(self._tried("read", lambda: self._call("cat_file", path))).decode(
                     errors="replace"
                 )
-            with suppress(FileExistsError):  # another one was faster
+            try:
                 self._tried("written", lambda: self._write_once(path, ledger.encode()))
+            except FileExistsError:  # another one was faster
+                continue
+            except FileNotFoundError as error:
+                raise Unavailable(
+                    f"nothing can be written to {self._url}: is its bucket or folder there? ({_said(error)})"
+                ) from error
         return ""
 
     def listed(self) -> Iterator[BlobInfo]:

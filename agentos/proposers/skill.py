@@ -249,7 +249,9 @@ def _when(about: Sequence[str], way: CallSequence) -> str:
 def _step(way: CallSequence, number: int) -> str:
     """One call, with where its arguments come from in all of the runs."""
     calls = [part[number] for _, part in way.seen]
-    names = [name for name in calls[0].args if all(name in call.args for call in calls)]
+    names = [
+        name for name in calls[0].args if all(name in call.args for call in calls) and _TOOL.fullmatch(name)
+    ]
     told = [f"`{name}` {_source(way, number, name)}" for name in sorted(names)]
     return f"Call `{way.tools[number]}`" + (f" with {'; '.join(told)}." if told else ".")
 
@@ -263,7 +265,8 @@ def _source(way: CallSequence, number: int, name: str) -> str:
         if all(_says(text, value) for value, text in zip(values, gave, strict=True)):
             return f"from what step {earlier + 1} gave"
     literal = json.dumps(values[0], ensure_ascii=False)
-    if all(value == values[0] for value in values) and len(literal) <= _LITERAL_MAX:
+    # A page with a sign that shows as nothing, such as half a character, would be refused.
+    if all(value == values[0] for value in values) and len(literal) <= _LITERAL_MAX and literal.isprintable():
         return f"always {literal}"
     return "as the task needs it"
 

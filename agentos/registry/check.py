@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -102,7 +103,15 @@ def leftovers(repository: Repository, now: float | None = None) -> list[Path]:
     found += repository.path.glob("objects/*/tmp_obj_*")
     found += repository.path.glob("objects/tmp_obj_*")
     found += repository.path.glob("objects/pack/tmp_*")
-    return sorted(path for path in found if path.name != "agentos.lock" and path.lstat().st_mtime < before)
+    return sorted(path for path in found if path.name != "agentos.lock" and _changed_at(path) < before)
+
+
+def _changed_at(path: Path) -> float:
+    """Never, for one whose writer has come to its end since it was listed."""
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:
+        return math.inf
 
 
 def sweep(repository: Repository, now: float | None = None) -> list[Path]:

@@ -33,7 +33,9 @@ _THEIRS, _THEIR_CANDIDATES = "refs/mirror/main", "refs/mirror/candidates/"
 _TAGS = "refs/tags/*"  # moves forward only, as main does
 _AS_IT_IS = ("refs/heads/last-good", "refs/candidates/*", "refs/agentos/shipped", "refs/agentos/latest/*")
 SIGNED = "signed/"  # and the first digits of a commit on main: no version's tag is called so
+_SSH = "GIT_SSH_COMMAND"  # as git reads it
 _SECONDS = 120.0
+_BYTES_A_SECOND = 128 << 10  # that a line is taken to carry at least, where all of the registry goes over it
 _PROTOCOLS = ("file", "git", "ssh", "http", "https")  # all else, as git's `ext`, could start a program
 _SECRET = re.compile(r"https?://[^/]*@|\w+://[^@/]*:[^@/]*@", re.IGNORECASE)  # a token may stand for the user
 
@@ -67,6 +69,7 @@ class Mirror:
         self._repository, self._url, self._term = Repository(path), url, term
         self._mine = f"{_TERM}{term}"
         self._led = not term
+        self._has_pushed = False
         self._key = Path(os.path.expanduser(signing_key)) if signing_key else None
 
     def fingerprint(self) -> str:
@@ -97,7 +100,10 @@ class Mirror:
                 return MirrorState("", str(error))
             lease = [f"--force-with-lease={self._mine}:{self._repository.resolve(self._mine)}"]
             specs.append(f"{self._mine}:{self._mine}")
-        why = self._git("push", "--atomic", "--quiet", "--porcelain", *lease, self._url, *specs)
+        words = ("push", "--atomic", "--quiet", "--porcelain", *lease, self._url, *specs)
+        # after the first push only what is new goes over the line
+        why = self._git(*words, seconds=_SECONDS if self._has_pushed else self._whole_s())
+        self._has_pushed = self._has_pushed or not why
         return MirrorState("" if why else main, why)
 
     def _signed(self, main: str) -> str:
@@ -237,17 +243,27 @@ class Mirror:
             made = self._repository.git.create_blob(f"term {self._term}\n".encode())
             self._repository.move(self._mine, made, expected=None)
 
-    def _git(self, *words: str) -> str:
+    def _whole_s(self) -> float:
+        """How long a line may take for all of the registry."""
+        size = 0
+        for path in (self._repository.path / "objects").rglob("*"):
+            with suppress(FileNotFoundError):  # packed meanwhile
+                size += path.lstat().st_size
+        return _SECONDS + size / _BYTES_A_SECOND
+
+    def _git(self, *words: str, seconds: float | None = None) -> str:
         """Run it; why it failed, "" when it did not."""
         try:
-            self._git_text(*words)
+            self._git_text(*words, seconds=seconds)
         except Unavailable as error:
             return str(error)
         return ""
 
-    def _git_text(self, *words: str) -> str:
+    def _git_text(self, *words: str, seconds: float | None = None) -> str:
+        patience_s = _SECONDS if seconds is None else seconds
         allowed = [word for name in _PROTOCOLS for word in ("-c", f"protocol.{name}.allow=always")]
-        ssh = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=10"}
+        # a person's own may be no OpenSSH, which knows these options; whatever asks or waits is cut off below
+        ssh = {_SSH: os.environ.get(_SSH) or "ssh -o BatchMode=yes -o ConnectTimeout=10"}
         slow = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"]
         # a session of its own: what git starts (ssh, git-remote-https) keeps its pipes, and is to end with it
         with subprocess.Popen(
@@ -262,9 +278,9 @@ class Mirror:
             start_new_session=True,
         ) as git:
             try:
-                out, said = git.communicate(timeout=_SECONDS)
+                out, said = git.communicate(timeout=patience_s)
             except subprocess.TimeoutExpired:
-                raise Unavailable(f"git did not end within {_SECONDS:g} s") from None
+                raise Unavailable(f"git did not end within {patience_s:.0f} s") from None
             finally:
                 if git.returncode is None:
                     with suppress(ProcessLookupError):

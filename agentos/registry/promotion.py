@@ -32,10 +32,12 @@ class Promotion:
     said: Mapping[str, str]  # its trailers, the first of each name
 
 
-def promotions(repository: Repository) -> list[Promotion]:
-    """Every such commit, newest first."""
+def promotions(repository: Repository, since: str = "") -> list[Promotion]:
+    """Every such commit, newest first; with ``since``, a commit, only those after it."""
     found: list[Promotion] = []
     for commit in versions.line(repository):
+        if str(commit.id) == since:
+            break
         trailers = versions.said(commit)
         if evolution := versions.first(trailers, "Evolution"):
             said = {key: values[0] for key, values in trailers.items()}

@@ -301,11 +301,11 @@ class Registry:
         for commit in versions.line(self.repository):
             yield Snapshot(str(commit.id), str(commit.tree_id))
 
-    def promotions(self) -> Sequence[Promotion]:
-        """What commits on ``main`` say of the evolutions that they promoted, newest first."""
+    def promotions(self, since: str = "") -> Sequence[Promotion]:
+        """What commits on ``main`` say of the evolutions that they promoted, newest first; none up to ``since``."""
         from agentos.registry import promotion
 
-        return promotion.promotions(self.repository)
+        return promotion.promotions(self.repository, since)
 
     def last_good(self) -> Snapshot | None:
         """The newest snapshot that is known to drive runs well; see daemon/evolve/serving_pointer.py, which moves it."""

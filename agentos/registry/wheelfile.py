@@ -56,6 +56,13 @@ def _plan(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
             raise BadWheel(f"its member {name[:200]!a} is there twice")
         if name and not info.is_dir():
             found[name] = info
+    above = {
+        "/".join(parts[:count])
+        for parts in (name.split("/") for name in found)
+        for count in range(1, len(parts))
+    }
+    if both := above & found.keys():
+        raise BadWheel(f"its member {min(both)[:200]!a} is a file, and has others below it")
     tops = {name.partition("/")[0].partition(".")[0] for name in found}
     if hidden := tops & (sys.stdlib_module_names | _WORKERS):
         raise BadWheel(f"it would hide the module '{min(hidden)}' that everything else uses")

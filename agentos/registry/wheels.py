@@ -18,6 +18,7 @@ import tempfile
 import threading
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentos.domain import dataclass
@@ -269,7 +270,7 @@ class Wheels:
         """The lock of what pip takes them to mean today; the wheels are here afterwards. Raises Invalid."""
         from importlib import metadata  # 14 ms that reading commands do not need
 
-        with tempfile.TemporaryDirectory(prefix="agentos-wheels-") as place:
+        with _aside() as place:
             given = Path(place, "given.txt")
             given.write_text("".join(f"{name}=={metadata.version(name)}\n" for name in _GIVEN))
             found = Path(place, "found")
@@ -298,7 +299,15 @@ class Wheels:
         missing = self.missing(lock)
         if not missing:
             return 0
-        with tempfile.TemporaryDirectory(prefix="agentos-wheels-") as place:
+        if lock.machine != machine() and not all(wheel.anywhere for wheel in missing):
+            raise Invalid(
+                resource,
+                [
+                    f"it was locked for {lock.machine}, this is {machine()}: "
+                    f"type `agentos registry wheels {resource} --relock`"
+                ],
+            )
+        with _aside() as place:
             exact = Path(place, "exact.txt")
             lines = [f"{it.name}=={it.version} --hash=sha256:{it.sha256}\n" for it in missing]
             exact.write_text("".join(lines))
@@ -375,6 +384,16 @@ class Wheels:
             write_whole(self.root / f"{sha256}.whl", data)
         except OSError as error:
             raise Unavailable(f"A wheel could not be written below {self.root}: {error.strerror}") from None
+
+
+@contextmanager
+def _aside() -> Iterator[str]:
+    """A folder that is gone at the end. Raises Unavailable when there is no room for it, or for another process."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="agentos-wheels-") as place:
+            yield place
+    except OSError as error:
+        raise Unavailable(f"wheels could not be fetched: {error.strerror or error}") from error
 
 
 def _must_fit(resource: str, wheels: Mapping[str, bytes]) -> None:

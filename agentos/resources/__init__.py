@@ -240,6 +240,7 @@ def examine(id: ResourceId, files: Mapping[str, bytes]) -> Examination:
     tools = tuple(sorted(path for path in files if _defines_tool(path, files[path])))
     for path in tools:
         notes.faults += tool_faults(path, files[path])
+    notes.warnings += _helper_faults(root, files, tools)
     notes.faults += _rule_faults(root, files)
     if id.kind is Kind.HARNESS and root + main in files:
         notes.faults += _harness_faults(main, files[root + main])
@@ -247,6 +248,16 @@ def examine(id: ResourceId, files: Mapping[str, bytes]) -> Examination:
         return Examination(None, tuple(notes.faults), tuple(notes.warnings))
     evolvable = settings.pop("evolvable")
     return Examination(Resource(id, description, evolvable, settings, tools), (), tuple(notes.warnings))
+
+
+def _helper_faults(root: str, files: Mapping[str, bytes], tools: Sequence[str]) -> list[str]:
+    """Modules that tools import and that are not Python: no run gets further than the import."""
+    folders = {str(PurePosixPath(path).parent) for path in tools}
+    helpers = [
+        path for path in sorted(files) if path.endswith(".py") and str(PurePosixPath(path).parent) in folders
+    ]
+    parsed = (_parse(path.removeprefix(root), files[path]) for path in helpers if path not in tools)
+    return [fault for _, fault in parsed if fault]
 
 
 def _rule_faults(root: str, files: Mapping[str, bytes]) -> list[str]:

@@ -285,7 +285,7 @@ def weakened(old: Mapping[str, str], new: Mapping[str, str | None]) -> Refusal |
             continue
         try:
             after = read_rule(path, text.encode()) if text is not None else None
-        except (Invalid, Unavailable) as error:
+        except (Invalid, Unavailable, UnicodeEncodeError) as error:  # half a character, of a model's reply
             return Refusal(RefusalKind.RULE, f"{path}: a rule that cannot be read holds nothing: {error}")
         if path in old and (why := _weaker(path, old[path], after)):
             return Refusal(RefusalKind.RULE, f"{path}: an evolution may not weaken a rule: {why}")

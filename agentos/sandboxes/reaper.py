@@ -54,6 +54,24 @@ def reap(found: Iterable[Leftover]) -> list[Leftover]:
     return left
 
 
+def drop_strangers(home: Path) -> int:
+    """Take away the control groups of other homes whose process is no more; of how many processes there were some.
+
+    A home that is gone starts no daemon that would do it. One that holds a process stays: the kernel removes an empty
+    group only, so what lives in another namespace of processes, where we cannot see its owner, is safe as well.
+    """
+    own, gone = home_id(home), set[str]()
+    for place in [*cgroups.labelled("")]:
+        owner = Owner.parse(place.name.removeprefix(cgroups.PREFIX))
+        if owner is None or owner.home == own or owner.alive():
+            continue
+        for child in place.glob("*/"):
+            cgroups.remove(child, 0.0)
+        if cgroups.remove(place, 0.0):
+            gone.add(str(owner))
+    return len(gone)
+
+
 def _processes(home: str) -> Iterator[Leftover]:
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():

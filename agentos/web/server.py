@@ -114,7 +114,8 @@ def server_of(home: Home, reader: Reader, reach: Reach, key: bytes) -> uvicorn.S
     app = make_app(site, lambda: server.should_exit)
     server = _PageServer(
         uvicorn.Config(
-            app, loop="asyncio", lifespan="off", log_config=None, access_log=False, ws="none",
+            app, http="h11",  # of httptools a head of a request has no end
+            loop="asyncio", lifespan="off", log_config=None, access_log=False, ws="none",
             server_header=False, timeout_graceful_shutdown=5, limit_concurrency=256,
             proxy_headers=False,  # what a client says of itself is not believed
             ssl_certfile=reach.certificate, ssl_keyfile=reach.key,

@@ -26,6 +26,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 import zlib
 from typing import Any
@@ -38,14 +39,25 @@ _ASIDE = 64  # above all that are handed over
 GO_S = 60.0  # how long a finished box waits for the kernel's word
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
+# Whose functions are called under the interpreter's lock, as fork is.
+_LOCKED_LIBC = ctypes.PyDLL(None, use_errno=True)
+_LOCKED_LIBC.syscall.restype = ctypes.c_long
 _LIBC.mount.argtypes = [*[ctypes.c_char_p] * 3, ctypes.c_ulong, ctypes.c_char_p]
 
 # include/uapi/linux/sched.h: user, mount, pid, network, ipc, uts
 _FRESH = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000
+_CHILD_CLEARTID, _CHILD_SETTID = 0x00200000, 0x01000000
+# Its number, and in which order it takes what follows the stack.
+_SYS_CLONE = {
+    "x86_64": (56, "parent_tid", "child_tid", "tls"),
+    "aarch64": (220, "parent_tid", "tls", "child_tid"),
+}
 _CGROUP, _NEW_PID = 0x02000000, 0x20000000
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND = 1, 2, 4, 8, 32, 4096
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_PR_GET_TID_ADDRESS, _MADV_COLLAPSE = 40, 25
+_LARGE = 2 << 20  # of a page
 _CAPABILITY_VERSION_3 = 0x20080522
 _HIDDEN = ("/dev/pts", "/dev/mqueue", "/sys")  # of a pod: terminals and queues are the machine's, and few
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
@@ -72,16 +84,66 @@ def main(control_fd: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forked helpers end at once; nobody waits for them
     gc.freeze()  # a collection in a box must not touch, and so copy, the template's pages: one before finds nothing to give back
     gc.enable()
+    _use_large_pages()
     control.send(json.dumps({"ready": True}).encode())
     program = bytes.fromhex(start["seccomp"])
     while True:
         message, fds, _, _ = socket.recv_fds(control, MESSAGE_MAX, _DESCRIPTORS_MAX)
         if not message:
             return
-        if os.fork() == 0:
-            _box(fds, json.loads(message), program)
+        try:
+            if (os.fork() if _OWN_TID is None else _clone(_OWN_TID)) == 0:
+                _box(fds, json.loads(message), program)
+        except OSError as error:  # no process or namespace more: of this box, not of all
+            Channel(socket.socket(fileno=os.dup(fds[2]))).send({"error": str(error)})
         for descriptor in fds:
             os.close(descriptor)
+
+
+def _use_large_pages() -> None:
+    """A fork copies what names each page of memory, so there are to be few; a kernel before 6.1 leaves it as it is."""
+    with open("/proc/self/maps") as file:
+        areas = [line.split() for line in file]
+    for place, rights, _, _, inode, *name in areas:
+        if (rights, inode) == ("rw-p", "0") and name in ([], ["[heap]"]):
+            begin, end = (int(bound, 16) for bound in place.split("-"))
+            begin, end = -(-begin // _LARGE) * _LARGE, end // _LARGE * _LARGE
+            if begin < end:
+                _LIBC.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), _MADV_COLLAPSE)
+
+
+def _own_tid() -> int | None:
+    """Where the C library keeps the number of its thread, which a clone has to set; None where nobody tells."""
+    place = ctypes.c_void_p()
+    if os.uname().machine not in _SYS_CLONE or _LIBC.prctl(_PR_GET_TID_ADDRESS, ctypes.byref(place), 0, 0, 0):
+        return None
+    kept = ctypes.c_int.from_address(place.value).value if place.value else 0
+    return place.value if kept == threading.get_native_id() else None
+
+
+_OWN_TID = _own_tid()
+_IDS = os.getuid(), os.getgid()  # which in a namespace without a map nobody has
+
+
+def _clone(own_tid: int) -> int:
+    """As ``os.fork``, the child being in fresh namespaces, of its processes the first one.
+
+    With unshare it takes two forks, each of which copies what names every page of this process.
+    """
+    number, *order = _SYS_CLONE[os.uname().machine]
+    flags = _FRESH | _CHILD_SETTID | _CHILD_CLEARTID | signal.SIGCHLD
+    ends = {"parent_tid": None, "child_tid": ctypes.c_void_p(own_tid), "tls": None}
+    words = [ctypes.c_long(number), ctypes.c_long(flags), None, *(ends[name] for name in order)]
+    ctypes.pythonapi.PyOS_BeforeFork()
+    pid = int(_LOCKED_LIBC.syscall(*words))
+    if pid == 0:
+        ctypes.pythonapi.PyOS_AfterFork_Child()
+        return 0
+    number = ctypes.get_errno()
+    ctypes.pythonapi.PyOS_AfterFork_Parent()
+    if pid < 0:
+        raise OSError(number, f"clone: {os.strerror(number)}")
+    return pid
 
 
 def _box(fds: list[int], request: dict[str, Any], program: bytes) -> None:
@@ -103,9 +165,12 @@ def _box(fds: list[int], request: dict[str, Any], program: bytes) -> None:
 
 def _become(request: dict[str, Any], doors: list[int], program: bytes) -> None:
     """Every wall, in the one order in which each can still be built."""
-    _unshare()
-    if os.fork() != 0:  # only a child is inside the new pid namespace: its first process
-        os._exit(0)
+    if _OWN_TID is not None:
+        _map_user(*_IDS)
+    else:
+        _unshare()
+        if os.fork() != 0:  # only a child is inside the new pid namespace: its first process
+            os._exit(0)
     for door in doors:  # of its control groups: from here on everything counts
         os.write(door, b"0")
         os.close(door)
@@ -166,8 +231,13 @@ def _check(result: int, what: str) -> None:
 
 
 def _unshare(kinds: int = _FRESH) -> None:
-    uid, gid = os.getuid(), os.getgid()
+    ids = os.getuid(), os.getgid()
     _check(_LIBC.unshare(kinds), "unshare")
+    _map_user(*ids)
+
+
+def _map_user(uid: int, gid: int) -> None:
+    """In a fresh user namespace these are what they were outside."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)

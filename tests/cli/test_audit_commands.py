@@ -8,6 +8,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -447,6 +448,21 @@ def test_a_forged_commit_with_an_invented_evolution(agentos: Agentos, home: Home
     assert says in faults(agentos)
     assert says in json.loads(agentos("registry", "check", "--json", code=1).stdout)["faults"]
     assert any(says in line for line in agentos("doctor", "--full", code=None).stdout.splitlines())
+
+
+def test_a_home_that_began_with_anothers_registry_is_whole_and_no_commit_can_be_made_up_on_it(
+    agentos: Agentos, home: Home, tmp_path: Path
+) -> None:
+    new = Home(tmp_path / "new")
+    new.root.mkdir()
+    shutil.copytree(home.registry, new.registry)
+    there = partial(agentos, "--home", str(new.root))
+    there("init")
+    assert json.loads(there("audit", "verify", "--json").stdout)["faults"] == []
+    there("registry", "check")
+    forge(new, {"Evolution": "evo-0000000000000", "Evidence": "evd-1", "Consent": "person:ceo c"}, hide=True)
+    (fault,) = json.loads(there("audit", "verify", "--json", code=1).stdout)["faults"]
+    assert "evo-0000000000000" in fault
 
 
 def test_a_forged_commit_that_our_committer_signed_is_set_aside(home: Home) -> None:

@@ -136,6 +136,13 @@ def test_health_adds_up_what_the_ledger_has(agentos: Agentos, ledger: Ledger, ho
     assert "1 of 2" in said
 
 
+def test_an_evolution_that_was_taken_back_counts_once() -> None:
+    came_to = {("evo-a", "probation"): NOW, ("evo-a", "rolled_back"): NOW + timedelta(days=9)}
+    periods, _ = series(came_to, NOW + timedelta(days=10))
+    assert sum(item.promoted for item in periods) == 0
+    assert sum(item.rolled_back for item in periods) == 1
+
+
 def test_calibration_by_proposer_model_and_layer(agentos: Agentos, ledger: Ledger, home: Home) -> None:
     promote(ledger, Registry(home.registry).stable(), "a")
     said = agentos("evolution", "calibration").stdout

@@ -94,6 +94,8 @@ def test_doctor_finds_and_mends(agentos: Agentos, home: Home) -> None:
     (home.blobs / "tmp").mkdir()
     (home.blobs / "tmp" / "half").write_bytes(b"half")
     (home.root / "agentos.toml.new").write_text("half")
+    for left in (home.blobs / "tmp" / "half", home.root / "agentos.toml.new"):
+        os.utime(left, (0, 0))  # else whoever writes it may be about to rename it
     found = json.loads(agentos("doctor", "--json", code=1).stdout)["findings"]
     assert len(found) == 3
     assert all(item["mendable"] for item in found)

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -167,21 +167,10 @@ def serving(home: Home, port: int) -> Iterator[str]:
         assert f"http://127.0.0.1:{port}/mcp serves the client client" in said
         token = home.tokens / "client"
         assert stat.S_IMODE(token.stat().st_mode) == 0o600
-        _until_open(port)
         yield token.read_text()
     finally:
         child.terminate()
         child.communicate()
-
-
-def _until_open(port: int) -> None:
-    for _ in range(3_000):
-        try:
-            with socket.create_connection(("127.0.0.1", port), 1):
-                return
-        except OSError:
-            anyio.run(anyio.sleep, 0.02)
-    pytest.fail("nobody listens")
 
 
 @pytest.mark.slow
@@ -202,6 +191,28 @@ def test_over_http_only_who_has_the_token_is_served(home: Home, port: int) -> No
             with closing(http.client.HTTPConnection("127.0.0.1", port)) as plain:
                 plain.request("POST", "/mcp", b"{}", {"Content-Type": "application/json", **headers})
                 assert plain.getresponse().status == 401
+
+
+@pytest.mark.slow
+def test_who_has_no_token_fills_no_memory(home: Home, port: int) -> None:
+    """The head of a request was read without an end, and comes before the token."""
+    with serving(home, port), socket.create_connection(("127.0.0.1", port), 60.0) as flood:
+        flood.sendall(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+        with suppress(ConnectionError):
+            for _ in range(256):
+                flood.sendall(b"a" * (1 << 16))
+            pytest.fail("16 MB of one header were taken")
+
+
+@pytest.mark.slow
+def test_a_port_that_is_taken_is_said_to_be(home: Home, agentos: Agentos) -> None:
+    """It said that it serves, and ended as by an error of ours."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = agentos("mcp", "serve", "--http", place, code=1)
+    assert "serves" not in done.stderr
+    assert "--http" in done.stderr
+    assert "Deprecation" not in done.stderr
 
 
 @pytest.mark.sandbox

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,16 @@ from typer.testing import CliRunner
 
 from agentos import shipped
 from agentos.cli.resources.registry import app
+from agentos.daemon.evolve.serving_pointer import HeldBack
 from agentos.daemon.offline import offline_context
+from agentos.daemon.upkeep.status import HELD
 from agentos.daemon.views import evolution_view
 from agentos.domain import Evolution, EvolutionEnding
 from agentos.errors import Conflict, Invalid, NotFound, Unavailable, UserError
 from agentos.evolver.watch.live_regression import follow
 from agentos.home import Home
 from agentos.ledger.reading import Reader
+from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import outdated
 from agentos.resources import parse_id
@@ -189,6 +194,19 @@ def test_revert_of_an_evolution(registry: Registry) -> None:
     )
     assert registry.stable().tree == base.tree
     assert "nothing was changed" in call("revert", "evo-1", "--yes")
+
+
+def test_that_a_change_is_not_in_force_yet_is_said(registry: Registry, tmp_path: Path) -> None:
+    held = HeldBack(registry.stable().commit, "4389dd0f8e56", "it is being probed", failed=False)
+    with closing(Ledger(Home.find().ledger)) as ledger:
+        ledger.set_kv(HELD, asdict(held))
+    new = tmp_path / "new.md"
+    new.write_text("# Lessons\n- Count twice.\n")
+    said = call("edit", "memory/default", "--file", str(new), "--yes")
+    assert "new runs get 4389dd0f8e56" in said
+    with closing(Ledger(Home.find().ledger)) as ledger:
+        ledger.set_kv(HELD, None)
+    assert "new runs get" not in call("revert", "memory/default", "--yes")
 
 
 def test_an_evolution_is_named_by_enough_of_its_id(registry: Registry) -> None:

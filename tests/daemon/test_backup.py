@@ -22,7 +22,7 @@ from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.backup import back_up, restore, verify_backup
 from agentos.domain import Call, Limits, Share, Task
-from agentos.errors import AgentOSError, HomeBusy, UserError
+from agentos.errors import AgentOSError, HomeBusy, Invalid, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -281,3 +281,40 @@ def test_what_is_no_archive_is_told_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(AgentOSError) as caught:
             verify_backup(tmp_path / "file")
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "document",
+    ['{"format": 1, "files": {"a": 3}}', '{"format": 1, "files": {"a": [1]}}', '{"format": 1, "files": {}}'],
+)
+def test_a_manifest_that_is_none_of_ours_is_told(tmp_path: Path, document: str) -> None:
+    with tarfile.open(tmp_path / "home.tar", "w") as tar:
+        member = tarfile.TarInfo("manifest.json")
+        member.size = len(document)
+        tar.addfile(member, io.BytesIO(document.encode()))
+    with pytest.raises(Invalid, match="manifest"):
+        verify_backup(tmp_path / "home.tar")
+
+
+@pytest.mark.parametrize("content", ["garbage\n", "", "1234567890123456789012345678901234567890\n"])
+def test_one_reference_that_leads_nowhere_keeps_no_home_from_being_backed_up(
+    home: Home, tmp_path: Path, content: str
+) -> None:
+    broken = home.registry / "refs" / "candidates" / "evo-broken"
+    broken.parent.mkdir(parents=True, exist_ok=True)
+    broken.write_text(content)
+    told = list[str]()
+    back_up(home, tmp_path / "home.tar", say=told.append)
+    assert any("refs/candidates/evo-broken" in line for line in told)
+    _, _ = restore(Home(tmp_path / "again"), tmp_path / "home.tar")
+    assert Registry(tmp_path / "again" / "registry.git").stable() == Registry(home.registry).stable()
+
+
+def test_a_home_that_cannot_be_made_where_it_is_to_be_is_told(home: Home, tmp_path: Path) -> None:
+    back_up(home, tmp_path / "home.tar")
+    (tmp_path / "file").write_text("somebody's")
+    with pytest.raises(UserError, match="no folder"):
+        restore(Home(tmp_path / "file"), tmp_path / "home.tar")
+    with pytest.raises(AgentOSError):
+        restore(Home(tmp_path / "file" / "home"), tmp_path / "home.tar")
+    assert (tmp_path / "file").read_text() == "somebody's"

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info, stop_daemon
+from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info, start_daemon, stop_daemon
 from agentos.domain import Limits, Result, Task, TaskState
-from agentos.errors import HomeBusy, NotFound
+from agentos.errors import HomeBusy, NotFound, Unavailable
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -187,12 +187,36 @@ def test_bad_settings_are_one_sentence_and_no_daemon(daemon: Any, home: Home) ->
     assert "Traceback" not in said
 
 
+def test_one_that_cannot_say_that_it_is_ready_ends_and_does_not_wait_for_its_runs(
+    daemon: Any, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any, home: Home
+) -> None:
+    add(make_task("sleeper", n=600, limits=Limits(wall_s=600.0)))
+    daemon.start(wait=False)
+    until(lambda: (home.run / "daemon.json").exists(), "it has begun", 60)
+    (home.run / "daemon.json.new").mkdir()  # stands for a disk that is full by now
+    assert daemon.ended(60) == 1
+    assert "daemon.json.new" in daemon.child.stderr.read().decode()
+    log = (home.logs / "daemon.log").read_text()
+    assert "daemon.json.new" in log
+    assert "closed database" not in log
+    (home.run / "daemon.json.new").rmdir()
+    assert daemon_info(home) is None
+    daemon.start()
+
+
+def test_that_there_is_no_room_for_its_words_is_said(tiny_home: Home) -> None:
+    filler = tiny_home.root.parent / "filler"
+    subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], stderr=subprocess.DEVNULL)
+    with pytest.raises(Unavailable, match="No space left"):
+        start_daemon(tiny_home)
+    filler.unlink()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small tmpfs needs root")
 def test_a_full_disk_ends_in_a_sentence_and_loses_nothing(
     made_home: Path, tmp_path: Path, make_task: Callable[..., Task]
 ) -> None:
     from agentos.domain import Share
-    from agentos.errors import Unavailable
 
     place = tmp_path / "tiny"
     place.mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -46,6 +47,13 @@ def test_a_disk_that_is_away_is_told_once_and_its_folder_is_not_made(tmp_path: P
     heads.send(TWO, NOW)
     assert [head for head, _ in noted_heads(path)] == [TWO]
     assert told[1:] == [f"heads of the audit log reach {path} again"]
+
+
+def test_a_pipe_that_nobody_reads_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    path, told = tmp_path / "heads", list[str]()
+    os.mkfifo(path)
+    Heads([str(path)], told.append).send(ONE, NOW)
+    assert len(told) == 1
 
 
 def test_half_a_line_is_taken_back(tmp_path: Path) -> None:

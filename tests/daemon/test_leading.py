@@ -17,7 +17,7 @@ import pytest
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.daemon.process import REPLACED
 from agentos.daemon.upkeep.auditing import verify_home
-from agentos.daemon.upkeep.mirroring import GIVEN, MirrorKeeper, follow
+from agentos.daemon.upkeep.mirroring import GIVEN, MIRROR, MirrorKeeper, follow
 from agentos.daemon.upkeep.moving import move_home
 from agentos.daemon.upkeep.status import daemon_status
 from agentos.domain import Result, Share, TaskState
@@ -277,6 +277,21 @@ def test_a_change_that_is_made_while_the_mirror_is_pushed_comes_over(
         whole.execute("VACUUM INTO ?", (str(behind.ledger),))
     follow(behind, url, 0)
     assert [main(behind)] == made
+
+
+def test_what_the_mirror_has_is_known_to_the_next_daemon_also_while_it_is_away(
+    home: Home, ledger: Ledger, tmp_path: Path
+) -> None:
+    url = bare(tmp_path / "mirror.git")
+    MirrorKeeper(ledger, Mirror(home.registry, url), url, lambda why: None).look()
+    had = ledger.get_kv(MIRROR)["main"]
+    assert had == main(home)
+    (tmp_path / "mirror.git").rename(tmp_path / "away.git")
+    keeper = MirrorKeeper(ledger, Mirror(home.registry, url), url, lambda why: None)
+    commit(home, "more-kit")
+    keeper.look()
+    said = ledger.get_kv(MIRROR)
+    assert (said["main"], bool(said["why"])) == (had, True)
 
 
 def test_nobody_leads_on_what_somebody_else_wrote_to_the_mirror(

@@ -469,3 +469,12 @@ def test_a_daemon_tells_of_a_failed_night_once_also_after_it_was_killed(
     assert [body["event"] for _, _, body in server.got] == ["test", "failed", "recovered"]
     assert typed("status")["not_told"] == []
     assert [note["state"] for note in typed("notify", "list")] == ["delivered"] * 2
+
+
+def test_a_machine_without_room_for_a_message_puts_it_off(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(home.root / "nowhere"))
+    send = channels_of(home, Notify(command=["true"]))["command"]
+    with pytest.raises(ChannelFailed):
+        send(Notification("n", "s", "failed", "command", "title", "text", NOW, NotificationState.PENDING))

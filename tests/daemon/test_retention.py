@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -342,3 +343,21 @@ def test_a_prune_that_is_killed_is_done_again(home: Home) -> None:
     _let_go(home)
     assert verify_home(home).faults == ()
     assert _steps(home).keys() <= _kept(home)
+
+
+def test_a_prune_that_hangs_is_ended_and_told(home: Home, ledger: Ledger) -> None:
+    now = datetime.now(UTC)
+    ledger.set_kv("retention.at", now.isoformat())
+    daily = DailyPrune(home, ledger)
+    daily._child = hangs = subprocess.Popen(["sleep", "600"])
+    daily._said, daily._began = tempfile.TemporaryFile(), now  # noqa: SIM115 - until it has ended
+    try:
+        daily.look(now + timedelta(hours=1))
+        assert hangs.poll() is None
+        daily.look(now + timedelta(hours=13))
+        hangs.wait(60)
+        daily.look(now + timedelta(hours=14))
+    finally:
+        hangs.kill()
+        hangs.wait()
+    assert ledger.get_kv(FAILED, "")

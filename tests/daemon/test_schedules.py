@@ -135,6 +135,13 @@ def test_a_pause_starts_nothing_and_is_not_made_up_for(ledger: Ledger, hourly: T
     assert spawn_due(ledger, hourly, Share.OPEN, START + timedelta(hours=6)) is not None
 
 
+def test_resuming_what_is_not_paused_forgets_no_time_that_is_due(ledger: Ledger, hourly: Task) -> None:
+    later = START + timedelta(hours=1)
+    with pytest.raises(Conflict):
+        resume(ledger, hourly, later)
+    assert spawn_due(ledger, hourly, Share.OPEN, later) is not None
+
+
 @pytest.fixture
 def live(hourly: Task, ledger: Ledger, tmp_path: Path) -> Task:
     """An hourly task that reads a folder."""

@@ -295,3 +295,36 @@ def test_the_doctor_says_that_there_is_no_sandbox(
     (home.root / "agentos.toml").write_text('sandbox = "bubblewrap"\nrun_uid = 61321\n')
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert any("no sandbox" in item.what for item in examine(home, fix=False))
+
+
+def test_a_reason_in_any_letters_leaves_a_heartbeat_that_can_be_read(
+    home: Home, beats: HeartbeatFile
+) -> None:
+    beats.turned("\N{GRINNING FACE}" * 600)
+    beats.write("ü" * 600, "2026-01-01", ["task-ü" * 20] * 20)
+    found = read_heartbeat(home.run / "heartbeat.json")
+    assert found is not None
+    assert found.paused.startswith("üü")
+
+
+def test_an_error_of_a_clock_that_was_ahead_is_over_with_the_next_good_turn(
+    home: Home, beats: HeartbeatFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as ahead:
+        ahead.setattr("time.time", lambda: datetime(2199, 1, 1, tzinfo=UTC).timestamp())
+        beats.turned("it went wrong")
+    beats.turned()
+    beats.write("", "", ())
+    assert daemon_status(home).state == "works"
+
+
+def test_a_heartbeat_that_is_removed_again_and_again_costs_no_descriptors(
+    home: Home, beats: HeartbeatFile
+) -> None:
+    beats.write("", "", ())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        (home.run / "heartbeat.json").unlink()
+        beats._next = 0.0
+        beats.write("", "", ())
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agentos.daemon.control import systemd
 from agentos.daemon.control.systemd import SystemdUnit
 from agentos.daemon.process import LogFile, set_up_logs
 from agentos.errors import Conflict, NotFound
@@ -50,6 +51,17 @@ def test_the_unit_is_whole(place: Home, user: bool) -> None:
     assert parsed["Install"]["WantedBy"] == ("default.target" if user else "multi-user.target")
 
 
+def test_one_that_cannot_start_is_tried_again_without_end(place: Home) -> None:
+    parsed = read(SystemdUnit(place, "agentos", user=False).text())
+    assert parsed["Unit"]["StartLimitIntervalSec"] == "0"
+    assert parsed["Service"]["Restart"] == "on-failure"
+
+
+def test_the_unit_of_a_stand_by_stands_by(place: Home) -> None:
+    parsed = read(SystemdUnit(place, "agentos", user=False, stand_by=True).text())
+    assert shlex.split(parsed["Service"]["ExecStart"])[-3:] == ["daemon", "run", "--stand-by"]
+
+
 ANALYZE = shutil.which("systemd-analyze")
 
 
@@ -61,8 +73,19 @@ def test_systemd_finds_nothing_wrong_with_it(place: Home, tmp_path: Path) -> Non
     assert "agentos.service" not in done.stderr
 
 
-def test_it_is_installed_once_and_removed(place: Home) -> None:
+def test_where_systemd_does_not_run_no_command_is_named_that_would_fail(
+    place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unit = SystemdUnit(place, "agentos", user=True)
+    monkeypatch.setattr(systemd, "BOOTED", place.root / "nowhere")
+    left = unit.install()
+    assert unit.path.exists()
+    assert not any("systemctl" in line or "journalctl" in line for line in left)
+
+
+def test_it_is_installed_once_and_removed(place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = SystemdUnit(place, "agentos", user=True)
+    monkeypatch.setattr(systemd, "BOOTED", place.root)
     assert not unit.status().installed
     left = unit.install()
     assert any("start agentos" in line for line in left)

@@ -231,3 +231,47 @@ def test_the_notifier_tells_in_which_folder_something_happened(tmp_path: Path) -
         found = notifier.stirred(folders)
     notifier.close()
     assert found == {str(one)}
+
+
+def test_what_was_told_of_a_file_is_forgotten_with_the_file(make: Callable[..., Folder]) -> None:
+    inbox = make()
+    odd = inbox.path / ("x" * 200 + "\n")
+    odd.write_text("x")
+    inbox.settle()
+    assert inbox.watching._told
+    odd.unlink()
+    inbox.settle()
+    assert not inbox.watching._told
+
+
+def test_what_is_known_of_a_schedule_that_is_paused_is_forgotten(make: Callable[..., Folder]) -> None:
+    inbox = make()
+    (inbox.path / "a.pdf").write_text("x")
+    inbox.look(20)
+    assert inbox.watching._pending
+    inbox.watching.look([], 60.0)
+    assert not inbox.watching._pending
+    assert not inbox.watching._looked
+
+
+def test_a_file_that_is_written_anew_while_it_is_read_is_taken_when_it_is_whole(
+    make: Callable[..., Folder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = make()
+    path = inbox.path / "a.pdf"
+    path.write_text("old " * 10)
+    looked, whole = [0], os.fstat
+
+    def overtaken(file: int) -> os.stat_result:
+        """The look after the reading is the second one."""
+        if os.readlink(f"/proc/self/fd/{file}") == str(path):
+            looked[0] += 1
+            if looked[0] == 2:
+                path.write_text("new " * 12)
+        return whole(file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", overtaken)
+        assert inbox.settle() == []
+    (copy,) = inbox.settle()
+    assert inbox.ledger.blobs.get(copy.inputs[0].sha256) == b"new " * 12

@@ -6,6 +6,8 @@ import json
 import re
 import stat
 import subprocess
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,31 @@ def test_a_token_is_good_for_its_run_until_that_ends(bench: Bench) -> None:
     assert (status, code(body)) == (401, "token")
     with pytest.raises(ModelFailed, match="has ended"):
         session.complete(asking("closed"), within())
+
+
+def test_who_waits_for_an_answer_when_the_run_ends_waits_no_longer_and_the_call_is_on_record(
+    bench: Bench,
+) -> None:
+    session, told = bench.open(run_id := bench.new_run()), list[str]()
+
+    def ask() -> None:
+        try:
+            session.complete(asking("slow goodbye"), within())
+            told.append("answered")
+        except ModelFailed as error:
+            told.append(error.kind)
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    deadline = time.monotonic() + 60
+    while not session._waiting and time.monotonic() < deadline:
+        time.sleep(0.01)
+    session.close()
+    waiting.join(60)
+    assert told == ["not_allowed"]
+    while not any(call.state == "done" for call in bench.calls(run_id)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [call.state for call in bench.calls(run_id)] == ["done"]
 
 
 def test_a_run_cannot_use_the_control_of_the_gateway(bench: Bench) -> None:

@@ -8,6 +8,7 @@ import json
 import socket
 import threading
 import time
+import zlib
 from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
@@ -18,6 +19,7 @@ from agentos.domain import Budget, Mode, ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.gateway.calls import CallRecord, ProviderCall
 from agentos.gateway.client import GatewayModels
+from agentos.gateway.setup import ProviderTarget
 from agentos.ports import Grant
 from agentos.testing import ModelServer, call, say
 from tests.gateway.conftest import KEY, SPEC, Bench, asking, echo, make_home, said, settings_for, within
@@ -332,6 +334,48 @@ def test_a_key_that_no_header_can_hold_is_said_to_be_so(bench: Bench) -> None:
 def test_a_reply_of_ten_megabytes_arrives(bench: Bench) -> None:
     bench.server.fault_next("huge")
     assert len(said(bench.open().complete(asking("say much"), within(60)))) == 10 << 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["openai/scripted", "anthropic/claude-3-5-sonnet-20241022"])
+@pytest.mark.parametrize("status", ["200 OK", "500 Oh"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_reply_without_an_end_is_cut_off(model: str, status: str, packed: bool) -> None:
+    """It was read until the deadline, and filled the gateway's memory."""
+    from agentos.gateway.asking import AttemptTally, Providers, ask
+
+    pack = zlib.compressobj(wbits=31)
+    text = pack.compress(b" " * (1 << 26)) + pack.flush(zlib.Z_SYNC_FLUSH) if packed else b" " * (1 << 16)
+    encoding = "Content-Encoding: gzip\r\n" if packed else ""
+
+    def flood() -> None:
+        taken, _ = listening.accept()
+        with taken, contextlib.suppress(OSError):
+            taken.recv(1 << 16)
+            head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{encoding}"
+            taken.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+            while True:
+                taken.sendall(b"%x\r\n%s\r\n" % (len(text), text))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=flood)
+        thread.start()
+        base = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        tally = AttemptTally()
+        spec = ModelSpec("flood", model, "flood", {})
+        asked = ask(
+            spec,
+            asking("flood"),
+            Providers({"flood": ProviderTarget(base, "")}, {}),
+            "key",
+            deadline=within(),
+            tally=tally,
+        )
+        with pytest.raises(ModelFailed) as caught:
+            asyncio.run(asked)
+        thread.join()
+    assert caught.value.kind == "malformed"
+    assert (tally.tries, tally.uncertain) == (1, True), "what is paid is not asked for again"
 
 
 def test_the_price_is_that_of_the_resource_and_unknown_without_one(bench: Bench) -> None:

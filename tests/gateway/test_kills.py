@@ -68,8 +68,10 @@ def test_kills_at_random_moments_lose_no_call_and_pay_none_twice(
             session = bench.open(run_id)
             while not over.is_set():
                 text = f"worker {number} says {len(told) % 7}"  # equal calls come up again and again
-                told.append(said(session.complete(asking(text), within(60))))
+                reply = session.complete(asking(text), within(60))
+                told.append(said(reply))
                 assert told[-1].startswith(text + " #")
+                assert not reply.recorded, "it was paid for, and nobody has counted it before"
             asked.append(len(told))
             session.close()
             return told

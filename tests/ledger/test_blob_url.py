@@ -138,6 +138,8 @@ def test_a_server_that_is_killed_in_the_middle_ends_in_unavailable_and_one_that_
         gone = UrlBlobs("s3://no-such-bucket/x", patience_s=1.0)
         with pytest.raises(Unavailable, match="no-such-bucket"):
             gone.write(sha256, data)
+        with pytest.raises(Unavailable, match="no-such-bucket"):
+            gone.owner("a ledger")
 
 
 @pytest.mark.slow

@@ -455,6 +455,17 @@ def test_a_rule_never_holds_what_a_check_expects() -> None:
     assert not any(secret in rule or "20441" in rule for rule in rules)
 
 
+@pytest.mark.parametrize("required", [[{"a": 1}], ["a", ["b"]], "total", 7, {"a": True}])
+def test_a_schema_that_requires_what_is_no_name_makes_no_rule_of_it(required: Json) -> None:
+    schema = {"type": "object", "required": required}
+    task = replace(seen(1, "x").task, checks=(Check("json_schema", {"schema": schema}),))
+    rules = rules_for(prompt_brief(runs=(replace(seen(1, "x"), task=task),)))
+    assert "Answer with one JSON object and nothing else." in rules
+    assert [rule for rule in rules if "has the keys" in rule] == (
+        ["Answer with a JSON object that has the keys a."] if required == ["a", ["b"]] else []
+    )
+
+
 def test_a_choice_that_is_none_is_no_edit_and_several_in_a_row_are_the_end() -> None:
     model = Model("no", "no", "I like all of them")
     given = prompt_brief(max_candidates=10)

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from agentos.domain import (
     Fault,
     Json,
@@ -278,3 +280,14 @@ def test_what_a_person_wrote_or_pinned_or_what_is_young_stays(world: World) -> N
     registry = Aged(SKILLS)
     registry.age_days = Policy().mine.unused_days - 2
     assert _unused(world, registry) == []
+
+
+@pytest.mark.parametrize("odd", [chr(0xD800), chr(0x200B)])
+def test_a_page_holds_no_sign_that_is_not_seen(odd: str) -> None:
+    """It would be refused for it: such an argument is left to the task, and such a name out."""
+    calls: Calls = [("look_up", {"sign": odd, f"a{odd}": 1}, {"n": 1}), ("multiply", {"by": 2}, {"n": 2})]
+    one, other = (seen(name, f"Convert the amount: {name}", calls, 2) for name in "ab")
+    registry = FakeRegistry(SKILLS)
+    (found,) = SkillProposer(registry).propose(replace(brief(one, other), base=registry.stable()))
+    assert odd not in "".join(found.files.values())
+    assert screen({}, found.files, [], SurfacePolicy()) is None

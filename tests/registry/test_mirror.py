@@ -112,6 +112,17 @@ def test_a_key_that_cannot_sign_stops_the_push_and_says_so(
     assert there.stdout.strip() == before
 
 
+def test_a_key_and_a_port_of_the_environment_are_used(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\necho no such key >&2\nexit 255\n')
+    ssh.chmod(0o700)
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"{ssh} -i my-key")
+    assert "no such key" in Mirror(place, "ssh://git@127.0.0.1:9/agentos.git").push().why
+    assert (tmp_path / "asked").read_text().startswith("-i my-key")
+
+
 def test_a_damaged_mirror_is_told(place: Path, url: str) -> None:
     mirror = Mirror(place, url)
     add(Registry(place), "plus")
@@ -230,6 +241,17 @@ def test_what_git_started_ends_with_it(place: Path, monkeypatch: pytest.MonkeyPa
         state = Mirror(place, f"http://127.0.0.1:{door.getsockname()[1]}/x.git").push()
         assert "did not end" in state.why
         assert time.monotonic() - began < 15
+
+
+def test_the_first_push_of_a_large_registry_has_the_time_that_it_takes(
+    place: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one push may take is for what is new; to a mirror that has nothing yet all of it goes."""
+    monkeypatch.setattr("agentos.registry.mirror._SECONDS", 0.0)
+    monkeypatch.setattr("agentos.registry.mirror._BYTES_A_SECOND", 1)
+    mirror = Mirror(place, url)
+    assert mirror.push().why == ""
+    assert "did not end" in mirror.push().why
 
 
 def test_a_mirror_that_is_away_is_said_and_nothing_else_happens(place: Path, tmp_path: Path) -> None:

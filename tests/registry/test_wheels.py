@@ -362,6 +362,8 @@ def test_a_wheel_for_another_machine_is_not_sent(registry: Registry) -> None:
     lock = wheels._write(wheels.Lock(("greeting",), "python-3.9 linux-x86_64", (wheel,)))
     with pytest.raises(Unavailable, match=r"locked for python-3\.9 .*wheels tool/greet --relock"):
         registry.wheels_of({LOCK: lock})
+    with pytest.raises(Invalid, match="--relock"):
+        registry.wheels.fetch("tool/greet", wheels.Lock(("greeting",), "python-3.9 linux-x86_64", (wheel,)))
 
 
 # --- archives that try something --------------------------------------------------------------
@@ -432,6 +434,8 @@ def test_links_doubles_and_liars_are_refused(tmp_path: Path) -> None:
     twice = archive(("a/b.py", "1"), ("x.data/purelib/a/b.py", "2"))
     with pytest.raises(BadWheel, match="twice"):
         list(wheelfile.contents(twice))
+    with pytest.raises(BadWheel, match="below it"):
+        list(wheelfile.contents(archive(("greeting/a", "1"), ("greeting/a/b.py", "2"))))
     bomb = bytearray(archive(("greeting/bomb", bytes(8 << 20))))
     at = bomb.rindex(b"PK\x01\x02") + 24  # the size in the directory: claim ten bytes
     bomb[at : at + 4] = struct.pack("<I", 10)

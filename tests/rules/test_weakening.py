@@ -91,3 +91,9 @@ def test_an_edit_of_rules_is_of_the_highest_tier() -> None:
     assert tier_of([SKILL]) is Tier.HIGH
     assert tier_of(path for path in [SKILL]) is Tier.HIGH
     assert tier_of(["skill/a/tools/rules.py"]) is Tier.MEDIUM
+
+
+def test_half_a_character_makes_a_document_that_nobody_can_read() -> None:
+    text = document() + "# " + chr(0xD800)
+    assert refused(weakened({}, {PATH: text}))
+    assert refused(weakened({PATH: document()}, {PATH: text}))

@@ -32,10 +32,13 @@ Make = Callable[..., Bubblewrap]
 # Walls that a test takes down to see its attack succeed: the worker's own code is changed inside, before any box is made.
 WALLS = {
     "seccomp": "template._filter_system_calls = lambda program: None",
-    "namespaces": "template._unshare = template._hide_groups = lambda: None; template._mount = lambda request: None",
+    "namespaces": "template._OWN_TID = None; template._unshare = template._hide_groups = lambda: None; template._mount = lambda request: None",
     "cgroup-names": "template._hide_groups = lambda: None",
     "rlimits": "template._limit = lambda request: None",
     "cgroups": "",
+    # No walls, but how a box is made.
+    "clone": "template._OWN_TID = None",
+    "namespace-kinds": "template._FRESH |= 0x800",  # a signal table shared with what shares no memory: invalid
 }
 # The same of a pod, which is a container with a network and the node's mounts before the worker sees to it.
 POD_WALLS = {

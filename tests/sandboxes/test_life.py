@@ -22,13 +22,15 @@ from agentos.sandboxes import cgroups
 from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.owner import GROUPS, Owner, OwnerNote, home_id, notes, runs_of
-from agentos.sandboxes.reaper import leftovers, reap
+from agentos.sandboxes.probe import refusal
+from agentos.sandboxes.reaper import drop_strangers, leftovers, reap
 from agentos.wire import WireClosed
 
 pytestmark = pytest.mark.sandbox
 
 Run = Callable[..., Any]
 Make = Callable[..., Bubblewrap]
+Weakened = Callable[[str], Bubblewrap]
 
 
 def until(true: Callable[[], bool], seconds: float = 10.0) -> bool:
@@ -359,3 +361,58 @@ def test_the_channel_is_two_pipes(sandbox: Bubblewrap, small: Limits) -> None:
     """Over a socket a box could send descriptors, which whoever reads has to let go of."""
     with sandbox.open(small) as box:
         assert os.readlink(f"/proc/self/fd/{box.channel.fileno()}").startswith("pipe:")
+
+
+def test_groups_of_killed_daemons_of_any_home_go_and_those_that_hold_a_process_stay(tmp_path: Path) -> None:
+    mine = cgroups.find()
+    if not mine.parents:
+        pytest.skip(mine.why_not)
+    dead = Owner(home_id(tmp_path / "gone"), 1, 1)
+    places = [parent / f"{cgroups.PREFIX}{dead}" for parent in mine.parents]
+    lives = [parent / f"{cgroups.PREFIX}{Owner.here(tmp_path / 'lives')}" for parent in mine.parents]
+    for place in [*places, *lives]:
+        (place / "box").mkdir(parents=True)
+    child = subprocess.Popen(["sleep", "600"])
+    try:
+        (places[0] / "box" / "cgroup.procs").write_text(str(child.pid))
+        drop_strangers(tmp_path)
+        assert (places[0] / "box").exists()
+        assert not any(place.exists() for place in places[1:])
+        child.kill()
+        child.wait()
+        assert until(lambda: drop_strangers(tmp_path) >= 0 and not places[0].exists())
+        assert all((place / "box").exists() for place in lives), "their process lives"
+    finally:
+        child.kill()
+        child.wait()
+        for place in [*places, *lives]:
+            cgroups.remove(place / "box")
+            cgroups.remove(place)
+
+
+@pytest.mark.slow
+def test_boxes_hold_where_the_kernel_tells_not_what_a_clone_needs(weakened: Weakened, small: Limits) -> None:
+    twice = weakened("clone")
+    assert refusal(twice.examine()) == ""
+    with twice.open(small) as box:
+        assert parent(box.pid) == "bwrap"  # the fork between has ended
+
+
+def test_a_box_is_the_clone_of_the_template(sandbox: Bubblewrap, small: Limits) -> None:
+    with sandbox.open(small) as box:
+        assert parent(box.pid).startswith("python")
+
+
+@pytest.mark.slow
+def test_a_box_that_cannot_be_cloned_leaves_the_template_alone(weakened: Weakened, small: Limits) -> None:
+    without = weakened("namespace-kinds")
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="clone: Invalid argument"):
+            without.open(small)
+        assert without.template_pid > 0
+
+
+def parent(pid: int) -> str:
+    """The name of the process that this one is a child of."""
+    (number,) = re.findall(r"^PPid:\t(\d+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return Path(f"/proc/{number}/comm").read_text().strip()

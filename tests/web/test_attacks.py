@@ -226,6 +226,16 @@ def test_a_huge_upload_is_refused_unread(browser: httpx.Client, served: Served) 
     assert many.status_code == 400
 
 
+def test_the_head_of_a_request_has_an_end(served: Served) -> None:
+    """Without a token it grew as long as the connection lived, in the memory of the page."""
+    with socket.create_connection(("127.0.0.1", served.port), 60.0) as flood:
+        flood.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+        with suppress(ConnectionError):
+            for _ in range(256):
+                flood.sendall(b"a" * (1 << 16))
+            pytest.fail("16 MB of one header were taken")
+
+
 def test_many_stalled_connections_do_not_keep_others_out(browser: httpx.Client, served: Served) -> None:
     stalled = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(60)]
     for one in stalled:

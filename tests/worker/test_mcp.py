@@ -6,6 +6,7 @@ import base64
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +89,46 @@ def test_an_error_about_a_notification_answers_nothing(worker: Any) -> None:
     assert called(worker).result == {"content": []}
 
 
+def test_what_a_server_writes_on_standard_error_fills_no_disk(worker: Any, tmp_path: Path) -> None:
+    """All of it was kept in a file, so that a server that only logs came to the end of its box."""
+    told = tmp_path / "told"
+    code = (
+        f"told = {str(told)!r}\n"
+        "def call(id):\n"
+        "    sys.stderr.write(('x' * 99 + '\\n') * 200_000)\n"
+        "    open(told, 'w').write(str(os.fstat(2).st_size))\n"
+        "    sys.exit('error: out of ink')"
+    )
+    begun(worker, f"import os\n{code}")
+    fault = called(worker).fault
+    assert fault is not None
+    assert told.read_text() == "0", "20 MB lie in a file"
+    assert (fault.type, fault.message) == ("exit", "it ended with status 1: error: out of ink")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "'error': {'code': 1, 'data': DEEP}, 'id': id",
+        "'error': {'code': 1, 'message': DEEP}, 'id': id",
+        "'method': 'roots/list', 'id': DEEP",
+        "'method': DEEP, 'id': 7",
+    ],
+)
+def test_what_is_nested_deeply_ends_no_job(worker: Any, odd: str) -> None:
+    """An error of ours it was, by which the whole run ended."""
+    code = (
+        "def call(id):\n"
+        "    text = json.dumps({'jsonrpc': '2.0', ODD})\n"
+        "    for depth in range(300, 1_100, 20):\n"
+        "        print(text.replace('\"DEEP\"', '[' * depth + ']' * depth), flush=True)\n"
+        "    send(id=id, result={'content': []})"
+    ).replace("ODD", odd.replace("DEEP", "'DEEP'"))
+    begun(worker, code)
+    answer = called(worker)
+    assert answer.fault is None or answer.fault.type == "refused"
+
+
 def test_what_a_server_says_of_itself_may_be_too_large_to_be_sent(worker: Any) -> None:
     code = 'def begin(id): send(id=id, result={"capabilities": {"tools": {}}})\n'
     code += "def answer(asked):\n    if asked['method'] == 'initialize': begin(asked['id'])\n"
@@ -111,17 +152,23 @@ EVENTS = "text/event-stream"
 
 
 def served_by(worker: Any, *bodies: tuple[int, str, str]) -> list[dict[str, Any]]:
-    """Answer so many requests of a server by URL with status, type and body, in which $ID is the id; what was sent."""
+    """Begin, and answer so many requests."""
     told = {"root": "skill/odd", "files": [], "inputs": [], "brings": False, "environment": {}, "command": []}
     worker.send(McpJob(**told, url="https://example.org/mcp", wall_s=30.0, output_bytes=1 << 20))
+    return answered(worker, *bodies)
+
+
+def answered(worker: Any, *bodies: tuple[int, str, str], **headers: str) -> list[dict[str, Any]]:
+    """Answer so many requests of a server by URL with status, type and body, in which $ID is the id; what was sent."""
     sent = []
     for status, kind, body in bodies:
         ask = Ask.model_validate(worker.receive().head)
         sent.append(json.loads(base64.b64decode(ask.body["body"])))
+        sent[-1]["session"] = ask.body["headers"].get("Mcp-Session-Id")
         content = body.replace("$ID", json.dumps(sent[-1].get("id"))).encode()
         said = {
             "status": status,
-            "headers": {"content-type": kind},
+            "headers": {"content-type": kind, **headers},
             "body": base64.b64encode(content).decode(),
         }
         worker.send(Answer(id=ask.id, body=said))
@@ -178,3 +225,71 @@ def test_a_server_that_only_asks_is_not_answered_for_ever(worker: Any) -> None:
     assert fault.type == "timeout"
     assert count < 1_000
     assert time.monotonic() - began < 60.0
+
+
+TAKEN, PLAIN = (202, "", ""), "text/plain"
+DONE = (200, "application/json", reply('{"content": []}'))
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_is_busy_is_asked_again(worker: Any, status: int) -> None:
+    served_by(worker, (status, PLAIN, "not now"), BEGUN, (status, PLAIN, ""), TAKEN)
+    worker.done(McpServed)
+    worker.send(McpCall(tool="t", args={}, wall_s=30.0))
+    first, second = answered(worker, (status, PLAIN, ""), DONE)
+    assert first == second
+    assert worker.done(McpResult).result == {"content": []}
+
+
+def test_a_call_that_may_have_been_made_is_not_made_again(worker: Any) -> None:
+    served_by(worker, (502, PLAIN, "oh"), BEGUN, TAKEN)
+    worker.done(McpServed)
+    worker.send(McpCall(tool="t", args={}, wall_s=30.0))
+    answered(worker, (502, PLAIN, "oh"))
+    fault = worker.done(McpResult).fault
+    assert fault is not None
+    assert fault.type == "exit"
+
+
+@pytest.mark.parametrize("said", ["600", "9" * 400, "soon", "-1", "nan", "²"])
+def test_nobody_waits_as_long_as_a_server_likes(worker: Any, said: str) -> None:
+    served_by(worker, BEGUN, TAKEN)
+    worker.done(McpServed)
+    worker.send(McpCall(tool="t", args={}, wall_s=0.1))
+    answered(worker, (429, PLAIN, "not now"), **{"retry-after": said})
+    fault = worker.done(McpResult).fault
+    assert fault is not None
+    assert fault.type == "exit"
+
+
+@pytest.mark.parametrize("lost", [(404, PLAIN, ""), (400, PLAIN, "Bad Request: no valid session ID")])
+def test_a_session_that_the_server_forgot_is_begun_anew(worker: Any, lost: tuple[int, str, str]) -> None:
+    told = {"root": "skill/odd", "files": [], "inputs": [], "brings": False, "environment": {}, "command": []}
+    worker.send(McpJob(**told, url="https://example.org/mcp", wall_s=30.0, output_bytes=1 << 20))
+    answered(worker, BEGUN, TAKEN, **{"mcp-session-id": "one"})
+    worker.done(McpServed)
+    worker.send(McpCall(tool="t", args={}, wall_s=30.0))
+    asked = answered(worker, lost)
+    asked += answered(worker, BEGUN, **{"mcp-session-id": "two"})
+    asked += answered(worker, TAKEN, DONE)
+    assert worker.done(McpResult).result == {"content": []}
+    assert [(one["method"], one["session"]) for one in asked] == [
+        ("tools/call", "one"),
+        ("initialize", None),
+        ("notifications/initialized", "two"),
+        ("tools/call", "two"),
+    ]
+
+
+def test_a_server_that_forgets_each_session_is_no_endless_round(worker: Any) -> None:
+    told = {"root": "skill/odd", "files": [], "inputs": [], "brings": False, "environment": {}, "command": []}
+    worker.send(McpJob(**told, url="https://example.org/mcp", wall_s=30.0, output_bytes=1 << 20))
+    answered(worker, BEGUN, TAKEN, **{"mcp-session-id": "one"})
+    worker.done(McpServed)
+    worker.send(McpCall(tool="t", args={}, wall_s=30.0))
+    lost = (404, PLAIN, "")
+    answered(worker, lost)
+    answered(worker, BEGUN, TAKEN, lost, **{"mcp-session-id": "two"})
+    fault = worker.done(McpResult).fault
+    assert fault is not None
+    assert fault.type == "exit"

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentos.cli.connections.notify import tell_undelivered, undelivered
 from agentos.cli.group import AsJson, noun
-from agentos.cli.output import clean, counted, moment_text, print_json, print_text, with_local_times
+from agentos.cli.output import (
+    clean,
+    counted,
+    held_words,
+    moment_text,
+    print_json,
+    print_text,
+    with_local_times,
+)
 from agentos.cli.tasks.deliveries import tell_delivery, undelivered_lately
 from agentos.errors import Unavailable
 from agentos.home import Home
@@ -33,10 +42,19 @@ def init() -> None:
 
     home = Home.find()
     did = "Completed" if home.settings.exists() else "Made"
+    before = {*_copies(home)}
     fresh = init_home(home)
+    for copy in _copies(home):
+        if copy not in before:
+            print_text(f"Brought the ledger up to date; {copy} is the way back to the older release.")
     print_text(f"{did if fresh else 'Complete already:'} the home {home.root}", "green")
     if fresh:
         print_text("Next: `agentos daemon start`, then `agentos task run FILE`.")
+
+
+def _copies(home: Home) -> list[Path]:
+    """Those of the ledger that migrations left."""
+    return sorted(home.root.glob(f"{home.ledger.name}.before-*"))
 
 
 @app.command()
@@ -114,7 +132,7 @@ def status(
     )
     _tell_edits(reader, [*edits])
     if held:
-        print_text(f"probe       {_held(held)}", "red" if held["failed"] else "yellow")
+        print_text(f"probe       {held_words(held)}", "red" if held["failed"] else "yellow")
     if mirror:
         behind = (
             f"has not got the newest versions: {mirror['why']}"
@@ -290,9 +308,3 @@ def _tell(waits: list[dict[str, Any]], ending: GatewayEnding | None) -> None:
         print_text(f"waits       {wait['says']}", "yellow")
         for line in wait["type"]:
             print_text(f"            `{line}`")
-
-
-def _held(held: dict[str, Any]) -> str:
-    """Why new runs do not get what the registry holds, and what to do about it."""
-    told = f"new runs get {held['served'][:12]}, not {held['main'][:12]}: {held['why']}"
-    return f"{told}  (`{held['undo']}`)" if held["undo"] else told

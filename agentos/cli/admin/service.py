@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,10 +24,14 @@ Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Of the unit; 
 def install(
     user: User = False,
     name: Name = "agentos",
+    stand_by: Annotated[
+        bool,
+        typer.Option("--stand-by", help="Of one that waits while another one leads on the same database."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the unit and change nothing.")] = False,
 ) -> None:
     """Write the unit of this home and enable it. Safe to repeat, also after an upgrade."""
-    unit = _unit(user, name)
+    unit = replace(_unit(user, name), stand_by=stand_by)
     if dry_run:
         print(unit.text(), end="")
         return

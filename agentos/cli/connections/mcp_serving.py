@@ -7,6 +7,7 @@ import hmac
 import json
 import os
 import secrets
+import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -18,7 +19,7 @@ from agentos.cli.tasks.questions import questions_of
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import evolution_summary, evolution_whole, without_share
 from agentos.domain import Evolution, EvolutionState, Feedback, Kind, Question, Rating
-from agentos.errors import AgentOSError, Conflict, Unavailable, UserError, missing_extra
+from agentos.errors import AgentOSError, Conflict, HomeBusy, Unavailable, UserError, missing_extra
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.postgres.address import has_ledger
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
 
+_SESSIONS_MAX, _CONNECTIONS_MAX = 256, 256
 _LOOPBACK = ("127.0.0.1", "localhost")
 _INSTRUCTIONS = (
     "A home of agentos: a daemon that runs tasks, keeps each run on record, and repairs by measurement what makes "
@@ -57,12 +59,35 @@ def serve(home: Home, client: str, http: str) -> None:
             f"ssh -L {port}:127.0.0.1:{port} HOST"
         )
     path, token = _token(home, client)
-    print(
-        f"http://{http}/mcp serves the client {client}; its token is in {path}", file=sys.stderr, flush=True
+    server = _server(tools, _Verifier(token, client), f"http://{http}")
+    with _listening(host, int(port)) as listening:
+        print(
+            f"http://{http}/mcp serves the client {client}; its token is in {path}",
+            file=sys.stderr,
+            flush=True,
+        )
+        _serve_http(server, host, listening)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Raises HomeBusy."""
+    try:
+        return socket.create_server((host, port))
+    except OSError as error:
+        raise HomeBusy(f"Port {port} cannot be had ({error.strerror}): name another with --http.") from None
+
+
+def _serve_http(server: MCPServer, host: str, listening: socket.socket) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(
+        server.streamable_http_app(host=host, max_sessions=_SESSIONS_MAX),
+        http="h11",  # of httptools the head of a request has no end, and it comes before the token
+        log_level="error",
+        limit_concurrency=_CONNECTIONS_MAX,
+        timeout_graceful_shutdown=5,
     )
-    _server(tools, _Verifier(token, client), f"http://{http}").run(
-        "streamable-http", host=host, port=int(port)
-    )
+    uvicorn.Server(config).run(sockets=[listening])
 
 
 def _server(tools: HomeTools, verifier: _Verifier | None = None, url: str = "") -> MCPServer:
@@ -75,7 +100,11 @@ def _server(tools: HomeTools, verifier: _Verifier | None = None, url: str = "") 
     from pydantic import AnyHttpUrl
 
     auth = (
-        AuthSettings(issuer_url=AnyHttpUrl(url), resource_server_url=AnyHttpUrl(f"{url}/mcp"))
+        AuthSettings(
+            issuer_url=AnyHttpUrl(url),
+            resource_server_url=AnyHttpUrl(f"{url}/mcp"),
+            validate_token_resource=False,  # the one token is of this server alone
+        )
         if url
         else None
     )

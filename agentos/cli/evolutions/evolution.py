@@ -13,7 +13,7 @@ import typer
 
 from agentos.cli.evolutions import state_text
 from agentos.cli.group import AsJson, noun
-from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text
+from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text, tell_held
 from agentos.daemon.views.json_views import edit_of, evolution_summary, evolution_whole
 from agentos.domain import Evolution, EvolutionState
 from agentos.errors import Conflict, NotFound, UserError
@@ -236,6 +236,7 @@ def revert(
     with offline_context(Home.find()) as parts:
         ended = take_back(parts, parts.evolution(story.evolution.id), person(), reason)
     print_text(f"{ended.id} is rolled back; `agentos evolution retry {ended.id}` would take it up again.")
+    tell_held(Home.find())
 
 
 @app.command()

@@ -16,6 +16,7 @@ from agentos.cli.output import (
     print_json,
     print_table,
     print_text,
+    tell_held,
     tell_outdated,
 )
 from agentos.cli.resources import registry_edit
@@ -345,7 +346,7 @@ def _checked_mirror() -> Report:
 
 def _unknown_promotions(registry: Registry) -> list[str]:
     """Commits that say an evolution made them, of which the home's ledger knows nothing."""
-    from agentos.daemon.upkeep.auditing import promotion_faults
+    from agentos.daemon.upkeep.auditing import began_with, promotion_faults
     from agentos.ledger.integrity import LedgerSnapshot
 
     ledger = Home.find().ledger
@@ -353,7 +354,7 @@ def _unknown_promotions(registry: Registry) -> list[str]:
         return []
     try:
         with LedgerSnapshot(ledger) as reader:
-            return list(promotion_faults(reader, registry.promotions(), ledger))
+            return list(promotion_faults(reader, registry.promotions(began_with(reader)), ledger))
     except Unavailable as error:
         return [str(error)]
 
@@ -459,6 +460,7 @@ def _say_now(registry: Registry, resources: list[ResourceId]) -> None:
         if version:
             retired = "" if version.digest else " (retired)"
             print_text(f"{resource} is now {version.number}{retired}: {version.reason}", "green")
+    tell_held(Home.find())
 
 
 def _few(texts: tuple[str, ...]) -> str:

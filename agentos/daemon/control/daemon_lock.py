@@ -18,6 +18,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from agentos import __version__
 from agentos.errors import HomeBusy, NotFound, Unavailable, UserError
@@ -87,7 +88,8 @@ class DaemonLock:
                 # one that was killed a moment ago may hold it until its last thread is gone
                 if (info and info.alive) or time.monotonic() > deadline:
                     os.close(self._directory)
-                    who = f"with pid {info.pid}, since {info.started_at}" if info else "just now"
+                    alive = info is not None and info.alive
+                    who = f"with pid {info.pid}, since {info.started_at}" if info and alive else "just now"
                     raise HomeBusy(
                         f"another daemon runs on {self._home.root} ({who}); `agentos daemon stop` ends it"
                     ) from None
@@ -172,10 +174,18 @@ def start_daemon(home: Home, *, stand_by: bool = False) -> DaemonInfo:
         if info is not None and info.pid == child.pid and (info.ready or info.stand_by):
             return info
         if child.poll() is not None:
-            words = said.read_text(errors="replace").strip().splitlines()
-            raise Unavailable(f"the daemon did not start: {words[-1] if words else 'it said nothing'}")
+            raise Unavailable(f"the daemon did not start: {_last_words(said)}")
         time.sleep(_POLL_S)
     raise Unavailable(f"the daemon is not ready after {_READY_S:.0f} s; see {home.logs / 'daemon.log'}")
+
+
+def _last_words(said: Path) -> str:
+    words = said.read_text(errors="replace").strip().splitlines()
+    try:
+        said.write_text("\n".join(words) or "it said nothing")
+    except OSError as error:  # it had no room for its words either
+        return f"{error.strerror}: {said}"
+    return words[-1] if words else "it said nothing"
 
 
 def stop_daemon(home: Home, *, at_once: bool) -> bool:
@@ -183,12 +193,24 @@ def stop_daemon(home: Home, *, at_once: bool) -> bool:
     info = daemon_info(home)
     if info is None or not info.alive:
         return False
-    os.kill(info.pid, signal.SIGTERM)
+    _ask_to_end(info.pid)
     asked = time.monotonic()
     while (now := daemon_info(home)) is not None and now.alive and now.owner == info.owner:
         # a second signal that follows too closely would be merged with the first
         if at_once and time.monotonic() - asked > 4 * _POLL_S:
-            os.kill(info.pid, signal.SIGTERM)
+            _ask_to_end(info.pid)
             asked = time.monotonic()
         time.sleep(_POLL_S)
     return True
+
+
+def _ask_to_end(pid: int) -> None:
+    """Raises UserError where it is another user's."""
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:  # it ended by itself a moment ago
+        pass
+    except PermissionError:
+        raise UserError(
+            f"the daemon (pid {pid}) is another user's: stop it as that user, or as root"
+        ) from None

@@ -22,8 +22,8 @@ _UNIT = """\
 Description=agentos daemon of {shown}
 After=network-online.target
 Wants=network-online.target
-StartLimitIntervalSec=300
-StartLimitBurst=5
+# However long a disk is full or a database away: it comes up by itself when it can.
+StartLimitIntervalSec=0
 
 [Service]
 Type=exec
@@ -34,7 +34,7 @@ UMask=0077
 KillMode=mixed
 TimeoutStopSec=120
 Restart=on-failure
-RestartSec=5
+RestartSec=10
 # Each box gets a control group below the daemon's own.
 Delegate=yes
 LimitNOFILE=65536
@@ -46,6 +46,7 @@ SyslogIdentifier={name}
 [Install]
 WantedBy={target}
 """
+BOOTED = Path("/run/systemd/system")  # there where systemd is what the machine was booted with (sd_booted(3))
 _LONGEST_S = 150  # for systemctl, which waits until the daemon has ended
 
 
@@ -67,6 +68,7 @@ class SystemdUnit:
     home: Home
     name: str
     user: bool
+    stand_by: bool = False
 
     @property
     def path(self) -> Path:
@@ -87,6 +89,7 @@ class SystemdUnit:
             except KeyError:
                 owner = f"User={uid}\n"
         command = [sys.executable, "-P", "-m", "agentos", "--home", str(root), "daemon", "run"]
+        command += ["--stand-by"] if self.stand_by else []
         return _UNIT.format(
             shown=_literal(str(root)),
             folder=_literal(str(root)),
@@ -102,7 +105,9 @@ class SystemdUnit:
         Raises UserError without a home or the rights, Conflict for the unit of another home.
         """
         if not self.home.is_there:
-            raise NotFound(f"there is no home at {self.home.root}; type `agentos init`")
+            raise NotFound(
+                f"there is no home at {self.home.root}; name yours with --home, or type `agentos init`"
+            )
         self._refuse_strangers()
         self._refuse_others()
         try:
@@ -117,6 +122,10 @@ class SystemdUnit:
         left = [f"{ctl} start {self.name}", f"journalctl {'--user ' if self.user else ''}-u {self.name} -f"]
         if self.user:
             left.append("loginctl enable-linger  # so that it runs without your being logged in")
+        if not BOOTED.is_dir():
+            return [
+                "# systemd does not run on this machine: `agentos daemon start` starts the daemon meanwhile"
+            ]
         try:
             self._ctl("daemon-reload")
             self._ctl("enable", self.name)
@@ -166,7 +175,7 @@ class SystemdUnit:
     def _home_of_unit(self) -> str:
         try:
             lines = self.path.read_text(encoding="utf-8").splitlines()
-        except OSError:
+        except (OSError, ValueError):
             return ""
         return next((line.partition("=")[2] for line in lines if line.startswith("WorkingDirectory=")), "?")
 

@@ -96,11 +96,11 @@ def known_cards(index: Path, registry: Registry, snapshot: Snapshot) -> list[Too
     names = [str(it) for it in registry.names(snapshot) if it.kind in (Kind.SKILL, Kind.TOOL)]
     keys = [_key(dict(registry.files(snapshot, name))) for name in names]
     marks = ", ".join("?" * len(keys))
-    with closing(sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True)) as connection:
-        try:
+    try:
+        with closing(sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True)) as connection:
             rows = connection.execute(f"SELECT cards FROM cards WHERE key IN ({marks})", keys).fetchall()  # noqa: S608
-        except sqlite3.DatabaseError:  # it may be deleted at any time, and is being made again
-            return []
+    except sqlite3.DatabaseError:  # it may be deleted at any time, and is being made again
+        return []
     return sorted(
         (card for (text,) in rows for card in _CARDS.validate_json(text)), key=lambda card: card.path
     )

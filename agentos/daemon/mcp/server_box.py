@@ -86,6 +86,7 @@ class ServerBox:
         self._fetch = fetch
         self._asked = 0
         self._resource = program.resource
+        self._is_far = bool(program.url)
         brings = program.brings
         size = sum(map(len, inputs.values())) + len(brings or b"")
         limits = Limits(
@@ -144,7 +145,7 @@ class ServerBox:
             if error.cause == "gone":
                 raise
             told = mcp_fault(_WORDS.get(error.cause, "exit"), f"its box ended: {error}", self._resource)
-            raise self._fault(told) from None
+            raise self._fault(told, ended=True) from None
         if isinstance(answer, FaultFrame):
             raise self._fault(answer.fault, ended=True)
         return answer
@@ -161,9 +162,12 @@ class ServerBox:
         return Answer(id=ask.id, fault=mcp_fault(*why, self._resource))
 
     def _fault(self, fault: WireFault, *, ended: bool = False) -> McpFault:
-        """A refusal is an answer like another; after everything else nobody knows in which state the server is."""
+        """A refusal is an answer like another; after everything else nobody knows in which state a program is.
+
+        A server by URL serves others too, and each of its answers is read whole: it may be asked again.
+        """
         message = f"the MCP server {self._resource.partition('/')[2]}: {fault.message}"
-        over = ended or fault.type not in _ANSWERED
+        over = ended or (not self._is_far and fault.type not in _ANSWERED)
         return McpFault(mcp_fault(fault.type, message, self._resource), over=over)
 
 

@@ -103,6 +103,15 @@ def _on_the_desktop(note: Notification) -> None:
 
 
 def _run(words: list[str], given: str, more: Mapping[str, str]) -> None:
+    try:
+        _ended_well(words, given, more)
+    except OSError as error:  # a full disk: the message is kept, and tried again
+        raise ChannelFailed(
+            f"{words[0]!r} cannot be given what it needs: {error.strerror or error}"
+        ) from None
+
+
+def _ended_well(words: list[str], given: str, more: Mapping[str, str]) -> None:
     # files, not pipes: what a command leaves running would hold these open, and us with them
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
         asked.write(given.encode())

@@ -59,6 +59,7 @@ class ModelAsks(RequestHandler):
         self._default = specs[0].name if specs else ""
         plan = asking.plan
         self._budget = budget_of(asking.bundle.limits)
+        self._stopped = False
         recordings = plan.recording.run_ids if plan.recording else ()
         self._session = models.open(
             Grant(
@@ -89,6 +90,8 @@ class ModelAsks(RequestHandler):
             with self._pending.noted(self._asking.run_id):
                 reply = self._session.complete(dict(body), self._asking.deadline)
         except ModelFailed as error:
+            if self._stopped:  # nothing that the model did
+                raise RunEnds(Result.CANCELLED, kernel_fault(KernelFault.KILLED, "the run is over")) from None
             self._record(body, {"error": error.kind, "message": str(error), **self._booked(error)}, 0.0)
             if rules is not None and error.used:
                 rules.asked_model(_tokens(error), error.used["usd"])
@@ -98,6 +101,11 @@ class ModelAsks(RequestHandler):
         if rules is not None:
             return {"reply": rules.reply(reply, black_box=bool(self._asking.bundle.command))}
         return {"reply": reply.body}
+
+    def stop(self) -> None:
+        """Calls under way are waited for no longer; the gateway brings them onto its record all the same."""
+        self._stopped = True
+        self._session.close()
 
     def close(self) -> None:
         """End the grant."""

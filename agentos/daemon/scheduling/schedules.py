@@ -123,7 +123,8 @@ def pause(ledger: Ledger, task: Task) -> None:
 
 def resume(ledger: Ledger, task: Task, now: datetime) -> None:
     """Copies again, from the next time on: what passed during the pause is not made up for."""
-    _remember(ledger, task, now)
+    if ledger.task_view(task.id).state is TaskState.PAUSED:  # else a time that is due now would be forgotten
+        _remember(ledger, task, now)
     _move(ledger, task, TaskState.PAUSED, TaskState.SCHEDULED, "resumed")
 
 

@@ -55,6 +55,7 @@ class FolderWatcher:
     def look(self, views: Sequence[TaskView], now: float) -> list[str]:
         """Queue a copy for each file that arrived and is complete; their ids. ``now`` is monotonic."""
         watched = [(view, view.task.trigger.watch) for view in views if view.task.trigger]
+        self._forget({view.task.id for view in views})
         folders = {
             watch.folder: "/" in watch.pattern or "**" in watch.pattern for _, watch in watched if watch
         }
@@ -110,8 +111,15 @@ class FolderWatcher:
             set_arrivals(self._ledger, task.id, seen)
         for key in [key for key in self._pending if key[0] == task.id and key[1] not in there]:
             del self._pending[key]
+        self._told = {key for key in self._told if key[0] != task.id or key[1] in there}
         set_arrivals(self._ledger, task.id, {}, known.keys() - there)
         return queued
+
+    def _forget(self, there: set[str]) -> None:
+        """What is known of schedules that are paused or gone."""
+        self._pending = {key: known for key, known in self._pending.items() if key[0] in there}
+        self._looked = {name: at for name, at in self._looked.items() if name in there}
+        self._told = {key for key in self._told if key[0] in there}
 
     def _tell_once(self, schedule_id: str, name: str, why: str) -> None:
         if (schedule_id, name) not in self._told:
@@ -144,6 +152,9 @@ class FolderWatcher:
                 if signature_of(os.fstat(file.fileno())) != signature_of(entry.facts):
                     return None
                 content = file.read(entry.facts.st_size)
+                # begun anew by its writer meanwhile: neither the old nor the new
+                if signature_of(os.fstat(file.fileno())) != signature_of(entry.facts):
+                    return None
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -18,11 +18,13 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Json,
+    Probe,
     Trial,
     Verdict,
     dataclass,
     digest,
 )
+from agentos.domain.assessments import BEGAN_WITH
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import genuine, read_key
 from agentos.evolver.promote.rebasing import misplaced, misquoted, rebase_trailers
@@ -69,7 +71,7 @@ def verify_home(home: Home, noted: Sequence[Noted] = ()) -> AuditReport:
                 faults.append(f"{evolution.id} cannot be verified: {error}")
         promotions: Sequence[Promotion] = ()
         try:
-            promotions = registry.promotions()
+            promotions = registry.promotions(began_with(reader))
             faults += [*promotion_faults(reader, promotions, home.ledger), *registry.tampered()]
         except AgentOSError as error:
             faults.append(f"the registry: {error}")
@@ -179,6 +181,14 @@ def _computed_again(
     judged = judged_trials(candidate, story.trials)
     rates = judged_rates(candidate, story.rates)
     return recompute(verdict, candidate, judged, policy_from_json(document), digest(document), rates)
+
+
+def began_with(reader: LedgerSnapshot) -> str:
+    """The commit of the registry with which the ledger began: what is up to there another ledger vouches for."""
+    for (body,) in reader.rows("SELECT body FROM probe ORDER BY seq LIMIT 1"):
+        first = from_text(Probe, body)
+        return first.snapshot.commit if first.reason == BEGAN_WITH else ""
+    return ""
 
 
 def promotion_faults(reader: LedgerSnapshot, promotions: Sequence[Promotion], ledger: Path) -> Iterator[str]:

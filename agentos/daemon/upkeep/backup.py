@@ -145,7 +145,7 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
         if kept is not None:
             archive.text("audit.head", text_of(head) + "\n")
         say("packing the registry")
-        archive.file(_BUNDLE, _bundle(home, aside))
+        archive.file(_BUNDLE, _bundle(home, aside, say))
         _add_blobs(archive, BlobStore(home.blobs), home, say)
         for path in own:
             if path.suffix != ".db":
@@ -206,7 +206,7 @@ class _Archive:
                 copy.seek(0)
                 self._add(name, copy, found.st_size, found.st_mode & 0o700)
                 return
-        raise Unavailable(f"{path} grows shorter whenever it is read: try again when nobody writes to it")
+        raise Unavailable(f"{path} changes whenever it is read: try again when nobody writes to it")
 
     def _add(self, name: str, file: IO[bytes], size: int, mode: int) -> None:
         info = tarfile.TarInfo(name)
@@ -263,20 +263,38 @@ def _head(kept: AuditHead | None, ledger: Path) -> AuditHead:
         return newest(connection) if kept is None or contains(connection, kept) else kept
 
 
-def _bundle(home: Home, aside: Path) -> Path:
+def _bundle(home: Home, aside: Path, say: _SAID) -> Path:
     """The registry. Git may overlook a reference that somebody packs while it lists them, ``main`` too: what the
     bundle has is held against those that stood before and after it.
+
+    References that lead to nothing are left out, and told: git packs nothing beside one of them.
     """
     path, repository = aside / _BUNDLE, Repository(home.registry)
     for _ in range(_READINGS):
-        before = _references(repository)
+        before, broken = _references(repository), set[str]()
         done = repository.run("bundle", "create", "--quiet", str(path), "--all")
         if done.returncode:
-            raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
+            broken = _broken(repository)
+            if not broken or MAIN in broken:
+                raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
+            left_out = [f"--exclude={name}" for name in sorted(broken)]
+            done = repository.run("bundle", "create", "--quiet", str(path), *left_out, "--all")
+            if done.returncode:
+                raise Unavailable(f"the registry could not be packed: {done.stderr.strip()[:500]}")
         taken = repository.run("bundle", "list-heads", str(path)).stdout.splitlines()
-        if {line.partition(" ")[2] for line in taken} >= (before & _references(repository)) | {MAIN}:
+        if {line.partition(" ")[2] for line in taken} >= (before & _references(repository) - broken) | {MAIN}:
+            if broken:
+                say(f"left out, for they lead to nothing: {', '.join(sorted(broken))[:500]}")
             return path
     raise Unavailable("the registry's references changed all the while; try again when git is not packing it")
+
+
+def _broken(repository: Repository) -> set[str]:
+    """References whose file cannot be read, or whose object is missing."""
+    root = repository.path / "refs"
+    loose = {f"refs/{path.relative_to(root).as_posix()}" for path in _plain_files(root)}
+    names = {name for name in loose if not name.endswith(".lock")} | _references(repository)
+    return {name for name in names if repository.run("cat-file", "-e", name).returncode}
 
 
 def _references(repository: Repository) -> set[str]:
@@ -349,11 +367,15 @@ def _agreed(path: Path, document: Any, seen: dict[str, tuple[int, str]]) -> Back
         raise Invalid(str(path), ["it has no manifest: it is no backup, or it was cut off"])
     if document.get("format") != FORMAT:
         raise Invalid(str(path), [f"its format is {document.get('format')}; this program reads {FORMAT}"])
-    wanted = {name: (size, sha256) for name, (size, sha256) in document["files"].items()}
+    try:
+        wanted = {name: (size, sha256) for name, (size, sha256) in document["files"].items()}
+        made_at, version, head = (str(document[key]) for key in ("made_at", "version", "head"))
+    except (KeyError, TypeError, ValueError):
+        raise Invalid(str(path), ["its manifest is not one that this program wrote"]) from None
     different = sorted(name for name in wanted.keys() | seen.keys() if wanted.get(name) != seen.get(name))
     if different:
         raise Invalid(str(path), [f"{name} is not what the manifest says" for name in different[:10]])
-    return BackupManifest(document["made_at"], document["version"], document["head"], wanted)
+    return BackupManifest(made_at, version, head, wanted)
 
 
 def _harmless(name: str) -> bool:
@@ -385,17 +407,21 @@ def restore(
     """
     refuse_variables("AGENTOS_DATABASE", "AGENTOS_BLOBS")
     root = home.root
+    if root.exists() and not root.is_dir():
+        raise UserError(f"{root} is no folder; --home names another place")
     there = root.exists() and any(root.iterdir())
     if there and not replace:
         raise UserError(f"{root} is not empty; --replace moves it aside, --home names another place")
     lock = DaemonLock(home) if there and home.is_there else None
-    root.parent.mkdir(parents=True, exist_ok=True)
     try:
+        root.parent.mkdir(parents=True, exist_ok=True)
         with _aside(root.parent, f".{root.name}-restored-", root) as fresh:
             audited = _unpacked(fresh, source, say)
             return audited, _put(fresh, root, there)
     except sqlite3.Error as error:
         raise Invalid(str(source), [f"a database in it cannot be read: {error}"]) from error
+    except OSError as error:  # no place for it, no right to it, or the home is a disk's own folder
+        raise Unavailable(f"the home {root} could not be made: {error}") from error
     finally:
         if lock is not None:
             lock.release()

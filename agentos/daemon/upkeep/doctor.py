@@ -23,11 +23,11 @@ from functools import partial
 from pathlib import Path
 
 from agentos import __version__
-from agentos.daemon.control.daemon_lock import daemon_info
+from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info
 from agentos.daemon.upkeep.retention import FAILED
 from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status, unwritable
 from agentos.domain import TaskState, dataclass, digest
-from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
+from agentos.errors import AgentOSError, HomeBusy, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
@@ -40,13 +40,26 @@ from agentos.registry.check import Report, sweep
 from agentos.registry.check import leftovers as registry_leftovers
 from agentos.registry.store import Registry
 from agentos.registry.wheels import locked
+from agentos.sandboxes.owner import Leftover
 from agentos.sandboxes.reaper import leftovers, reap
 from agentos.shipped import folder
 
 # Names of our temporary files and folders, those of earlier releases among them.
-_OURS = re.compile(r"agentos-(scan|probe|image|wheels|pip|npm|mcp|skill|edit|ask|test)-[a-z0-9_]{8}$")
+_OURS = re.compile(
+    r"agentos-(((scan|probe|image|wheels|pip|npm|mcp|skill|edit|ask|test|mirror|filed|certificate)-)[a-z0-9_]{8}"
+    r"|[a-z0-9_]{8}\.pem)$"
+)
 _BUBBLEWRAP = ("auto", "bubblewrap")  # settings with which a working bwrap is the sandbox
 _SCRATCH_S = 86_400.0  # since anything was made or removed in one, until nobody is at work there
+_WRITTEN_S = 60.0  # in which whoever writes a file aside is done with it
+# Variables that name no setting: what a person gives, and what the daemon gives to others.
+_VARIABLES = frozenset(
+    f"AGENTOS_{name}"
+    for name in (
+        *("HOME", "WORKER_TOKEN", "REQUIRE", "COMPLETE", "SANDBOX", "OUTSIDE"),
+        *("EVENT", "TITLE", "TASK", "RUN", "PATH", "DELIVERY"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +67,7 @@ class DoctorFinding:
     """Something that is not as it should be. ``mend`` is None when only a person can mend it."""
 
     what: str
-    mend: Callable[[], object] | None = None
+    mend: Callable[[], object] | None = None  # True where something stays; raises AgentOSError and OSError
     mended: bool = False
 
 
@@ -77,6 +90,7 @@ def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]
             _files,
             _key,
             _settings,
+            _variables,
             ledger,
             registry,
             _wheels,
@@ -92,36 +106,51 @@ def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]
         looks = (_process, _key, _settings, ledger, _swap)
     for look in looks:
         try:
-            found += list(look(home))
+            for finding in look(home):
+                if not (shut and finding.what.startswith(home.ledger.name)):
+                    found.append(finding)
         except AgentOSError as error:
             told = {finding.what for finding in found}  # an old ledger stops several looks
             if str(error) not in told and not (shut and str(home.ledger) in str(error)):
                 found.append(DoctorFinding(str(error)))
+        # a folder where a file belongs, a file of another owner: what the other looks find is said all the same
+        except (OSError, ValueError, sqlite3.Error) as error:
+            found.append(
+                DoctorFinding(f"a part of the home cannot be looked at: {type(error).__name__}: {error}")
+            )
     if not fix:
         return found
     return [_mend(finding) for finding in found]
 
 
 def _mend(finding: DoctorFinding) -> DoctorFinding:
-    if finding.mend is None:
+    if finding.mend is None or finding.mended:
         return finding
-    finding.mend()
+    try:
+        left = finding.mend()
+    except (AgentOSError, OSError) as error:
+        return replace(finding, what=f"{finding.what}; it could not be mended: {error}")
+    if left is True:
+        return replace(finding, what=f"{finding.what}; it is still there")
     return replace(finding, mended=True)
 
 
 def _process(home: Home) -> Iterator[DoctorFinding]:
     info = daemon_info(home)
     if info is not None and not info.alive:
-        path = home.run / "daemon.json"
-        yield DoctorFinding(
-            f"the daemon with pid {info.pid} was killed", lambda: path.unlink(missing_ok=True)
-        )
+        yield DoctorFinding(f"the daemon with pid {info.pid} was killed", lambda: _forget_daemon(home))
     for sentence in info.overdue if info is not None and info.alive else ():
         yield DoctorFinding(sentence)
     if info is None or not info.alive:
         count = len(Reader(home.ledger).tasks(TaskState.RUNNING))
         if count:
             yield DoctorFinding(f"{count} task(s) were under way; `agentos daemon start` takes them up again")
+
+
+def _forget_daemon(home: Home) -> None:
+    """Unless another one has started meanwhile."""
+    with suppress(HomeBusy):
+        DaemonLock(home).release()
 
 
 def _read_only(home: Home) -> Iterator[DoctorFinding]:
@@ -179,23 +208,37 @@ def _bwrap_works() -> bool:
 
 def _boxes(home: Home) -> Iterator[DoctorFinding]:
     for leftover in leftovers(home.root):
-        yield DoctorFinding(f"a sandbox's {leftover.kind} is left: {leftover}", partial(reap, [leftover]))
+        yield DoctorFinding(f"a sandbox's {leftover.kind} is left: {leftover}", partial(_reap, leftover))
+
+
+def _reap(leftover: Leftover) -> bool:
+    """Whether it is still there."""
+    return bool(reap([leftover]))
 
 
 def _files(home: Home) -> Iterator[DoctorFinding]:
     for path in [*home.run.glob("daemon.json.*"), *home.root.glob("*.new")]:
-        yield DoctorFinding(f"half-written file: {path}", lambda it=path: it.unlink(missing_ok=True))  # type: ignore[misc] # as above
+        if _is_left(path):
+            yield DoctorFinding(f"half-written file: {path}", partial(path.unlink, missing_ok=True))
     for left in _scratch():
         yield DoctorFinding(
             f"left in the place for temporary files by a process that was killed: {left}",
             partial(_remove, left),
         )
     aside = home.blobs / "tmp"
-    old = [path for path in aside.iterdir()] if aside.is_dir() else []
+    old = [path for path in aside.iterdir() if _is_left(path)] if aside.is_dir() else []
     info = daemon_info(home)
     if old and (info is None or not info.alive):
         blobs = BlobStore(home.blobs)
-        yield DoctorFinding(f"{len(old)} half-written blob(s)", lambda: blobs.sweep(older_than_s=0.0))
+        yield DoctorFinding(f"{len(old)} half-written blob(s)", partial(blobs.sweep, _WRITTEN_S))
+
+
+def _is_left(path: Path) -> bool:
+    """Whether it is a file that nobody is about to rename: commands write beside a daemon and without one."""
+    with suppress(OSError):
+        known = path.lstat()
+        return stat.S_ISREG(known.st_mode) and time.time() - known.st_mtime > _WRITTEN_S
+    return False
 
 
 def _scratch() -> list[Path]:
@@ -212,17 +255,23 @@ def _scratch() -> list[Path]:
     return found
 
 
-def _remove(path: Path) -> None:
+def _remove(path: Path) -> bool:
+    """Whether it is still there."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+    return path.exists()
 
 
 def _key(home: Home) -> Iterator[DoctorFinding]:
     mode = stat.S_IMODE(home.consent_key.stat().st_mode) if home.consent_key.exists() else None
     if mode is None:
         yield DoctorFinding("the consent key is missing; `agentos init` makes one")
+    elif not home.consent_key.is_file():
+        yield DoctorFinding(
+            f"the consent key {home.consent_key} is no file: move it away, and type `agentos init`"
+        )
     elif mode & 0o077:
         yield DoctorFinding(
             f"the consent key is open to others (mode {mode:o})", lambda: home.consent_key.chmod(0o600)
@@ -248,6 +297,16 @@ def _settings(home: Home) -> Iterator[DoctorFinding]:
             yield DoctorFinding(str(error))
 
 
+def _variables(home: Home) -> Iterator[DoctorFinding]:
+    """Those that are written as settings are, and are none: they change nothing, and nobody says so."""
+    given = sorted(name for name in os.environ if name.upper().startswith("AGENTOS_"))
+    if strange := [name for name in given if name.upper() not in _VARIABLES]:
+        from agentos.settings import strange_variables  # takes long to import, and most have none of them
+
+        for sentence in strange_variables(strange, home.settings, _VARIABLES):
+            yield DoctorFinding(sentence)
+
+
 def _find_blobs(home: Home) -> None:
     """Raises where they lie elsewhere, and what reaches them is not installed or not there."""
     with suppress(NotFound):
@@ -268,7 +327,7 @@ def _known_sandbox(home: Home) -> str:
     """The sandbox that the settings name, where these very ones were read before and nothing was wrong; else ""."""
     try:
         state, sandbox = json.loads(_known(home).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):
         return ""
     is_same = state == _state(home) and not any(True for _ in _own_documents(home))
     return str(sandbox) if is_same else ""
@@ -281,7 +340,7 @@ def _known(home: Home) -> Path:
 
 def _state(home: Home) -> str:
     """A digest of all by which settings are good or not: their text, the variables, this release and its plug-ins."""
-    text = home.settings.read_text(encoding="utf-8", errors="replace") if home.settings.exists() else ""
+    text = home.settings.read_text(encoding="utf-8", errors="replace") if home.settings.is_file() else ""
     variables = sorted(f"{name}={value}" for name, value in os.environ.items() if "AGENTOS" in name.upper())
     where = [place for place in sys.path if place.endswith("-packages") and os.path.exists(place)]
     places = [[place, os.stat(place).st_mtime_ns] for place in where]
@@ -335,11 +394,11 @@ def _whole_ledger(home: Home) -> Iterator[DoctorFinding]:
 
 def _damage(path: Path, look: str) -> Iterator[DoctorFinding]:
     """What a statement finds wrong that answers "ok" for a database that is whole."""
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-        try:
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
             (answer,) = connection.execute(look).fetchone() or ("it is empty",)
-        except sqlite3.DatabaseError as error:
-            answer = str(error)
+    except sqlite3.DatabaseError as error:
+        answer = str(error)
     if answer != "ok":
         yield DoctorFinding(f"{path.name} is damaged: {answer}")
 
@@ -359,13 +418,11 @@ def _checked(registry: Registry, report: Report) -> Iterator[DoctorFinding]:
     for told in (*report.faults, *report.warnings):
         yield DoctorFinding(f"registry: {told}")
     if report.repaired:
-        yield DoctorFinding(
-            f"registry: {report.repaired} version tag(s) were missing", lambda: None, mended=True
-        )
+        yield DoctorFinding(f"registry: {report.repaired} version tag(s) were missing", mended=True)
     left = registry_leftovers(registry.repository)
     if left:
         yield DoctorFinding(
-            f"registry: {len(left)} leftover(s) of killed writers", lambda: sweep(registry.repository)
+            f"registry: {len(left)} leftover(s) of killed writers", partial(sweep, registry.repository)
         )
 
 
@@ -383,7 +440,7 @@ def _wheels(home: Home) -> Iterator[DoctorFinding]:
             names = ", ".join(wheel.file for wheel in missing)
             yield DoctorFinding(
                 f"wheels of {resource} are missing or altered: {names}",
-                lambda name=str(resource), it=lock: registry.wheels.fetch(name, it),  # type: ignore[misc] # as above
+                partial(registry.wheels.fetch, str(resource), lock),
             )
 
 
@@ -393,7 +450,7 @@ def _swap(home: Home) -> Iterator[DoctorFinding]:
     if held and held["failed"] and held["main"] == Registry(home.registry).stable().commit:
         yield DoctorFinding(
             f"new runs do not get what the registry holds ({held['main'][:12]}), which failed its probe: "
-            f"{held['why']}; `{held['undo']}` undoes it"
+            f"{held['why']}" + (f"; `{held['undo']}` undoes it" if held["undo"] else "")
         )
 
 
@@ -406,4 +463,6 @@ def system_parts() -> list[str]:
             lines.append(done.stdout.strip().splitlines()[0])
         except (OSError, IndexError):
             lines.append(f"{program} is missing")
+        except subprocess.TimeoutExpired:
+            lines.append(f"{program} does not answer")
     return lines

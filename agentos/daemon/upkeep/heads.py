@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -65,8 +66,12 @@ def _sender(target: str) -> Callable[[AuditHead, datetime], str]:
 def _append(path: Path, line: str) -> str:
     """On the disk when it returns; why not, or "". A folder that is missing is a disk that is not mounted."""
     try:
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # a pipe that nobody reads would be waited for without end
+        how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        file = os.open(path, how, 0o600)
         try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                return "it is no plain file"
             size, data = os.fstat(file).st_size, line.encode()
             if os.write(file, data) < len(data):  # half a line is no head, and nobody could read on
                 os.ftruncate(file, size)

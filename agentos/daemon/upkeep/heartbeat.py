@@ -14,7 +14,7 @@ import time
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -105,6 +105,10 @@ class HeartbeatFile:
             self._error, self._error_at, self._next = error, _now(), 0.0
         else:
             self._turned = time.time()
+            if self._error_at > _iso(
+                self._turned
+            ):  # the clock was put back: it would go on to be the newer one
+                self._error_at = _iso(self._turned)
 
     def write(self, paused: str, paused_since: str, waiting: Sequence[str], *, damaged: bool = False) -> None:
         """Say it, at most once a second. A disk that does not take even that is passed over."""
@@ -127,11 +131,25 @@ class HeartbeatFile:
             chores=self._failing(),
         )
         try:
-            if self._file < 0 or not os.fstat(self._file).st_nlink:
+            if self._file >= 0 and not os.fstat(self._file).st_nlink:
+                gone, self._file = self._file, -1
+                os.close(gone)
+            if self._file < 0:
                 self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.pwrite(self._file, json.dumps(asdict(beat)).ljust(_SIZE).encode()[:_SIZE], 0)
+            os.pwrite(self._file, _encoded(beat), 0)
         except OSError:
             self._next = 0.0
+
+
+def _encoded(beat: Heartbeat) -> bytes:
+    """As JSON of ``_SIZE`` bytes: reasons are cut in which each letter takes many, rather than the document."""
+    most = _LONGEST
+    while len(data := json.dumps(asdict(beat)).encode()) > _SIZE:
+        most //= 2
+        cut = {name: getattr(beat, name)[:most] for name in ("error", "paused", "chores")}
+        waiting = tuple(name[:most] for name in beat.waiting)
+        beat = replace(beat, waiting=waiting, **cut)
+    return data.ljust(_SIZE)
 
 
 def read_heartbeat(path: Path) -> Heartbeat | None:

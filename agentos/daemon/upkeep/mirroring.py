@@ -35,7 +35,11 @@ class MirrorKeeper:
         self._pushed = ""
         self._failures = 0
         self._due = 0.0
-        self._said: MirrorState | None = None
+        kept = ledger.get_kv(MIRROR) or {}
+        # what it has is not forgotten with the daemon: a stand-by follows it that far
+        had = str(kept.get("main", "")) if kept.get("url") == url else ""
+        self._said = MirrorState(had) if had else None
+        self._since = ""  # when it began to lack something
 
     def look(self) -> None:
         """Push what is new, or what failed before, when its time has come."""
@@ -59,7 +63,8 @@ class MirrorKeeper:
                 self._tell(f"the mirror {self._url} did not get the newest versions: {state.why}")
             self._said = state
             at = datetime.now(UTC).isoformat(timespec="seconds")
-            self._ledger.set_kv(MIRROR, {"url": self._url, "at": at, **asdict(state)})
+            self._since = (self._since or at) if state.why else ""
+            self._ledger.set_kv(MIRROR, {"url": self._url, "at": self._since or at, **asdict(state)})
 
 
 def follow(home: Home, url: str, term: int) -> None:

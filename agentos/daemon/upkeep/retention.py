@@ -25,6 +25,7 @@ _LAST = "retention.at"  # memo: when the daemon began to prune last, or put it o
 _PUT_OFF = "retention.put_off"  # memo: whether it was the latter
 FAILED = "retention.failed"  # memo: why the last daily prune failed, "" where it did not
 _AWAY = timedelta(days=2)  # since then, from which on the clock may have gone wrong
+_LONGEST_PRUNE = timedelta(hours=12)
 _LONGEST = 600  # characters of a reason
 _ORPHAN_S = 7 * 86_400.0  # a file this old that no row names belongs to nothing that is under way
 
@@ -105,7 +106,8 @@ def _sweep(home: Home, ledger: Ledger, gone: retention.PrunedTotals, apply: bool
 
 def _cut(frozen: LedgerSnapshot, now: datetime, days: float, gb: float, size: int) -> datetime:
     """Before which moment things go. Beyond the size it moves on by the share that is too much."""
-    cut = now - timedelta(days=days) if days else datetime.min.replace(tzinfo=now.tzinfo)
+    first_of_all = datetime.min.replace(tzinfo=now.tzinfo)
+    cut = now - timedelta(days=days) if 0 < days < (now - first_of_all).days else first_of_all
     if not gb or size <= gb * _GB:
         return cut
     ((first,),) = frozen.rows(
@@ -151,15 +153,21 @@ class DailyPrune:
     def __init__(self, home: Home, ledger: Ledger) -> None:
         self._home, self._ledger = home, ledger
         self._child: subprocess.Popen[bytes] | None = None
+        self._began = datetime.min.replace(tzinfo=UTC)
         self._said: IO[bytes] | None = None  # what it wrote for people
 
     def look(self, now: datetime) -> None:
         """Start it when a day has passed since the last one; tell how the one before ended."""
         if self._child is not None:
             if (code := self._child.poll()) is None:
+                if (
+                    now - self._began > _LONGEST_PRUNE
+                ):  # else nothing would be pruned any more, and nobody told
+                    self._child.kill()
                 return
             self._ended(code)
         if is_due(self._ledger, now):
+            self._began = now
             self._said = tempfile.TemporaryFile()  # noqa: SIM115 - until it has ended
             command = ["-m", "agentos", "--home", str(self._home.root), "prune", "--yes", "--json"]
             self._child = subprocess.Popen(

@@ -80,9 +80,10 @@ def taken_otherwise(old: str, new: str) -> dict[str, str]:
     stands for something else meanwhile one that no input has.
     """
     written, found = written_nodes(old, new)[0], {}
+    gone = _texts_gone(old, new)
     for node in written:
         for words, place, text in (
-            *_compared_otherwise(node, _texts_gone(old, new)),
+            *_compared_otherwise(node, gone),
             *_marked_otherwise(node),
         ):
             found[f"the same edit with {words}"] = with_node(new, place, text)

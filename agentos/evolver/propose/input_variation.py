@@ -24,7 +24,8 @@ from agentos.syntax import parse
 
 BYTES_MAX = 8 << 20
 _DEEP = 6  # levels of a value that are changed
-_TOKEN = re.compile(r"[\w.,:/+-]*\w")
+# What is behind a sign begins no token: a row of 40,000 dots would be looked through from each of them.
+_TOKEN = re.compile(r"(?<![\w.,:/+-])[\w.,:/+-]*\w")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
 _WHOLE = re.compile(r"-?[0-9]{1,4000}")  # Python reads no longer ones
 _SIGNS = "'\"\\#%&;<>@`|"  # that quoting, patterns, comments and markup read otherwise than letters

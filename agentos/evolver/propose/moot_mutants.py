@@ -293,7 +293,7 @@ def _kept_apart(node: ast.AST) -> Iterator[Change]:
     elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("dict", "setdefault"):
         first = node.args[0] if node.args else None
         key = first.elt if isinstance(first, ast.GeneratorExp | ast.ListComp) else first
-        key = key.elts[0] if isinstance(key, ast.Tuple) and key is not first else key
+        key = key.elts[0] if isinstance(key, ast.Tuple) and key.elts and key is not first else key
     if key is not None and not isinstance(key, ast.Slice | ast.Starred):
         yield f"with doubles of {_cut(key)} kept", key, f"({ast.unparse(key)}, object())"
 

@@ -277,7 +277,9 @@ def spelled(cases: Sequence[Case], texts: Sequence[str], key: bytes, most: int) 
             piece = json.dumps(piece, ensure_ascii=False)[1:-1]
         other = text[:at] + piece + text[at:]
         if along in case.inputs:
-            changed = replace(case, inputs={**case.inputs, along: other.encode()}, checks=())
+            # Half a character stands in no file.
+            data = other.encode("utf-8", "replace")
+            changed = replace(case, inputs={**case.inputs, along: data}, checks=())
         else:
             try:
                 args = {**case.call.args, along: json.loads(other)}

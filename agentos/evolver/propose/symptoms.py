@@ -8,47 +8,65 @@ on an input beside the tasks, the edit mended what was shown and not the failure
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise, product
 from typing import Any
 
 from agentos.domain import Json, canonical
 
 _NEAR = 1e-6
 _DEEP = 3  # levels of an answer that are looked at
+_SUMS_MAX = 10_000  # pairs of places of which one may add up to the other
+_Series = Mapping[str, list[Any]]  # each value, list and table of an answer by its place, as a list
 
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """``says`` how an answer with it looks; ``holds`` is None where an answer cannot tell."""
+    """``says`` how an answer with it looks; ``test`` gives None where an answer cannot tell."""
 
     says: str
-    holds: Callable[[Json], bool | None]
+    test: Callable[[_Series], bool | None]
+
+    def holds(self, answer: Json) -> bool | None:
+        """Whether the answer is as right ones are; None where it cannot tell."""
+        return self.test(_by_place(answer))
 
 
 def symptoms(right: Sequence[Json], wrong: Sequence[Json], least: int) -> list[Symptom]:
     """What at least so many right answers have and none lacks, and a wrong one lacks."""
+    good, bad = ([*map(_by_place, answers)] for answers in (right, wrong))
     found = []
-    for item in _properties([*right, *wrong]):
-        held = [item.holds(answer) for answer in right]
+    for item in _properties(good, least):
+        held = [item.test(seen) for seen in good]
         if False in held or held.count(True) < least:
             continue
-        if any(item.holds(answer) is False for answer in wrong):
+        if any(item.test(seen) is False for seen in bad):
             found.append(item)
     return found
 
 
-def _properties(answers: Sequence[Json]) -> Iterator[Symptom]:
-    places = dict.fromkeys(place for answer in answers for place, _ in _series(answer))
+def _properties(right: Sequence[_Series], least: int) -> Iterator[Symptom]:
+    """Those of which so many can tell: a table by words, of each answer other ones, has many places and few of them in common."""
+    known = Counter(place for seen in right for place in seen)
+    places = [place for place, many in known.items() if many >= least]
     for place in places:
         for words, test in _TESTS:
             if not place.endswith("{}") or test not in _OF_LISTS:
                 yield Symptom(f"{place} {words}", _at(place, test))
-    for place in places:
-        for total in places:
-            if place != total:
-                yield Symptom(f"{place} does not add up to {total}", _sum_of(place, total))
+    parts = [place for place in places if sum(len(seen.get(place, ())) > 1 for seen in right) >= least]
+    totals = [place for place in places if sum(len(seen.get(place, ())) == 1 for seen in right) >= least]
+    for place, total in islice(product(parts, totals), _SUMS_MAX):
+        if place != total:
+            yield Symptom(f"{place} does not add up to {total}", _sum_of(place, total))
+
+
+def _by_place(answer: Json) -> _Series:
+    found: dict[str, list[Any]] = {}
+    for place, values in _series(answer):
+        found.setdefault(place, values)
+    return found
 
 
 def _series(answer: Json, place: str = "", depth: int = 0) -> Iterator[tuple[str, list[Any]]]:
@@ -64,18 +82,13 @@ def _series(answer: Json, place: str = "", depth: int = 0) -> Iterator[tuple[str
         yield place, [answer]
 
 
-def _at(place: str, test: Callable[[list[Any]], bool | None]) -> Callable[[Json], bool | None]:
-    def holds(answer: Json) -> bool | None:
-        found = [test(values) for own, values in _series(answer) if own == place]
-        return found[0] if found else None
-
-    return holds
+def _at(place: str, test: Callable[[list[Any]], bool | None]) -> Callable[[_Series], bool | None]:
+    return lambda seen: test(seen[place]) if place in seen else None
 
 
-def _sum_of(place: str, total: str) -> Callable[[Json], bool | None]:
-    def holds(answer: Json) -> bool | None:
-        all_of = dict(_series(answer))
-        parts, whole = all_of.get(place), all_of.get(total)
+def _sum_of(place: str, total: str) -> Callable[[_Series], bool | None]:
+    def holds(seen: _Series) -> bool | None:
+        parts, whole = seen.get(place), seen.get(total)
         if not parts or not whole or len(parts) < 2 or len(whole) > 1 or not _numbers([*parts, *whole]):
             return None
         try:

@@ -12,14 +12,18 @@ from collections.abc import Iterator, Set
 
 from agentos.syntax import Definition, parse
 
+_FIXED = frozenset(
+    {"int", "float", "str", "bool", "bytes", "tuple"}
+)  # types of which a value stays what it is
 _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 
 
-def unread(old: str, new: str) -> str:
+def unread(old: str, new: str, *, helper: bool = False) -> str:
     """A name that the edit leaves unread, in words; "" where there is none, or a text is no Python.
 
     That is a parameter or variable of a function that it changes, a field of ``Input``, or a name of the module. Unread by intent
-    are names that begin with "_", and parameters of methods, which others may have to pass.
+    are names that begin with "_", and parameters of methods, which others may have to pass. Names of a ``helper`` module,
+    which a tool imports, are read there.
     """
     try:
         tree = parse(new)
@@ -33,7 +37,8 @@ def unread(old: str, new: str) -> str:
         if isinstance(function, Definition) and not lines.isdisjoint(_span(function))
         for what in _unread_in(function, with_parameters=id(function) not in methods)
     ]
-    return next(iter([*found, *_unread_fields(tree), *_unread_in_module(tree)]), "")
+    of_module = [] if helper else [*_unread_fields(tree), *_unread_in_module(tree)]
+    return next(iter([*found, *of_module]), "")
 
 
 def _written(old: str, new: str) -> set[int]:
@@ -52,7 +57,7 @@ def _span(function: Definition) -> range:
 
 def _unread_in(function: Definition, *, with_parameters: bool) -> Iterator[str]:
     """Its parameters, then what it assigns. A tool's ``run`` has to take an input, whether it looks at it or not."""
-    read = _read(function) | ({"input"} if function.name == "run" else set())
+    read = _read(function) | _filled(function) | ({"input"} if function.name == "run" else set())
     shared = {
         name
         for node in ast.walk(function)
@@ -72,6 +77,18 @@ def _unread_in(function: Definition, *, with_parameters: bool) -> Iterator[str]:
             and _matters(node.id, read | shared)
         ):
             yield f"the variable {node.id}"
+
+
+def _filled(function: Definition) -> set[str]:
+    """Parameters that ``+=`` may change where the caller has them: its own number or text nobody can change for it."""
+    given = {
+        arg.arg
+        for arg in ast.walk(function.args)
+        if isinstance(arg, ast.arg)
+        and not (isinstance(arg.annotation, ast.Name) and arg.annotation.id in _FIXED)
+    }
+    targets = (node.target for node in ast.walk(function) if isinstance(node, ast.AugAssign))
+    return given & {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _unread_fields(tree: ast.Module) -> Iterator[str]:

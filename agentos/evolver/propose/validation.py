@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind, Snapshot
 from agentos.errors import Invalid, Unavailable
 from agentos.evolver.find.holding_back import is_open
-from agentos.evolver.guards.static.edit import read
+from agentos.evolver.guards.static.edit import is_python, read
 from agentos.evolver.guards.static.rules_names import words
 from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
 from agentos.evolver.history.recordings import in_full
@@ -84,6 +84,8 @@ def screen(
         return weaker
     for path, text in new.items():
         before = old.get(path)
+        if before is not None and path.endswith(".py") and not is_python(before):
+            before = ""  # a helper that nothing can import yet
         reason = _path_fault(path, surface, searched=searched)
         reason = reason or _bulk_fault(path, before or "", text) or _size_fault(path, before, text, surface)
         if is_on(surface.searched, path) and (why := widened(path, before or "", text)):
@@ -327,12 +329,12 @@ def _as_number(text: str) -> str:
 
 def newly_written(path: str, old: str, new: str) -> set[str]:
     """The texts and numbers, as ``as_one_text`` has them, that stand in the new source and not in the old one."""
-    return _constants(path, new) - _constants(path, old)
+    return _constants(path, new) - (_constants(path, old) if is_python(old) else set())
 
 
 def newly_named(old: str, new: str) -> set[str]:
     """Names, attributes and modules that are used in the new source and not in the old one."""
-    before, after = [*ast.walk(parse(old))], [*ast.walk(parse(new))]
+    before, after = [*ast.walk(parse(old if is_python(old) else ""))], [*ast.walk(parse(new))]
     return (_names(after) | _imports(after)) - _names(before) - _imports(before)
 
 

@@ -197,7 +197,8 @@ def rule_on(
     """What the fresh pairs among these trials say; ``untried`` names tasks that are to have some."""
     pairs, varies = _pairs(trials), varying(trials)
     measured = measured_sets(trials, rules, untried)
-    spent = sum(trial.outcome.cost.usd or 0.0 for trial in trials if trial.task_id in varies)
+    # exactly: a plain sum depends on the order of the trials, which is another one in a ledger
+    spent = math.fsum(trial.outcome.cost.usd or 0.0 for trial in trials if trial.task_id in varies)
     return decide(measured, rules, spending=_spending(pairs, rules), spent_usd=spent, beside=beside)
 
 

@@ -208,7 +208,11 @@ def series(
     """What came of evolutions over time, in at most ``PERIODS`` stretches, and the length of one."""
     names = {PROMOTED: "promoted", ROLLED_BACK: "rolled_back", HELD: "held"}
     names |= dict.fromkeys(_FRUITLESS, "fruitless")
-    events = [(moment, names[state]) for (_, state), moment in came_to.items() if state in names]
+    last: dict[str, tuple[datetime, str]] = {}  # each counts once, as what it came to in the end
+    for (name, state), moment in came_to.items():
+        if state in names and (name not in last or moment >= last[name][0]):
+            last[name] = moment, names[state]
+    events = [*last.values()]
     if not events:
         return (), _STEPS[0]
     first = min(moment for moment, _ in events)

@@ -60,9 +60,10 @@ def _by_schema(check: Check, answer: Json) -> Iterator[str]:
     kind = schema.get("type") if isinstance(schema, dict) else None
     if kind in ("object", "array") and not isinstance(answer, dict if kind == "object" else list):
         yield f"Answer with one JSON {kind} and nothing else."
-    keys = schema.get("required") if isinstance(schema, dict) else None
+    named = schema.get("required") if isinstance(schema, dict) else None
+    keys = [key for key in named if isinstance(key, str)] if isinstance(named, list) else []
     if keys and not (isinstance(answer, dict) and set(keys) <= set(answer)):
-        yield f"Answer with a JSON object that has the keys {', '.join(map(str, keys))}."
+        yield f"Answer with a JSON object that has the keys {', '.join(keys)}."
 
 
 def _by_pattern(pattern: str, answer: Json) -> Iterator[str]:

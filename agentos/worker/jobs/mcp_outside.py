@@ -29,6 +29,10 @@ from agentos.worker.faults import Failed, fault, shorten
 from agentos.worker.rpc import Refused
 
 BODY_MAX = 5 << 20  # of a request
+_BUSY = frozenset({429, 503})  # nothing was done yet
+_PASSES = _BUSY | {500, 502, 504}  # what only reads may be asked again
+_TRIES, _WAIT_S, _WAIT_MAX_S = 4, 0.5, 5.0
+_CHANGING = "tools/call"
 _CERTIFICATE, _KEY = "certificate.pem", "key.pem"
 _OF_THE_HOP = frozenset(
     {"connection", "proxy-connection", "keep-alive", "transfer-encoding", "te", "upgrade", "host"}
@@ -91,6 +95,10 @@ class KernelLine:
                 place.put(error)
 
 
+class SessionLost(Failed):
+    """A server by URL does not know the session any more: nothing was done, and a new one has to begin."""
+
+
 class UrlServer:
     """A server that is reached by URL (MCP's streamable HTTP), one request for each message; implements ``Transport``.
     How long a request may take is the kernel's to say.
@@ -108,27 +116,46 @@ class UrlServer:
         self._headers["MCP-Protocol-Version"] = str(said.get("protocolVersion", ""))[:100]
 
     def send(self, message: Mapping[str, Any], deadline: float) -> None:
-        """Post one message, and take in what it answers with. Raises Failed."""
-        told = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        """Post one message, and take in what it answers with. Raises Failed, SessionLost."""
         body = base64.b64encode(json.dumps(message).encode()).decode()
-        headers = {**told, **self._headers, **self._own}
-        try:
-            found = self._line.fetch({"method": "POST", "url": self._url, "headers": headers, "body": body})
-        except Refused as error:
-            raise Failed(fault(error.fault.type, error.fault.message)) from None
-        except FrameError as error:
-            raise Failed(fault("limit", f"what it is sent is too large: {error}")) from None
+        passing = _BUSY if message.get("method") == _CHANGING else _PASSES
+        for number in range(1, _TRIES + 1):
+            found = self._posted(body)
+            wait_s = max(_WAIT_S * 2 ** (number - 1), _asked_to_wait(found["headers"]))
+            too_late = wait_s > min(_WAIT_MAX_S, deadline - time.monotonic())
+            if found["status"] not in passing or number == _TRIES or too_late:
+                break
+            time.sleep(wait_s)
         data = base64.b64decode(found["body"])
         if session := found["headers"].get("mcp-session-id"):
             self._headers["Mcp-Session-Id"] = session
         if not 200 <= found["status"] < 300:
-            where = found["headers"].get("location", "")
-            said = f"go to {where}" if where else data.decode("utf-8", "replace").strip()
-            raise Failed(fault("exit", shorten(f"it answered with HTTP {found['status']}: {said}", 500)))
+            raise self._refusal(found, data)
         if "id" not in message or "method" not in message:
             return  # nothing was asked: whatever stands there ("Accepted") is no answer
         stream = "text/event-stream" in found["headers"].get("content-type", "").lower()
         self._messages += _messages(_events(data), passing=True) if stream else _messages([data])
+
+    def _posted(self, body: str) -> dict[str, Any]:
+        told = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers = {**told, **self._headers, **self._own}
+        try:
+            return self._line.fetch({"method": "POST", "url": self._url, "headers": headers, "body": body})
+        except Refused as error:
+            raise Failed(fault(error.fault.type, error.fault.message)) from None
+        except FrameError as error:
+            raise Failed(fault("limit", f"what it is sent is too large: {error}")) from None
+
+    def _refusal(self, found: Mapping[str, Any], data: bytes) -> Failed:
+        where = found["headers"].get("location", "")
+        said = f"go to {where}" if where else data.decode("utf-8", "replace").strip()
+        told = fault("exit", shorten(f"it answered with HTTP {found['status']}: {said}", 500))
+        # by the protocol 404; several servers say 400
+        lost = found["status"] == 404 or (found["status"] == 400 and "session" in said.lower())
+        if lost and "Mcp-Session-Id" in self._headers:
+            self._headers.clear()
+            return SessionLost(told)
+        return Failed(told)
 
     def receive(self, method: str, deadline: float) -> dict[str, Any]:
         """The next message of what it answered. Raises Failed."""
@@ -137,6 +164,12 @@ class UrlServer:
         if not self._messages:
             raise Failed(fault("protocol", f"what it answered to {method} holds no reply"))
         return self._messages.popleft()
+
+
+def _asked_to_wait(headers: Mapping[str, str]) -> float:
+    """Seconds, 0 where it says none; the protocol's other form, a date, is not read."""
+    said = headers.get("retry-after", "").strip()
+    return float(said) if said.isascii() and said.isdecimal() and len(said) < 10 else 0.0
 
 
 def _events(data: bytes) -> list[bytes]:

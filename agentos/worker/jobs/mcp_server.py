@@ -13,6 +13,7 @@ import select
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +25,7 @@ from agentos.wire import LEVELS_MAX, Channel, FrameError, is_deeper
 from agentos.worker import files
 from agentos.worker.faults import Failed, fault, shorten
 from agentos.worker.files import WorkerPlace
-from agentos.worker.jobs.mcp_outside import KernelLine, Proxy, UrlServer
+from agentos.worker.jobs.mcp_outside import KernelLine, Proxy, SessionLost, UrlServer
 
 PROTOCOL = "2025-06-18"
 FILES, BRINGS = "files", "server"  # in the workspace: its current directory, and what it brings
@@ -35,6 +36,7 @@ _PAGES_MAX = 50
 _NO_METHOD = -32601
 _UNREAD = (-32700, -32600)  # parse error, invalid request
 _STRAY_MAX = 10_000  # lines that are no messages
+_ERRORS_KEPT = 4_000  # bytes
 
 
 def serve_calls(channel: Channel, job: McpJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
@@ -99,14 +101,7 @@ class McpSession:
 
     def begin(self, deadline: float) -> McpServed:
         """Shake hands and ask for all tools. Raises Failed."""
-        about = {
-            "protocolVersion": PROTOCOL,
-            "capabilities": {},
-            "clientInfo": {"name": "agentos", "version": __version__},
-        }
-        said = self._ask("initialize", about, deadline)
-        self._transport.began(said)
-        self._send({"method": "notifications/initialized"}, deadline)
+        said = self._shake_hands(deadline)
         told = said.get("serverInfo")
         info: dict[str, Any] = told if isinstance(told, dict) else {}
         able = said.get("capabilities")
@@ -123,6 +118,17 @@ class McpSession:
             instructions=str(said.get("instructions") or "")[:100_000],
             tools=tools[:500],
         )
+
+    def _shake_hands(self, deadline: float) -> dict[str, Any]:
+        about = {
+            "protocolVersion": PROTOCOL,
+            "capabilities": {},
+            "clientInfo": {"name": "agentos", "version": __version__},
+        }
+        said = self._asked("initialize", about, deadline)
+        self._transport.began(said)
+        self._send({"method": "notifications/initialized"}, deadline)
+        return said
 
     def call(self, tool: str, args: dict[str, Any], deadline: float) -> dict[str, Any]:
         """The result as MCP has it. Raises Failed."""
@@ -164,6 +170,13 @@ class McpSession:
         return _defined(READ, f"Reads a resource of the server by its URI: {which}", ["uri"], ["uri"])
 
     def _ask(self, method: str, params: dict[str, Any], deadline: float) -> dict[str, Any]:
+        try:
+            return self._asked(method, params, deadline)
+        except SessionLost:
+            self._shake_hands(deadline)
+            return self._asked(method, params, deadline)
+
+    def _asked(self, method: str, params: dict[str, Any], deadline: float) -> dict[str, Any]:
         self._number += 1
         self._send({"id": self._number, "method": method, "params": params}, deadline)
         while True:
@@ -172,7 +185,7 @@ class McpSession:
                 self._refuse(message, deadline)
             elif self._answers(message):
                 if isinstance(error := message.get("error"), dict):
-                    raise Failed(fault("refused", shorten(str(error.get("message", error)), 2_000)))
+                    raise Failed(fault("refused", _why(error)))
                 if not isinstance(result := message.get("result"), dict):
                     raise Failed(fault("protocol", f"its answer to {method} has no result"))
                 return _plain(result, method)
@@ -185,7 +198,9 @@ class McpSession:
 
     def _refuse(self, message: dict[str, Any], deadline: float) -> None:
         """It may ask to be answered at all; it gets no files, no models and no person of ours."""
-        if "id" not in message:
+        if not isinstance(
+            message.get("id"), str | int | float
+        ):  # of another kind it is no id, and may be of any depth
             return
         if message["method"] == "ping":
             self._send({"id": message["id"], "result": {}}, deadline)
@@ -210,19 +225,27 @@ class StdioServer:
         self._strays = 0
         paths = [str(wheels), *filter(None, [os.environ.get("PYTHONPATH", "")])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **way_out, **job.environment}
-        self._errors = open(brought.parent / "errors.txt", "w+b")  # noqa: SIM115 - as long as the box
+        self._errors = b""  # the end of what it wrote on standard error
         try:
             self._process = subprocess.Popen(
                 _argv(job.command, wheels, brought),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._errors,
+                stderr=subprocess.PIPE,
                 env={name: value.replace("{server}", str(brought)) for name, value in environment.items()},
                 cwd=own,
                 bufsize=0,
             )
         except OSError as error:
             raise Failed(fault("load", f"it cannot be started: {error.strerror}")) from None
+        self._listening = threading.Thread(target=self._listen, name="errors", daemon=True)
+        self._listening.start()
+
+    def _listen(self) -> None:
+        """A file of all its words would fill the box."""
+        assert self._process.stderr is not None
+        while data := os.read(self._process.stderr.fileno(), 1 << 16):
+            self._errors = (self._errors + data)[-_ERRORS_KEPT:]
 
     def began(self, said: Mapping[str, Any]) -> None:
         """See ``Transport``; nothing follows from it here."""
@@ -264,7 +287,9 @@ class StdioServer:
 
     def _line(self, method: str, deadline: float) -> bytes:
         assert self._process.stdout is not None
-        while (end := self._pending.find(b"\n")) < 0:
+        searched = 0
+        while (end := self._pending.find(b"\n", searched)) < 0:
+            searched = len(self._pending)
             if len(self._pending) > self._most:
                 raise Failed(fault("limit", f"a message of it is larger than {self._most:,} bytes"))
             left_s = max(0.0, deadline - time.monotonic())
@@ -290,9 +315,8 @@ class StdioServer:
             code: int | None = self._process.wait(1.0)
         except subprocess.TimeoutExpired:
             code = None
-        size = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, size - 4_000))
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        self._listening.join(1.0)  # programs of its own may hold the stream open
+        lines = self._errors.decode("utf-8", "replace").strip().splitlines()
         telling = [line for line in lines if "error" in line.lower()] or lines
         why = (
             f": {shorten(telling[-1].strip(), 500)}"
@@ -303,6 +327,14 @@ class StdioServer:
         )
         how = "closed its streams" if code is None else f"ended with status {code}"
         return fault("exit", f"it {how}{why}")
+
+
+def _why(error: dict[str, Any]) -> str:
+    said = error.get("message")
+    try:
+        return shorten(said if isinstance(said, str) else str(error), 2_000)
+    except RecursionError:
+        return "it says why in too many levels"
 
 
 def _plain(result: dict[str, Any], method: str) -> dict[str, Any]:

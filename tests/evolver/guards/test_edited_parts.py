@@ -181,3 +181,15 @@ def test_a_name_beside_a_new_one_in_an_import_is_not_edited() -> None:
     found = parts("from _rates import FACTOR\n", "from _rates import FACTOR, scale\n")
     assert "FACTOR" not in found
     assert set(parts("from _rates import FACTOR\n", "from _other import FACTOR\n")) == {"FACTOR"}
+
+
+def test_a_text_of_the_base_that_is_not_python_hinders_no_edit_of_another() -> None:
+    """A skill may hold scripts of Python 2, or templates."""
+    script = "tool/fees/old.py"
+    new = {PATH: SOURCE.replace("n * rate", "n * rate + 1")}
+    mended = {script: "def say():\n    print(1)\n"}
+    for text in ("print 1\n", "x = 1\0"):
+        assert edited_parts({PATH: SOURCE, script: text}, new) == edited_parts({PATH: SOURCE}, new)
+        assert (
+            edited_parts({PATH: SOURCE, script: text}, mended) == edited_parts({PATH: SOURCE}, mended) != ()
+        )

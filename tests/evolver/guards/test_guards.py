@@ -284,6 +284,22 @@ def test_what_is_no_source_is_not_looked_at() -> None:
     assert [finding.rule for finding in guard({}, {TOOL: deep}, Screen())] == ["text"]
 
 
+def test_a_base_that_is_not_python_hinders_no_edit_of_another_and_is_mended_with_a_question() -> None:
+    script = "skill/x/scripts/old.py"
+    base = {TOOL: SOURCES[TOOL], script: "print 1\n"}
+    assert guard(base, {TOOL: SOURCES[TOOL] + "\nX = 1\n"}, Screen()) == []
+    found = findings(base, {script: "print(1)\n"}, Screen())
+    assert [(finding.rule, finding.path) for finding in found] == [("tell", script)]
+    assert asked(base, {script: "print(1)\n"}, Screen()) is not None
+
+
+@pytest.mark.usefixtures("_started")
+@pytest.mark.slow
+def test_a_base_that_nobody_can_read_excuses_no_edit_that_bandit_cannot_read() -> None:
+    found = scan({TOOL: "def f(:\n"}, {TOOL: "# coding: utf-7\nX = 'täl'\n"})
+    assert [finding.rule for finding in found] == ["scanner"]
+
+
 def refused_for(found: Sequence[RuleHit], screen: Screen, tier: Tier) -> str:
     refused = refusal(found, screen, tier)
     assert refused

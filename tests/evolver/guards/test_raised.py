@@ -198,3 +198,24 @@ def test_what_no_raise_of_the_file_says_protects_none() -> None:
 def test_of_equal_raises_none_may_go() -> None:
     twice = SOURCE.replace("    return row\n", f"    if row == ['']:\n{RAISE}    return row\n")
     assert why(f"    {TEST}\n{RAISE}", "", source=twice)
+
+
+def test_a_message_of_many_words_is_soon_told_from_another() -> None:
+    """As a pattern, the blanks between the fields of the first raise would be tried in all ways."""
+    source = (
+        "def run(a, b, c, d, e, f, g, h):\n"
+        "    if a:\n        raise ValueError(f'{a} {b} {c} {d} {e} {f} {g} {h}!')\n"
+        "    raise ValueError('too many words: ' + b)\n"
+    )
+    fault = Fault("ValueError", "too many words: " + "w " * 900, f"{PATH}:run")
+    assert why("if a:", "if b:", fault=fault, source=source) == ""
+    assert why("    raise ValueError('too many words: ' + b)\n", "", fault=fault, source=source)
+
+
+@pytest.mark.parametrize(
+    ("message", "own"), [("1 of 2!", True), ("of 2!", False), ("1 of 2", False), ("!1 of 2", False)]
+)
+def test_the_parts_of_a_message_stand_in_their_order(message: str, own: bool) -> None:
+    source = "def run(a, b):\n    raise ValueError(f'{a} of {b}!')\n"
+    edit = ("raise ValueError(f'{a} of {b}!')", "return a")
+    assert bool(why(*edit, fault=Fault("ValueError", message, f"{PATH}:run"), source=source)) is own

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agentos.evolver.propose import edit_mutants
 from agentos.evolver.propose.edit_mutants import (
     _spelled_out,
     bounds,
@@ -17,6 +18,7 @@ from agentos.evolver.propose.edit_mutants import (
     mutants,
     taken_otherwise,
 )
+from agentos.evolver.propose.moot_mutants import written_nodes
 
 OLD = """import re
 
@@ -262,3 +264,17 @@ def test_a_condition_that_is_taken_away_is_decided_both_ways() -> None:
     told = [re.search("if (.*):", text) for text in decided(OLD, new)]
     assert [each[1] for each in told if each] == ["row > 10 and True", "row > 10 and False"]
     assert decided(OLD, OLD) == decided("def f(:", OLD) == []
+
+
+def test_what_is_taken_away_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both texts are parsed for it: once for each new node would take minutes."""
+    calls: list[int] = []
+
+    def counted(old: str, new: str) -> Any:
+        calls.append(1)
+        return written_nodes(old, new)
+
+    monkeypatch.setattr(edit_mutants, "written_nodes", counted)
+    lines = "".join(f"    found.append(max(limit, {number}))\n" for number in range(10))
+    assert taken_otherwise(OLD, changed(("    return sum", lines + "    return sum"))) == {}
+    assert len(calls) < 5

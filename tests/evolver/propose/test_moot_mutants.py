@@ -624,3 +624,15 @@ def test_the_hint_of_an_attribute_is_no_part_of_an_edit() -> None:
     assert [*undone(old, new)] == []
     field = "class A:\n    a: int = 0\n\n    def b(self):\n        return 1\n"
     assert undone(field, field.replace("a: int", "a: list").replace("return 1", "return 2"))
+
+
+@pytest.mark.parametrize("sign", [chr(0xD800), chr(0xDFFF)])
+def test_half_a_character_among_the_texts_of_an_edit_is_spelled_as_any(sign: str) -> None:
+    asked = Case("t", Call("sum", {"path": "a.csv", "words": ["ab"]}), {"a.csv": b"ab cd"}, ())
+    made = spelled([asked], [sign], b"key", 40)
+    assert {item.along for item in made} == {"words", "a.csv"}
+    assert {item.case.inputs["a.csv"].count(b"?") for item in made} == {0, 1}
+
+
+def test_a_table_of_nothing_has_no_key_to_keep_apart() -> None:
+    assert moot("x = 1\n", "x = dict(() for _ in [])\n")

@@ -173,3 +173,18 @@ def test_an_answer_that_says_nothing_of_it_has_no_symptom() -> None:
 )
 def test_the_digits_of_a_float_are_counted_without_its_power(answer: float, noisy: bool) -> None:
     assert bool(noise({"a": [answer]})) is noisy
+
+
+def test_a_table_with_many_keys_is_looked_through_soon() -> None:
+    """Each key is a place, and each place may be what each other one adds up to."""
+    right: Json = {"words": {f"w{number}": number for number in range(800)}, "sizes": [1, 2], "total": 3}
+    wrong: Json = {"words": {"w1": -1}, "sizes": [1, 2], "total": 4}
+    found = [item.says for item in symptoms([right] * 8, [wrong], 3)]
+    assert found == ["words{} is negative", "words.w1 is negative", "sizes[] does not add up to total"]
+
+
+def test_of_a_key_that_too_few_right_answers_have_nothing_is_known() -> None:
+    right: list[Json] = [{"n": 1, "words": {f"w{number}": 1}} for number in range(3)]
+    assert [item.says for item in symptoms(right, [{"n": 1, "words": {"w0": -1}}], 2)] == [
+        "words{} is negative"
+    ]

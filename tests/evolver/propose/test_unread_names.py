@@ -97,3 +97,24 @@ def test_a_person_is_asked_about_it() -> None:
     assert candidate.behaviour.unread == "the parameter days of fee"
     without = replace(candidate, behaviour=replace(candidate.behaviour, unread=""))
     assert len(doubts(candidate, (), Policy())) == len(doubts(without, (), Policy())) + 1
+
+
+ROWS = "LIMIT = 5\ndef f(rows{hint}, more):\n    rows += more\n    return {value}\n"
+
+
+@pytest.mark.parametrize("hint", ["", ": list[int]", ": dict[str, int]"])
+def test_what_is_filled_for_the_caller_is_not_unread(hint: str) -> None:
+    old, new = (ROWS.format(hint=hint, value=value) for value in (1, 2))
+    assert unread(old, new, helper=True) == ""
+
+
+@pytest.mark.parametrize("hint", [": int", ": str", ": tuple"])
+def test_what_adds_to_a_value_of_its_own_fills_nothing(hint: str) -> None:
+    old, new = (ROWS.format(hint=hint, value=value) for value in (1, 2))
+    assert unread(old, new, helper=True) == "the parameter rows of f"
+
+
+def test_constants_of_a_helper_are_read_by_the_tool() -> None:
+    old, new = "LIMIT = 5\ndef f():\n    return 1\n", "LIMIT = 5\ndef f():\n    return 2\n"
+    assert unread(old, new) == "the constant LIMIT"
+    assert unread(old, new, helper=True) == ""

@@ -10,6 +10,7 @@ import pytest
 from agentos.domain import Arm, CheckResult, Edit, EditedName, Outcome, RefusalKind, Snapshot, Trial, TrialSet
 from agentos.evolver.policy import SETTINGS, Judge, Policy
 from agentos.evolver.verdict.doubts import FreshWork, fresh_work, reaches, wants_fresh, with_fresh
+from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.pairing import split
 from tests.evolver.verdict.test_doubts import BASE, CANDIDATE, RESULTS, TREE
 
@@ -263,3 +264,11 @@ def test_a_record_of_nothing_wants_nothing() -> None:
     nothing = FreshWork(0)
     assert (nothing.mended_alike, nothing.needed, nothing.telling) == (0, 0, 0)
     assert (nothing.answers, nothing.answers_wanted, nothing.missing) == (0, 0, 0)
+
+
+def test_a_verdict_is_computed_again_from_trials_in_another_order() -> None:
+    known = [*GAIN, *MENDED, *both("f3", "p", "f"), *both("f4", "p", "f")]
+    verdict = judge(CODE, known, POLICY)
+    assert len(verdict.broken) == 2
+    assert recompute(verdict, CODE, known[::-1], POLICY) == []
+    assert recompute(replace(verdict, broken=verdict.broken[:1]), CODE, known, POLICY) != []

@@ -100,3 +100,9 @@ def test_a_step_is_one_of_the_number_as_long_as_it_is() -> None:
     shown = [Case("task", Call("tool", {"n": 10**30}), {}, ())]
     (found,) = stepped(shown, b"key", 8)
     assert abs(found.case.call.args["n"] - 10**30) in (1, 2)
+
+
+def test_a_long_row_of_one_sign_is_varied_soon() -> None:
+    """Such as a log's progress: in it no word begins."""
+    asked = Case("t", Call("x", {"path": "a.log"}), {"a.log": b"." * 200_000 + b"\nab.c\n"}, ())
+    assert len(neighbours([asked], "", b"key", 12)) == 12

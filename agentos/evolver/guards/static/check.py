@@ -19,7 +19,7 @@ from typing import Any
 from agentos.domain import Candidate, Kind, Refusal, RefusalKind, Snapshot, Tier, tier_of
 from agentos.errors import Unavailable
 from agentos.evolver.guards.static import Construct, RuleHit, added
-from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
+from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_python, is_source, source_edit
 from agentos.evolver.guards.static.rules_behaviour import HOOKS, hidden, tells, widened
 from agentos.evolver.guards.static.rules_names import MODULES, imports, references
 from agentos.evolver.guards.static.text_lint import unseen
@@ -66,6 +66,10 @@ def _findings(
     found = added(before, after)
     if not any(finding.rule == "swallow" for finding in found):
         found += widened(edit.old, edit.new)
+    unread = [path for path in edit.written if path not in edit.before and dict(old).get(path)]
+    found += [
+        RuleHit("tell", path, 0, "the base is no Python that it could be held against") for path in unread
+    ]
     return (*found, *_shadowing(edit), *lost(edit.old, edit.new), *growth(edit, screen))
 
 
@@ -417,7 +421,7 @@ def scan(old: Mapping[str, str], new: Mapping[str, str]) -> list[RuleHit]:
     reports = _bandit(tuple(dict.fromkeys([*old.values(), *new.values()])))
     before = [_hit_of(path, text, item) for path, text in old.items() for item in reports[text].found]
     after = [_hit_of(path, text, item) for path, text in new.items() for item in reports[text].found]
-    known = {path for path, text in old.items() if reports[text].unread}
+    known = {path for path, text in old.items() if reports[text].unread and is_python(text)}
     return [
         RuleHit("scanner", path, 0, f"bandit cannot read it: {why}")
         for path, text in new.items()

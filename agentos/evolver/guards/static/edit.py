@@ -60,11 +60,21 @@ def is_source(path: str) -> bool:
 def source_edit(old: Mapping[str, str], new: Mapping[str, str]) -> SourceEdit:
     """The record. ``old`` holds the base's texts of the resources, ``new`` whole new ones.
 
-    Raises SyntaxError, ValueError, RecursionError or MemoryError.
+    A text of the base that is not Python (a script of Python 2, a template) is left out: nothing imports it, and one
+    that is edited counts as new. Raises SyntaxError, ValueError, RecursionError or MemoryError.
     """
-    before = {path: read(path, text) for path, text in old.items() if is_source(path)}
-    after = {path: read(path, text) for path, text in {**old, **new}.items() if is_source(path)}
-    return SourceEdit(before, after, tuple(filter(is_source, new)))
+    before = {path: read(path, text) for path, text in old.items() if is_source(path) and is_python(text)}
+    after = {path: read(path, text) for path, text in new.items() if is_source(path)}
+    return SourceEdit(before, {**before, **after}, tuple(after))
+
+
+def is_python(text: str) -> bool:
+    """Whether the interpreter takes it; it would not import a module that it does not."""
+    try:
+        parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 @dataclass

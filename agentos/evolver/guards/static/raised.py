@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Fault, Refusal, RefusalKind
-from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, is_source, leaving, read
+from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, is_python, is_source, leaving, read
 from agentos.syntax import UNKNOWN
 
 _BROAD = frozenset({"Exception", "BaseException"})
@@ -39,7 +38,7 @@ def defused(
             continue
         try:
             files = [*dict.fromkeys([path, *touched])]
-            first, *others = (read(each, old[each]) for each in files)
+            first, *others = (read(each, old[each] if is_python(old[each]) else "") for each in files)
             here, before = _Source(first), _Source(_joined([first, *others]))
             after = _Source(_joined([read(each, new.get(each, old[each])) for each in files]))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -160,19 +159,22 @@ def _class(node: ast.expr) -> str:
 def _may_say(reading: ParsedSource, node: ast.expr, message: str) -> bool:
     if not isinstance(node, ast.Call) or not node.args:
         return True
-    pattern = _pattern(reading, node.args[0])
-    return pattern is None or re.search(pattern, message, re.DOTALL) is not None
+    # One after another, each where it stands first: as a pattern, many blanks in both would take for ever.
+    place = 0
+    for text in _fixed_parts(reading, node.args[0]):
+        if (found := message.find(text, place)) < 0:
+            return False
+        place = found + len(text)
+    return True
 
 
-def _pattern(reading: ParsedSource, node: ast.expr) -> str | None:
-    """What a message looks like; None where it can be anything."""
+def _fixed_parts(reading: ParsedSource, node: ast.expr) -> list[str]:
+    """What a message has in any case, in its order; nothing where it can be anything."""
     value = reading.fold(node)
     if value is not UNKNOWN:
-        return re.escape(str(value))
-    if isinstance(node, ast.JoinedStr):
-        fixed = [str(part.value) for part in node.values if isinstance(part, ast.Constant)]
-        return ".*".join(map(re.escape, fixed)) or None
-    return None
+        return [str(value)]
+    parts = node.values if isinstance(node, ast.JoinedStr) else []
+    return [str(part.value) for part in parts if isinstance(part, ast.Constant)]
 
 
 # --- how it is got past -------------------------------------------------------------------------
