@@ -188,6 +188,7 @@ MANY_PARAMETERS = {
     "agentos/evolver/verdict/judge.py:recompute",
     "agentos/gateway/asking.py:_with_retries",
     "agentos/gateway/asking.py:ask",
+    "agentos/gateway/client.py:request",
     "agentos/ledger/store.py:finish_run",
     "agentos/proposers/repair/proposer.py:_proposals",
     "agentos/sandboxes/box.py:__init__",
