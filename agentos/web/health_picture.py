@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from xml.sax.saxutils import escape
 
@@ -39,8 +40,8 @@ def picture(health: Health) -> str:
         (230, (_memories, _safety)),
     )
     body = [
-        _text(MARGIN, 42, "How the loop is doing", size=22, bold=True),
-        _text(WIDTH - MARGIN, 42, f"{health.at:%Y-%m-%d %H:%M} UTC", color=FAINT, anchor="end"),
+        _text(MARGIN, 42, "How the loop is doing", Lettering(22, bold=True)),
+        _text(WIDTH - MARGIN, 42, f"{health.at:%Y-%m-%d %H:%M} UTC", Lettering(color=FAINT, anchor="end")),
     ]
     top = 62
     for height, cards in rows:
@@ -79,8 +80,8 @@ def _tiles(health: Health, width: int, height: int) -> Iterator[str]:
     for number, (value, label, color) in enumerate(tiles):
         left = number * (wide + GAP / 2)
         yield _box(left, 0, wide, height)
-        yield _text(left + 12, 36, value, size=22, bold=True, color=color)
-        yield _text(left + 12, 58, label, size=10, color=FAINT, room=wide - 16)
+        yield _text(left + 12, 36, value, Lettering(22, color, bold=True))
+        yield _text(left + 12, 58, label, SMALL, room=wide - 16)
 
 
 def _over_time(health: Health, width: int, height: int) -> Iterator[str]:
@@ -95,7 +96,7 @@ def _over_time(health: Health, width: int, height: int) -> Iterator[str]:
     for part in (0.0, 0.5, 1.0):
         y = floor - room * part
         yield _rule(44, width - 16, y)
-        yield _text(36, y + 4, f"{most * part:g}", size=10, color=FAINT, anchor="end")
+        yield _text(36, y + 4, f"{most * part:g}", BEFORE)
     slot = (width - 60) / len(health.series)
     bar = min(slot * 0.72, 64.0)
     for number, period in enumerate(health.series):
@@ -107,10 +108,10 @@ def _over_time(health: Health, width: int, height: int) -> Iterator[str]:
                 tall = room * count / most
                 y -= tall
                 title = f"{_when(period.start, health.step_s)}: {count} {label}"
-                yield _bar(x, y, bar, tall, color, title)
+                yield _bar(x, y, (bar, tall), color, title)
         if number % math.ceil(len(health.series) / 8) == 0:
             when = _when(period.start, health.step_s)
-            yield _text(x + bar / 2, floor + 18, when, size=10, color=FAINT, anchor="middle")
+            yield _text(x + bar / 2, floor + 18, when, BELOW)
 
 
 def _latency(health: Health, width: int, height: int) -> Iterator[str]:
@@ -124,7 +125,7 @@ def _latency(health: Health, width: int, height: int) -> Iterator[str]:
     for power in range(low, high + 1):
         y = floor - room * (power - low) / (high - low)
         yield _rule(left, right, y)
-        yield _text(left - 6, y + 4, duration(10.0**power), size=10, color=FAINT, anchor="end")
+        yield _text(left - 6, y + 4, duration(10.0**power), BEFORE)
     first, last = health.mended[0].promoted_at, health.mended[-1].promoted_at
     span = (last - first).total_seconds() or 1.0
     for item in health.mended[-2000:]:
@@ -153,7 +154,7 @@ def _library(health: Health, width: int, height: int) -> Iterator[str]:
     for number, shelf in enumerate(health.library):
         y = 56 + tall * number
         x, room = 96.0, width - 96.0 - 92.0
-        yield _text(x - 8, y + tall / 2 + 1, shelf.kind, size=11, anchor="end")
+        yield _text(x - 8, y + tall / 2 + 1, shelf.kind, Lettering(11, anchor="end"))
         for count, color in (
             (shelf.used, BLUE),
             (shelf.created - shelf.used, PALE),
@@ -161,10 +162,10 @@ def _library(health: Health, width: int, height: int) -> Iterator[str]:
         ):
             wide = room * count / most
             if wide:
-                yield _bar(x, y, wide, tall * 0.62, color)
+                yield _bar(x, y, (wide, tall * 0.62), color)
             x += wide
         said = f"{shelf.used} of {shelf.created} used" if shelf.created else "none made"
-        yield _text(x + 8, y + tall / 2 + 1, said, size=10, color=FAINT)
+        yield _text(x + 8, y + tall / 2 + 1, said, SMALL)
 
 
 def _memories(health: Health, width: int, height: int) -> Iterator[str]:
@@ -178,11 +179,11 @@ def _memories(health: Health, width: int, height: int) -> Iterator[str]:
     room = width - names - 110
     for number, item in enumerate(found):
         y = 44 + tall * number
-        yield _text(16, y + tall / 2 + 2, item.text, size=10, room=names - 24)
-        yield _bar(names, y + 2, room, tall * 0.5, LINE)
-        yield _bar(names, y + 2, room * item.score, tall * 0.5, GREEN if item.score >= 0.5 else PINK)
+        yield _text(16, y + tall / 2 + 2, item.text, Lettering(10), room=names - 24)
+        yield _bar(names, y + 2, (room, tall * 0.5), LINE)
+        yield _bar(names, y + 2, (room * item.score, tall * 0.5), GREEN if item.score >= 0.5 else PINK)
         said = f"{item.score:.2f}, {item.successes} of {item.uses}"
-        yield _text(names + room + 8, y + tall / 2 + 2, said, size=10, color=FAINT)
+        yield _text(names + room + 8, y + tall / 2 + 2, said, SMALL)
 
 
 def _safety(health: Health, width: int, height: int) -> Iterator[str]:
@@ -196,7 +197,7 @@ def _safety(health: Health, width: int, height: int) -> Iterator[str]:
     for part in (0.0, 0.5, 1.0):
         y = floor - room * part
         yield _rule(left, right, y)
-        yield _text(left - 6, y + 4, f"{most * part:.0%}", size=10, color=FAINT, anchor="end")
+        yield _text(left - 6, y + 4, f"{most * part:.0%}", BEFORE)
     first, last = health.safety[0].at, health.safety[-1].at
     span = (last - first).total_seconds()
     for learnt, color in ((False, GREY), (True, PINK)):
@@ -218,25 +219,30 @@ def _safety(health: Health, width: int, height: int) -> Iterator[str]:
 # --- strokes --------------------------------------------------------------------------------------
 
 
-def _text(
-    x: float,
-    y: float,
-    text: str,
-    *,
-    size: int = 12,
-    bold: bool = False,
-    color: str = INK,
-    anchor: str = "start",
-    room: float = 0.0,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Lettering:
+    """How a line of text is set; ``size`` in pixels, ``anchor`` as SVG has it."""
+
+    size: int = 12
+    color: str = INK
+    anchor: str = "start"
+    bold: bool = False
+
+
+SMALL = Lettering(10, FAINT)
+BEFORE = Lettering(10, FAINT, "end")
+BELOW = Lettering(10, FAINT, "middle")
+
+
+def _text(x: float, y: float, text: str, style: Lettering, room: float = 0.0) -> str:
     """A line of text, cut to ``room`` pixels if given."""
     said = clean(" ".join(text.split()))
-    if room and _width(said, size) > room:
-        said = said[: max(1, int(room / _width("x", size)) - 1)] + "…"
-    weight = ' font-weight="600"' if bold else ""
+    if room and _width(said, style.size) > room:
+        said = said[: max(1, int(room / _width("x", style.size)) - 1)] + "…"
+    weight = ' font-weight="600"' if style.bold else ""
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}" text-anchor="{anchor}"{weight}>'
-        f"{escape(said)}</text>"
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{style.size}" fill="{style.color}" '
+        f'text-anchor="{style.anchor}"{weight}>{escape(said)}</text>'
     )
 
 
@@ -245,7 +251,8 @@ def _width(text: str, size: int) -> float:
     return len(text) * size * 0.6
 
 
-def _bar(x: float, y: float, width: float, height: float, color: str, title: str = "") -> str:
+def _bar(x: float, y: float, size: tuple[float, float], color: str, title: str = "") -> str:
+    width, height = size
     told = f"<title>{escape(title)}</title>" if title else ""
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{color}">{told}</rect>'
 
@@ -255,14 +262,14 @@ def _legend(width: float, y: float, series: Sequence[tuple[str, str]]) -> Iterat
     left = width - 16.0
     for color, label in reversed(series):
         left -= _width(label, 10) + 22
-        yield _bar(left, y, 9, 9, color)
-        yield _text(left + 13, y + 8, label, size=10, color=FAINT)
+        yield _bar(left, y, (9, 9), color)
+        yield _text(left + 13, y + 8, label, SMALL)
 
 
 def _ends(left: float, right: float, y: float, first: datetime, last: datetime) -> Iterator[str]:
     """The times at both ends of an axis."""
-    yield _text(left, y, f"{first:%Y-%m-%d %H:%M}", size=10, color=FAINT)
-    yield _text(right, y, f"{last:%Y-%m-%d %H:%M}", size=10, color=FAINT, anchor="end")
+    yield _text(left, y, f"{first:%Y-%m-%d %H:%M}", SMALL)
+    yield _text(right, y, f"{last:%Y-%m-%d %H:%M}", BEFORE)
 
 
 def _box(x: float, y: float, width: float, height: float) -> str:
@@ -274,13 +281,13 @@ def _box(x: float, y: float, width: float, height: float) -> str:
 
 def _frame(title: str, width: int, height: int, remark: str = "") -> Iterator[str]:
     yield _box(0, 0, width, height)
-    yield _text(16, 24, title, size=13, bold=True)
+    yield _text(16, 24, title, Lettering(13, bold=True))
     if remark:
-        yield _text(width - 16, 24, remark, size=10, color=FAINT, anchor="end")
+        yield _text(width - 16, 24, remark, BEFORE)
 
 
 def _nothing(width: int, height: int, sentence: str) -> str:
-    return _text(width / 2, height / 2 + 8, sentence, color=FAINT, anchor="middle")
+    return _text(width / 2, height / 2 + 8, sentence, Lettering(color=FAINT, anchor="middle"))
 
 
 def _rule(left: float, right: float, y: float) -> str:

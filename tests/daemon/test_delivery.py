@@ -14,7 +14,7 @@ import pytest
 
 import agentos
 from agentos.cli.tasks.deliveries import undelivered_lately
-from agentos.daemon.run.delivery import PAUSES, Deliverer, again, deliveries_of
+from agentos.daemon.run.delivery import PAUSES, Deliverer, RunResults, again, deliveries_of
 from agentos.domain import (
     Delivery,
     DeliveryState,
@@ -70,7 +70,7 @@ def finish(ledger: Ledger, make_task: Callable[..., Task]) -> Finish:
         )
         ledger.begin_run(run)
         outputs = [InputFile(path, ledger.blobs.put(data), len(data)) for path, data in (files or {}).items()]
-        due = deliveries_of(task, run.id, result, answer, outputs, ledger.blobs)
+        due = deliveries_of(task, run.id, RunResults(result, answer, outputs), ledger.blobs)
         ledger.finish_run(run.id, Outcome(result, 1.0, ""), answer, outputs, (), due)
         return run.id
 
@@ -130,7 +130,7 @@ def test_only_ends_that_were_asked_for(
 
 def test_nothing_of_what_a_run_handed_over(ledger: Ledger, make_task: Callable[..., Task], out: Path) -> None:
     task = replace(make_task("double"), parent="task-above", deliver=(Destination(str(out)),))
-    assert deliveries_of(task, "run-1", Result.PASSED, "x", (), ledger.blobs) == []
+    assert deliveries_of(task, "run-1", RunResults(Result.PASSED, "x", ()), ledger.blobs) == []
 
 
 def test_never_over_what_is_there(finish: Finish, deliver: Deliver, out: Path) -> None:
@@ -321,7 +321,9 @@ def test_what_could_not_be_done_while_the_clock_was_ahead_is_tried_again_when_it
 def test_each_file_that_a_run_can_leave_is_delivered(ledger: Ledger, make_task: Callable[..., Task]) -> None:
     task = replace(make_task("double", n=1), deliver=(Destination(folder="/out", file="*.txt"),))
     files = [InputFile(f"{number}.txt", "0" * 64, 1) for number in range(FileLimits().files)]
-    assert len(deliveries_of(task, "run-1", Result.PASSED, None, files, ledger.blobs)) == len(files)
+    assert len(deliveries_of(task, "run-1", RunResults(Result.PASSED, None, files), ledger.blobs)) == len(
+        files
+    )
 
 
 def test_a_file_that_the_run_did_not_leave_is_told(finish: Finish, deliver: Deliver, out: Path) -> None:

@@ -140,6 +140,22 @@ def set_exam(home: Home, ledger: Ledger, make_task: Callable[..., Task], policy:
     return tasks
 
 
+def promoted(home: Home, daemon: Any, until: Any, seconds: int) -> Evolution:
+    """The one evolution, once it has ended and so has the daemon."""
+    reader = Reader(home.ledger)
+
+    def over() -> bool:
+        found = list(reader.find(Evolution))
+        return bool(found) and not any(one.state in AT_WORK for one in found)
+
+    until(over, "the evolution has ended", seconds)
+    daemon.signal(signal.SIGTERM)
+    assert daemon.ended() == 0
+    (evolution,) = reader.find(Evolution)
+    assert evolution.state is EvolutionState.PROBATION, evolution.reason
+    return evolution
+
+
 def test_an_evolution_asks_only_what_its_edit_changed_and_stands_offline(
     home: Home,
     ledger: Ledger,
@@ -152,18 +168,9 @@ def test_an_evolution_asks_only_what_its_edit_changed_and_stands_offline(
     with world(home, scripted({"phrase": phrase})) as (server, _):
         set_exam(home, ledger, make_task, SERVED)
         daemon.start()
-        reader = Reader(home.ledger)
-
-        def over() -> bool:
-            found = list(reader.find(Evolution))
-            return bool(found) and not any(one.state in AT_WORK for one in found)
-
-        until(over, "the evolution has ended", 120)
-        daemon.signal(signal.SIGTERM)
-        assert daemon.ended() == 0
+        evolution = promoted(home, daemon, until, 120)
         paid = server.paid
-    (evolution,) = reader.find(Evolution)
-    assert evolution.state is EvolutionState.PROBATION, evolution.reason
+    reader = Reader(home.ledger)
     registry = Registry(home.registry)
     assert registry.files(registry.stable(), PATH)[PATH].decode() == RIGHT
     trials = reader.find(Trial, evolution_id=evolution.id)
@@ -192,18 +199,9 @@ def test_what_asks_models_is_tried_afresh_in_pairs_and_the_verdict_stands_offlin
     with world(home, scripted({"phrase": phrase})) as (server, _):
         set_exam(home, ledger, make_task, FEW_PAIRS)
         daemon.start()
-        reader = Reader(home.ledger)
-
-        def over() -> bool:
-            found = list(reader.find(Evolution))
-            return bool(found) and not any(one.state in AT_WORK for one in found)
-
-        until(over, "the evolution has ended", 180)
-        daemon.signal(signal.SIGTERM)
-        assert daemon.ended() == 0
+        evolution = promoted(home, daemon, until, 180)
         paid = server.paid
-    (evolution,) = reader.find(Evolution)
-    assert evolution.state is EvolutionState.PROBATION, evolution.reason
+    reader = Reader(home.ledger)
     trials = reader.find(Trial, evolution_id=evolution.id)
     assert all(trial.outcome.cost.live_calls == trial.outcome.cost.calls == 2 for trial in trials)
     assert paid == 2 * len(PAIRS) + 2 * len(trials)

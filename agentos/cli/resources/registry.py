@@ -24,7 +24,7 @@ from agentos.domain import EvolutionEnding, EvolutionState, Kind, ResourceId, Sn
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
-from agentos.resources import parse_id
+from agentos.resources import MAIN_FILE, examine, parse_id, unknown
 
 if TYPE_CHECKING:
     from agentos.registry.check import Report
@@ -77,7 +77,6 @@ def show(target: Target, as_json: AsJson = False) -> None:
     """Show a resource: what it says of itself, its files, its text."""
     from agentos.daemon.views.evolution_view import files_of, resource_whole
     from agentos.registry import promotion
-    from agentos.resources import MAIN_FILE, examine
 
     registry = _open()
     resource, number = registry_edit.target_of(target)
@@ -119,8 +118,6 @@ def log(
         resource = parse_id(target)
         versions = registry.versions(resource)[:limit]
         if not versions:
-            from agentos.resources import unknown
-
             raise unknown(resource, registry.names(registry.stable()))
         if as_json:
             print_json(versions)
@@ -393,7 +390,7 @@ def upgrade(
     """Merge what this release ships, without losing what was learnt. Exit code 1 on conflicts."""
     from agentos import __version__, shipped
     from agentos.registry.upgrade import UpgradeChoice
-    from agentos.resources import resources_of, unknown
+    from agentos.resources import resources_of
 
     registry, ships = _open(), shipped.seed_files()
     choice = UpgradeChoice([parse_id(name) for name in keep or []], [parse_id(name) for name in take or []])

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -58,17 +58,24 @@ class Undeliverable(UserError):
     """A delivery that no other attempt would bring further."""
 
 
-def deliveries_of(
-    task: Task, run_id: str, result: Result, answer: Json, outputs: Sequence[InputFile], blobs: Blobs
-) -> list[Delivery]:
+@dataclass(frozen=True, slots=True)
+class RunResults:
+    """What a run ended with, of which results are delivered."""
+
+    result: Result
+    answer: Json
+    outputs: Sequence[InputFile]
+
+
+def deliveries_of(task: Task, run_id: str, ended: RunResults, blobs: Blobs) -> list[Delivery]:
     """What is to be delivered of a run that ended so; nothing of what a run handed over."""
-    if task.parent or result in _NEVER:
+    if task.parent or ended.result in _NEVER:
         return []
     found: list[Delivery] = []
     for number, destination in enumerate(task.deliver):
-        if destination.when == "passed" and result is not Result.PASSED:
+        if destination.when == "passed" and ended.result is not Result.PASSED:
             continue
-        for file, sha256, size in _contents(destination, answer, outputs, blobs):
+        for file, sha256, size in _contents(destination, ended, blobs):
             found.append(
                 Delivery(
                     id=f"delivery-{digest([run_id, number, file])[:13]}",
@@ -86,16 +93,15 @@ def deliveries_of(
     return found
 
 
-def _contents(
-    destination: Destination, answer: Json, outputs: Sequence[InputFile], blobs: Blobs
-) -> list[tuple[str, str, int]]:
+def _contents(destination: Destination, ended: RunResults, blobs: Blobs) -> list[tuple[str, str, int]]:
     """File ("" for the answer), digest and size of each thing to deliver."""
+    answer = ended.answer
     if not destination.file:
         text = answer if isinstance(answer, str) else json.dumps(answer, indent=2, ensure_ascii=False)
         data = (text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace")
         return [("", blobs.put(data), len(data))]
     matches = re.compile(regex(destination.file)).fullmatch
-    found = [(file.path, file.sha256, file.size) for file in outputs if matches(file.path)]
+    found = [(file.path, file.sha256, file.size) for file in ended.outputs if matches(file.path)]
     return found or [(destination.file, "", 0)]
 
 

@@ -15,7 +15,7 @@ import structlog
 from agentos.daemon.breaker import MACHINE, Breaker, cause, of_the_machine
 from agentos.daemon.job.inputs import settle_inputs
 from agentos.daemon.run.conversation import KERNEL_NODES
-from agentos.daemon.run.delivery import deliveries_of
+from agentos.daemon.run.delivery import RunResults, deliveries_of
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.run.held_steps import HeldSteps
 from agentos.domain import (
@@ -228,7 +228,8 @@ class TaskRunner:
             done = self._executor.execute(task, run.snapshot, run.id, self._recorder(task, run.id), plan)
             self._stopping.hold_if_set()
             outputs = self._kept(done.files)
-            due = deliveries_of(task, run.id, done.outcome.result, done.answer, outputs, self._ledger.blobs)
+            ended = RunResults(done.outcome.result, done.answer, outputs)
+            due = deliveries_of(task, run.id, ended, self._ledger.blobs)
             left = self._left(run.id)
             self._ledger.finish_run(
                 run.id, done.outcome, done.answer, outputs, done.resources, due, left, done.host

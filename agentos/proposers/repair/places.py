@@ -121,13 +121,10 @@ OPERATORS = (
 STRETCH = 30  # nodes whose edits are made together
 
 
-def edits_of(facts: FileFacts, *, endless: bool = False) -> Iterator[tuple[CodeEdit, float]]:
-    """Every edit that any operator can make anywhere in the file, and how much other signs speak for it.
-
-    ``endless`` says that failing calls do not come to an end.
-    """
+def edits_of(facts: FileFacts) -> Iterator[tuple[CodeEdit, float]]:
+    """Every edit that any operator can make anywhere in the file, and how much other signs speak for it."""
     everywhere, nothing_said = list(sites(facts)), TextFactors(Clues(facts.program), frozenset())
-    yield from _plain(facts, everywhere, endless=endless)
+    yield from _plain(facts, everywhere, endless=False)
     for site in everywhere:
         for family in statements.guards(site, nothing_said):
             yield from ((edit, 1.0) for edit in family.edits)

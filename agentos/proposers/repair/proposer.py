@@ -380,7 +380,8 @@ def repairs(
         full = search
         proposals, search = _proposals(brief, search, order, opened, about, effort)
         movers = [*full.moved, *search.moved] if some and not proposals else []
-        moved = first_edits(brief, full, movers, probed.tried.raised, opened[0], about)
+        first = partial_of(proposal_of, brief, full, found=about)
+        moved = first_edits(full, movers, probed.tried.raised, opened[0], first)
     used, tried, before = search.meter.used_s, search.tried, search.before
     partial = search.partial and not any(
         len(each.predicted_fixes) == len(ground.evidence) for each in proposals

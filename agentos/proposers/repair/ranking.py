@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentos.benches import Bench, error_of
@@ -328,12 +328,11 @@ def _differing(one: ast.AST, other: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]
 
 
 def first_edits(
-    brief: Brief,
     search: Search,
     movers: Sequence[Mover],
     raised_before: Sequence[int],
     bench: Bench,
-    about: SearchFindings,
+    proposal: Callable[[Hypothesis], Proposal],
 ) -> list[Proposal]:
     """As proposals those that break nothing, bring no failing case farther off, and raise later where they raise.
 
@@ -366,7 +365,7 @@ def first_edits(
                 continue
             known |= told
             plausible = Plausible(mover.ranked, mover.source, (False,) * len(plan.evidence), ())
-            found.append(proposal_of(brief, search, Hypothesis(plausible, 1.0, 1), about))
+            found.append(proposal(Hypothesis(plausible, 1.0, 1)))
     return found
 
 
