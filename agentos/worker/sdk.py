@@ -256,9 +256,8 @@ class Sdk:
     def _must_allow(self, path: str) -> None:
         """Raises Failed when the task forbids the call."""
         says = self._declared(path)
-        if (
-            is_script(path)
-            and not next(it for it in self.skills() if path.startswith(f"skill/{it.name}/")).scripts
+        if is_script(path) and not any(
+            it.scripts for it in self.skills() if path.startswith(f"skill/{it.name}/")
         ):
             why = "the skill's 'allowed-tools' name no shell, so its scripts do not run"
             raise Failed(fault("effect", why, path=path))
@@ -414,7 +413,12 @@ class Sdk:
         try:
             encode(value, self._most)
         except NotPlain as error:
-            text = json.dumps(value, default=repr, skipkeys=True) if error.type == "limit" else repr(value)
+            try:
+                text = (
+                    json.dumps(value, default=repr, skipkeys=True) if error.type == "limit" else repr(value)
+                )
+            except (RecursionError, ValueError):  # too deep to be shown, or within itself
+                text = ""
             return {"cut": str(error), "head": text[: min(_HEAD, self._most // 8)]}
         return value
 
@@ -446,6 +450,8 @@ def _text_of(name: str) -> str:
         raise Failed(fault("inputs", f"'{name}' cannot be read: {error.strerror}")) from None
     except UnicodeDecodeError:
         raise Failed(fault("inputs", f"'{name}' is no UTF-8 text")) from None
+    except ValueError:  # a null character, or half of another
+        raise Failed(fault("inputs", f"{name!r} is no name of a file")) from None
 
 
 def observation_of(result: ToolResult) -> dict[str, Any]:
