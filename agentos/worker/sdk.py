@@ -8,7 +8,6 @@ docs/use/writing-tools-and-skills.md has an example.
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import stat
@@ -24,7 +23,7 @@ from typing import Any, Literal
 from agentos.messages import WHEELS, ModelCard, RunDone, RunJob, StepFrame, ToolCard, WireFault
 from agentos.programs import is_script
 from agentos.worker.children import Clip
-from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of
+from agentos.worker.faults import Failed, NotPlain, cut_of, encode, fault, resource_of
 from agentos.worker.rpc import KernelClient, Refused
 from agentos.worker.tools import entered, programs, toolfile
 from agentos.worker.tools.bundle_importer import BundleFiles, SkillCard, skills_of
@@ -413,13 +412,7 @@ class Sdk:
         try:
             encode(value, self._most)
         except NotPlain as error:
-            try:
-                text = (
-                    json.dumps(value, default=repr, skipkeys=True) if error.type == "limit" else repr(value)
-                )
-            except (RecursionError, ValueError):  # too deep to be shown, or within itself
-                text = ""
-            return {"cut": str(error), "head": text[: min(_HEAD, self._most // 8)]}
+            return cut_of(value, error, min(_HEAD, self._most // 8))
         return value
 
 
