@@ -47,6 +47,7 @@ from agentos.taskfile.text import Lines, parse
 
 MAX_BYTES = 1 << 20
 MAX_TASKS = 10_000
+INPUTS_MAX = 1_000  # files of a task
 NAME_MAX = 80  # of a name that is made from the goal
 _NOTHING: Mapping[str, Json] = {}
 
@@ -87,7 +88,7 @@ class _TaskPart(_Part):
     name: str = Field("", max_length=200)
     goal: str = Field("", max_length=100_000)
     call: _CallPart | None = None
-    inputs: list[InputPart] = Field(default_factory=list, max_length=1_000)
+    inputs: list[InputPart] = Field(default_factory=list, max_length=INPUTS_MAX)
     agent: str = Field("default", pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)
     limits: _LimitsPart | None = None
     effects: list[Literal["pure", "read", "write", "external"]] = ["pure", "read", "write"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -62,8 +63,12 @@ class MessageLog:
     def __init__(self) -> None:
         self.stray = 0
         self._done: list[Json] = []
-        self._open: dict[str, Json] = {}  # the assistant's message under way, {} for none
-        self._answers: dict[str, Json] = {}
+        self._open = False  # whether a message of the assistant's is under way; of it:
+        self._said: list[Json] = []
+        self._calls: dict[tuple[str, str], Json] = {}  # by id and tool
+        self._tools: dict[str, str] = {}  # by id
+        self._waiting: dict[str, dict[str, None]] = {}  # by tool, ids without an answer
+        self._answers: dict[str, Json] = {}  # by id
         self._turn: Json = None
 
     def say(self, role: str, content: Json, turn: Json = None) -> None:
@@ -72,8 +77,7 @@ class MessageLog:
             return
         if role == "assistant":
             self._assistant(turn)
-            said = self._open["content"]
-            self._open["content"] = content if said is None else f"{text_of(said)}\n{text_of(content)}"
+            self._said.append(content)
         else:
             self._close(goes_on=True)
             self._done.append({"role": role, "content": content})
@@ -81,27 +85,26 @@ class MessageLog:
     def call(self, id: str, name: str, arguments: Json, turn: Json = None) -> None:
         """A call of a tool; ``arguments`` as an object or as JSON text. Logs that repeat a line repeat its calls."""
         self._assistant(turn)
-        if any(
-            made["id"] == id and made["function"]["name"] == name for made in self._open.get("tool_calls", ())
-        ):
+        if (id, name) in self._calls:
             return
         function = {"name": name, "arguments": arguments if isinstance(arguments, str | dict) else "{}"}
-        self._open.setdefault("tool_calls", []).append({"id": id, "type": "function", "function": function})
+        self._calls[id, name] = {"id": id, "type": "function", "function": function}
+        if self._tools.setdefault(id, name) == name:
+            self._waiting.setdefault(name, {})[id] = None
 
     def answer(self, id: str, content: Json, *, failed: bool = False) -> None:
         """What a call of the message under way gave."""
-        if not any(call["id"] == id for call in self._open.get("tool_calls", ())) or id in self._answers:
+        if id not in self._tools or id in self._answers:
             self.stray += 1
             return
         content = content if isinstance(content, str | list) else json.dumps(content, ensure_ascii=False)
         message = {"role": "tool", "tool_call_id": id, "content": content}
         self._answers[id] = {**message, "is_error": True} if failed else message
+        del self._waiting[self._tools[id]][id]
 
-    def waiting(self, tool: str) -> list[str]:
-        """Ids of the calls of that tool in the message under way that have no answer yet."""
-        calls = self._open.get("tool_calls", ())
-        named = [call["id"] for call in calls if call["function"]["name"] == tool]
-        return [name for name in named if name not in self._answers]
+    def waiting(self, tool: str) -> Collection[str]:
+        """Ids of the calls of that tool in the message under way that have no answer yet, in their order."""
+        return self._waiting.get(tool, {}).keys()
 
     def messages(self) -> list[Json]:
         """All of it; the log is over."""
@@ -112,21 +115,22 @@ class MessageLog:
         same = turn is not None and turn == self._turn
         if not self._open or (self._answers and not same) or (turn is not None and not same):
             self._close(goes_on=True)
-            self._open = {"role": "assistant", "content": None}
-            self._turn = turn
+            self._open, self._turn = True, turn
 
     def _close(self, *, goes_on: bool) -> None:
         if not self._open:
             return
-        calls = self._open.get("tool_calls", [])
-        if len({call["id"] for call in calls}) != len(calls):
+        calls = [*self._calls.values()]
+        if len(self._tools) != len(calls):
             raise Invalid("record", ["two calls of one message have the same id"])
-        self._done.append(self._open)
+        said = self._said[0] if len(self._said) == 1 else "\n".join(map(text_of, self._said)) or None
+        self._done.append({"role": "assistant", "content": said, **({"tool_calls": calls} if calls else {})})
         for call in calls:
             absent = {"role": "tool", "tool_call_id": call["id"], "content": "(no answer on record)"}
             found = self._answers.get(call["id"]) or (absent if goes_on else None)
             self._done += [found] if found else []
-        self._open, self._answers, self._turn = {}, {}, None
+        self._open, self._turn, self._said = False, None, []
+        self._calls, self._tools, self._waiting, self._answers = {}, {}, {}, {}
 
 
 def checked_messages(value: Json) -> tuple[Json, ...]:
@@ -137,7 +141,7 @@ def checked_messages(value: Json) -> tuple[Json, ...]:
     """
     if not isinstance(value, list) or not value:
         raise Invalid("record", ["'messages' must be a list with at least one message"])
-    waiting: list[str] = []
+    waiting: Counter[str] = Counter()
     for number, message in enumerate(value):
         if fault := _fault(message) or _fault_of_order(message, waiting):
             raise Invalid("record", [f"message {number} {fault}"])
@@ -183,16 +187,18 @@ def _is_call(call: Json) -> bool:
     )
 
 
-def _fault_of_order(message: Json, waiting: list[str]) -> str:
+def _fault_of_order(message: Json, waiting: Counter[str]) -> str:
     """Keeps the book of calls that wait for their answers in ``waiting``."""
     if message["role"] == "tool":
         call_id = message.get("tool_call_id")
-        if call_id not in waiting:
+        if not isinstance(call_id, str) or call_id not in waiting:
             return f"answers the tool call {shown(call_id)}, which was not made just before"
-        waiting.remove(call_id)
+        waiting[call_id] -= 1
+        if not waiting[call_id]:
+            del waiting[call_id]
     elif waiting:
-        return f"comes before the tool call {shown(waiting[0])} is answered"
-    waiting += [call["id"] for call in message.get("tool_calls") or []]
+        return f"comes before the tool call {shown(next(iter(waiting)))} is answered"
+    waiting.update(call["id"] for call in message.get("tool_calls") or [])
     return ""
 
 

@@ -102,6 +102,15 @@ def encode(value: Any, most: int) -> bytes:
     return encoded
 
 
+def cut_of(value: Any, why: NotPlain, most: int) -> dict[str, str]:
+    """What a step holds in place of such a value: why, and the first characters of it."""
+    try:
+        text = json.dumps(value, default=repr, skipkeys=True) if why.type == "limit" else repr(value)
+    except (RecursionError, ValueError):  # too deep to be shown, or within itself
+        text = ""
+    return {"cut": str(why), "head": text[:most]}
+
+
 def _innermost(trace: TracebackType | None, root: Path, path: str) -> str:
     inside = f"{root}/{resource_of(path)}/"
     brought = f"{inside}{WHEELS}/"  # libraries, though they lie there

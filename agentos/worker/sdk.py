@@ -8,7 +8,6 @@ docs/use/writing-tools-and-skills.md has an example.
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import stat
@@ -24,7 +23,7 @@ from typing import Any, Literal
 from agentos.messages import WHEELS, ModelCard, RunDone, RunJob, StepFrame, ToolCard, WireFault
 from agentos.programs import is_script
 from agentos.worker.children import Clip
-from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of
+from agentos.worker.faults import Failed, NotPlain, cut_of, encode, fault, resource_of
 from agentos.worker.rpc import KernelClient, Refused
 from agentos.worker.tools import entered, programs, toolfile
 from agentos.worker.tools.bundle_importer import BundleFiles, SkillCard, skills_of
@@ -256,9 +255,8 @@ class Sdk:
     def _must_allow(self, path: str) -> None:
         """Raises Failed when the task forbids the call."""
         says = self._declared(path)
-        if (
-            is_script(path)
-            and not next(it for it in self.skills() if path.startswith(f"skill/{it.name}/")).scripts
+        if is_script(path) and not any(
+            it.scripts for it in self.skills() if path.startswith(f"skill/{it.name}/")
         ):
             why = "the skill's 'allowed-tools' name no shell, so its scripts do not run"
             raise Failed(fault("effect", why, path=path))
@@ -414,8 +412,7 @@ class Sdk:
         try:
             encode(value, self._most)
         except NotPlain as error:
-            text = json.dumps(value, default=repr, skipkeys=True) if error.type == "limit" else repr(value)
-            return {"cut": str(error), "head": text[: min(_HEAD, self._most // 8)]}
+            return cut_of(value, error, min(_HEAD, self._most // 8))
         return value
 
 
@@ -446,6 +443,8 @@ def _text_of(name: str) -> str:
         raise Failed(fault("inputs", f"'{name}' cannot be read: {error.strerror}")) from None
     except UnicodeDecodeError:
         raise Failed(fault("inputs", f"'{name}' is no UTF-8 text")) from None
+    except ValueError:  # a null character, or half of another
+        raise Failed(fault("inputs", f"{name!r} is no name of a file")) from None
 
 
 def observation_of(result: ToolResult) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from datetime import UTC, datetime
@@ -147,6 +148,16 @@ def test_a_client_files_a_task_and_reads_what_is_there(home: Home) -> None:
     anyio.run(talk)
     (view,) = Reader(home.ledger).tasks()
     assert [file.path for file in view.task.inputs] == ["a.txt"]
+
+
+def test_a_task_of_very_many_files_is_refused_before_they_are_written(home: Home) -> None:
+    """A client kept the server busy for half a minute with 20,000 of them."""
+    began = time.process_time()
+    with pytest.raises(UserError, match="at most"):
+        HomeTools(home, "tester", may_approve=False).add_task(
+            "Count", inputs={f"f{number}": "" for number in range(200_000)}
+        )
+    assert time.process_time() - began < 5.0
 
 
 @pytest.fixture

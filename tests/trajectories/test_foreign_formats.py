@@ -18,7 +18,7 @@ from agentos.errors import Invalid, UserError
 from agentos.evolver.find.signals import fault_in
 from agentos.ledger.store import Ledger
 from agentos.trajectories.chat import FinishedRun, chat_record
-from agentos.trajectories.conversations import ChatConversation
+from agentos.trajectories.conversations import ChatConversation, MessageLog, checked_messages
 from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.readers.formats import READERS, converted, converter, detect, read
 from agentos.trajectories.readers.records import RECORD_MAX, read_records
@@ -533,3 +533,51 @@ def test_a_score_of_a_span_is_a_share(score: Json, kept: float) -> None:
     }
     (found,) = read({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
     assert (found.ended.result, found.ended.score) == (Result.FAILED, kept)
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        lambda count: [("user", f"<{'a' * count}>{'x' * count}"), ("assistant", "well")],
+        lambda count: [("user", "go on")] + [("assistant", "word")] * count,
+    ],
+)
+def test_a_hostile_session_is_read_in_linear_time(many: Any) -> None:
+    """A tag was compared with each beginning of its name, and a text copied for each of its pieces."""
+    lines = [
+        {
+            "type": role,
+            "sessionId": "s",
+            "uuid": str(number),
+            "message": {"id": "m", "role": role, "content": text},
+        }
+        for number, (role, text) in enumerate(many(100_000))
+    ]
+    (found,) = read({"log": "claude-code", "lines": lines})
+    assert found.messages[-1]["role"] == "assistant"
+
+
+def test_calls_and_answers_of_a_hostile_log_are_matched_in_linear_time() -> None:
+    log = MessageLog()
+    for number in range(100_000):
+        log.call(str(number), "shell", {})
+    for number in reversed(range(100_000)):
+        log.answer(str(number), "done")
+    assert len(checked_messages([*log.messages()])) == 100_001
+    assert log.stray == 0
+
+
+@pytest.mark.parametrize("text", ["\\ud800", '"}, {"text": ' + "[" * 900 + "]" * 900 + ', "more": "', "NaN"])
+def test_messages_within_spans_are_held_to_what_others_are(text: str) -> None:
+    """They stand in a text of JSON, which was read without looking: the import ended with an error of ours."""
+    said = [
+        {"key": f"gen_ai.{place}.messages", "value": {"stringValue": content}}
+        for place, content in (
+            ("input", f'[{{"role": "user", "content": "{text}"}}]'.replace('"NaN"', "NaN")),
+            ("output", '[{"role": "assistant", "content": "done"}]'),
+        )
+    ]
+    span = {"traceId": "t", "name": "chat", "attributes": said}
+    (found,) = read({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+    assert found.goal == "chat"
+    json.dumps(found.messages, allow_nan=False, ensure_ascii=False).encode()

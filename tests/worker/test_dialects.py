@@ -163,7 +163,7 @@ def test_a_streamed_message_is_the_same_message() -> None:
     assert (names[0], names[-1]) == ("message_start", "message_stop")
 
 
-@pytest.mark.parametrize("arguments", ["{", "[1]", "3", "[" * 100_000])
+@pytest.mark.parametrize("arguments", ["{", "[1]", "3", "[" * 100_000, '{"a": NaN}'])
 def test_arguments_that_are_no_object_are_handed_on(arguments: str) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "Bash", "arguments": arguments}}
     (block,) = messages.reply(answer(None, [call]), "m")["content"]

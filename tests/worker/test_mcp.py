@@ -34,7 +34,7 @@ def note(asked):
 %s
 for line in sys.stdin:
     asked = json.loads(line)
-    answer(asked) if "id" in asked else note(asked)
+    answer(asked) if "id" in asked and "method" in asked else note(asked)
 """
 
 

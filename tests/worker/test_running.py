@@ -392,6 +392,37 @@ def test_a_file_is_handed_over_by_its_whole_path_too(worker: Any) -> None:
     assert [ask.body["inputs"] for ask in ran.asks] == [{"a.txt": "one", "b/c.txt": "two"}]
 
 
+@pytest.mark.parametrize("name", ["a\\0b", "\\ud800"])
+def test_a_name_that_no_file_can_have_is_refused(worker: Any, name: str) -> None:
+    """A model's reply names it: it ended the run with an error of the harness."""
+    harness = (
+        "from agentos.worker.sdk import Failed\n"
+        "def run(sdk):\n"
+        f"    try: sdk.delegate('other', 'x', ['{name}'])\n"
+        "    except Failed as error: sdk.finish(error.fault.type)"
+    )
+    assert worker.run({"harness/default/harness.py": harness}).done.answer == "inputs"
+
+
+def test_what_is_nested_too_deeply_is_cut_in_a_step(worker: Any) -> None:
+    harness = (
+        "def run(sdk):\n"
+        "    value = []\n"
+        "    for _ in range(5_000): value = [value]\n"
+        "    sdk.step('deep', value, [[[1]]])\n"
+        "    sdk.finish(1)"
+    )
+    ran = worker.run({"harness/default/harness.py": harness})
+    assert "not JSON" in ran.steps[0].action["cut"]
+    assert ran.done.answer == 1
+
+
+def test_a_script_of_what_is_no_skill_is_refused(worker: Any) -> None:
+    harness = "def run(sdk):\n    sdk.finish(sdk.call_tool('odd/scripts/go.sh', {}).fault.type)"
+    files = {"harness/default/harness.py": harness, "skill/odd/scripts/go.sh": "#!/bin/sh\necho hi\n"}
+    assert worker.run(files).done.answer == "effect"
+
+
 def test_the_harness_sees_texts_and_tools(worker: Any, tool: Tool) -> None:
     harness = """
 from agentos.worker.sdk import Sdk

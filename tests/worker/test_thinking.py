@@ -571,6 +571,26 @@ def test_a_model_may_write_the_summary(think: Any, tool: Tool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("max_calls", [4, 5, 6, 7])
+def test_a_summary_does_not_take_the_call_of_the_last_word(think: Any, tool: Tool, max_calls: int) -> None:
+    """The run asked once more than it may, and ended without an answer."""
+
+    def script(ask: Ask) -> dict[str, Any]:
+        first = ask.body["messages"][0]["content"]
+        if "tools" not in ask.body:
+            is_summary = first.startswith("You are in the middle of a task")
+            said = says("So far so good." if is_summary else "what I have")
+        else:
+            said = calls(("long", {"n": len(str(ask.body))}))
+        return {"reply": {"choices": [{"message": {"role": "assistant", **said}}]}}
+
+    files = {"agent/default/resource.toml": AGENT + 'compaction = "model"\n', **long_tool(tool)}
+    ran = think(script, files, context_tokens=8_192, max_calls=max_calls)
+    assert ran.done.answer == "what I have"
+    assert len(ran.requests) <= max_calls
+
+
+@pytest.mark.slow
 def test_a_model_reads_a_skill_with_a_script_and_runs_that(think: Any) -> None:
     files = {
         "skill/forms/SKILL.md": "---\nname: forms\ndescription: Use when: a form is filled.\n---\n\n# Forms\n\n"

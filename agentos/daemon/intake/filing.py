@@ -33,8 +33,10 @@ def file_task(home: Home, document: Mapping[str, Json], files: Mapping[str, byte
     The document names no files of this machine. Raises Invalid, having queued nothing.
     """
     from agentos.daemon.setup import add_tasks
-    from agentos.taskfile import drafts_of
+    from agentos.taskfile import INPUTS_MAX, drafts_of
 
+    if len(files) > INPUTS_MAX:  # before each is written
+        raise UserError(f"A task has {INPUTS_MAX:,} files at most.")
     if sum(map(len, files.values())) > FILES_MAX:
         raise UserError(f"The files of a task have {FILES_MAX:,} bytes at most.")
     with tempfile.TemporaryDirectory(prefix="agentos-filed-") as place:

@@ -33,7 +33,9 @@ _NO_GOAL = (
     "Caveat: The messages below",
     "This session is being continued from a previous conversation",
 )
-_TAGGED = re.compile(r"\A\s*<([\w-]+)[^>]*>.*</\1>\s*\Z", re.DOTALL)  # what a program adds to a request
+_TAGGED = re.compile(
+    r"\A\s*<([\w-]+)(?:\s[^>]*)?>.*</\1>\s*\Z", re.DOTALL
+)  # what a program adds to a request
 _EXITED = re.compile(r"^(?:Exit code: ?|Process exited with code )(-?\d+)$", re.MULTILINE)
 _OUTPUT = re.compile(r"^Output:\s*", re.MULTILINE)
 

@@ -7,7 +7,6 @@ OTLP in its JSON form, as a collector's file exporter and ``agentos trajectory e
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 
@@ -23,6 +22,7 @@ from agentos.trajectories.conversations import (
     first_request,
 )
 from agentos.trajectories.readers import genai
+from agentos.trajectories.readers.records import plain_json
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _ERROR = (2, "STATUS_CODE_ERROR")
@@ -123,8 +123,8 @@ def _trace(name: str, spans: list[Mapping[str, Json]]) -> ChatConversation:
 
 def _messages(value: Json) -> list[Mapping[str, Json]]:
     try:
-        found = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
+        found = plain_json(value) if isinstance(value, str) else value
+    except ValueError:
         return []
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
@@ -173,7 +173,7 @@ def _tool(log: MessageLog, attributes: Mapping[str, Json], number: int, span: Ma
     result, failed = attributes.get(genai.TOOL_RESULT), _failed(span)
     waiting = log.waiting(str(attributes.get(genai.TOOL_NAME)))
     if not isinstance(call_id, str) or call_id not in waiting:
-        call_id = waiting[0] if waiting else ""
+        call_id = next(iter(waiting), "")
     if not call_id:
         call_id = f"span-{number}"
         log.call(call_id, str(attributes.get(genai.TOOL_NAME)), attributes.get(genai.TOOL_ARGUMENTS), call_id)

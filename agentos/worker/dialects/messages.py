@@ -151,6 +151,7 @@ def _input(function: dict[str, Any]) -> dict[str, Any]:
     """Arguments that are no JSON object are handed on under a name that no tool has: it will say so."""
     try:
         found = json.loads(function.get("arguments") or "{}")
+        json.dumps(found, allow_nan=False)  # a model may write NaN, and no client reads that
     except (ValueError, RecursionError):
         found = None
     return found if isinstance(found, dict) else {"not_json": function["arguments"]}

@@ -50,6 +50,12 @@ class Spending:
         """Tokens that may still be used; 0 where there is no limit."""
         return max(1, self._tokens_max - self.tokens) if self._tokens_max else 0
 
+    @property
+    def can_spare(self) -> bool:
+        """Whether a call beside the thoughts leaves one for the next thought and one for the last."""
+        calls = not self._calls_max or self.calls + 3 <= self._calls_max
+        return calls and (not self._tokens_max or self.tokens + 3 * self._last < self._tokens_max)
+
     def nearly_spent(self, steps_left: int) -> str:
         """Why the next thought has to be the last, "" while it need not."""
         if steps_left <= STEPS_KEPT:

@@ -129,7 +129,9 @@ class Thinker:
         return self._thought(about, why)
 
     def _summary(self, going: list[Exchange]) -> str:
-        """The model's own words about what has to go; "" where it has none."""
+        """The model's own words about what has to go; "" where it has none, or nothing is left for them."""
+        if not self.spending.can_spare:
+            return ""
         text = f"The goal: {clipped(self.sdk.task.goal, 2_000)}\n\n"
         text += transcript(going, self.context.budget * 3 // 2)
         messages = [{"role": "system", "content": SUMMARISE}, {"role": "user", "content": text}]
