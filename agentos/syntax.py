@@ -29,6 +29,15 @@ def parse(source: str) -> ast.Module:
     return tree
 
 
+def is_python(source: str) -> bool:
+    """Whether the interpreter takes it; it would not import a module that it does not."""
+    try:
+        parse(source)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
 def parse_expression(source: str) -> ast.expr:
     """As ``ast.parse(mode="eval")``: the expression itself; raises as ``parse``."""
     tree: ast.Expression = _parsed(source, "eval")

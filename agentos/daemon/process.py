@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import FrameType
@@ -201,10 +201,10 @@ def _be_the_daemon(home: Home, settings: Settings, signals: Signals, lock: Daemo
 @contextmanager
 def _holding(parts: Service) -> Iterator[None]:
     """Where it does not come up after all, the threads of runs are held before what they work with is closed."""
-    try:
+    with ExitStack() as failing:
+        failing.callback(parts.stopping.set)
         yield
-    finally:  # one that did come up leaves by os._exit
-        parts.stopping.set()
+        failing.pop_all()
 
 
 def _note_boot(parts: Service) -> None:

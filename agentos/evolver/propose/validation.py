@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind, Snapshot
 from agentos.errors import Invalid, Unavailable
 from agentos.evolver.find.holding_back import is_open
-from agentos.evolver.guards.static.edit import is_python, read
+from agentos.evolver.guards.static.edit import read
 from agentos.evolver.guards.static.rules_names import words
 from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
 from agentos.evolver.history.recordings import in_full
@@ -30,7 +30,7 @@ from agentos.resources import path_fault
 from agentos.resources.effects import recorded_effects, widened
 from agentos.rules.document import RuleTrigger, RunRule, is_rule_file, read_rule, weakened
 from agentos.rules.trying import faults_of, in_run
-from agentos.syntax import parse
+from agentos.syntax import is_python, parse
 
 # Libraries that a repair may start to use; anything else it must have used before. They work on what they are given,
 # and none hashes, which is how a source tells known inputs from new ones, or leads outside. What lies below them is for

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from agentos.domain import Kind
-from agentos.syntax import UNKNOWN, fold, parse
+from agentos.syntax import UNKNOWN, fold, is_python, parse
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _KINDS = (Kind.TOOL, Kind.SKILL, Kind.HARNESS)
@@ -66,15 +66,6 @@ def source_edit(old: Mapping[str, str], new: Mapping[str, str]) -> SourceEdit:
     before = {path: read(path, text) for path, text in old.items() if is_source(path) and is_python(text)}
     after = {path: read(path, text) for path, text in new.items() if is_source(path)}
     return SourceEdit(before, {**before, **after}, tuple(after))
-
-
-def is_python(text: str) -> bool:
-    """Whether the interpreter takes it; it would not import a module that it does not."""
-    try:
-        parse(text)
-    except (SyntaxError, ValueError):
-        return False
-    return True
 
 
 @dataclass
@@ -160,9 +151,8 @@ class ParsedSource:
 
     def is_kept(self, node: ast.AST, seen: set[tuple[ast.AST | None, str]] | None = None) -> bool:
         """Whether an expression within a function stands for what is there after its call, also by a name of its own."""
-        seen = (
-            set() if seen is None else seen
-        )  # each name once: of many names for each other there are more ways than time
+        # each name once: of many names for each other there are more ways than time
+        seen = set() if seen is None else seen
         if isinstance(node, ast.Attribute):
             return self._of_class(node) or self.is_kept(node.value, seen)
         if isinstance(node, ast.Subscript):  # a slice is a copy

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Fault, Refusal, RefusalKind
-from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, is_python, is_source, leaving, read
-from agentos.syntax import UNKNOWN
+from agentos.evolver.guards.static.edit import FUNCTIONS, ParsedSource, is_source, leaving, read
+from agentos.syntax import UNKNOWN, is_python
 
 _BROAD = frozenset({"Exception", "BaseException"})
 _LEAVES = ast.Return | ast.Continue | ast.Break
