@@ -85,11 +85,11 @@ def test_the_clock_of_a_second_fix_starts_with_the_failure_that_came_again() -> 
 @pytest.mark.parametrize("span_h", [0.01, 1, 30, 24 * 20, 24 * 400, 24 * 4000])
 def test_a_series_counts_everything_once_whatever_its_length(span_h: float) -> None:
     came_to = {(f"evo-{number}", "probation"): after(span_h * number / 99) for number in range(100)}
-    came_to |= {("evo-3", "rolled_back"): after(span_h), ("evo-4", "held"): NOW, ("evo-5", "cannot_fix"): NOW}
+    came_to |= {("evo-3", "rolled_back"): after(span_h), ("evo-x", "held"): NOW, ("evo-y", "cannot_fix"): NOW}
     came_to[("evo-6", "replaying")] = NOW - timedelta(days=9)
     periods, step = series(came_to, after(span_h))
     assert 1 <= len(periods) <= PERIODS + 1
-    assert sum(item.promoted for item in periods) == 100
+    assert sum(item.promoted for item in periods) == 99  # one of them was taken back
     assert sum(item.rolled_back for item in periods) == 1
     assert sum(item.held + item.fruitless for item in periods) == 2
     assert periods[0].start == NOW
