@@ -302,20 +302,20 @@ class GatewaySession:
         content = json.dumps(request).encode()
         until = min(deadline, time.monotonic() + 24 * 3600.0)
         sent_by: set[_Process] = set()
-        was_lost = False
+        sent: list[_Connection] = []  # on which it went out, and an answer may have been made
         while len(sent_by) < _DEATHS_MAX:
             if time.monotonic() >= until:
                 raise ModelFailed("timeout", "no time was left for a model call")
             try:
                 process, token = self._opened(until)
                 sent_by.add(process)
-                response = self._asked(process, token, content, until)
+                response = self._asked(process, token, content, until, sent)
             except _Gone:
-                was_lost = was_lost or bool(sent_by)
                 time.sleep(0.01)  # until the system knows that it is dead
                 continue
             if _said(response)[0] not in _OVER:
-                return self._reply(response, was_lost=was_lost)
+                return self._reply(response, was_lost=len(sent) > 1)
+            sent.pop()  # no call was made for it
             self._leave(process)
             time.sleep(0.05)
         raise ModelFailed(
@@ -323,13 +323,14 @@ class GatewaySession:
             f"the gateway ended {_DEATHS_MAX} times while it made this call; see logs/gateway.log and gateway.out",
         )
 
-    def _asked(self, process: _Process, token: str, content: bytes, until: float) -> _Response:
+    def _asked(
+        self, process: _Process, token: str, content: bytes, until: float, sent: list[_Connection]
+    ) -> _Response:
         """Raises _Gone, also where the session is closed meanwhile, and ModelFailed."""
-        mine: list[_Connection] = []
 
         def begun(connection: _Connection) -> None:
             with self._lock:
-                mine.append(connection)
+                sent.append(connection)
                 self._waiting.add(connection)
                 if self._closed:
                     connection.hang_up()
@@ -338,7 +339,7 @@ class GatewaySession:
             return process.request("POST", "/v1/chat/completions", token, content, until, begun=begun)
         finally:
             with self._lock:
-                self._waiting -= {*mine}
+                self._waiting -= {*sent}
 
     def _leave(self, process: _Process) -> None:
         """The next call opens the grant again."""

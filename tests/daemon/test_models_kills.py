@@ -24,8 +24,7 @@ from agentos.testing import ModelServer
 from tests.daemon.thinking_world import (
     KEY,
     KEY_ENV,
-    below,
-    children,
+    boxes_of,
     free_task,
     gateway_of,
     kill,
@@ -40,12 +39,6 @@ KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "5"))
 TURNS = 5
 PARALLEL = 3
 _TURNS = ("box", "gateway", "daemon", "box", "gateway")
-
-
-def boxes_of(daemon: int) -> list[int]:
-    """The outermost process of each box. The template lets go of them, so they are its siblings."""
-    templates = [pid for pid, words in children(daemon) if "worker.template" in words][:2]  # bwrap twice
-    return [pid for pid, _ in below(templates[-1])][1:] if templates else []
 
 
 class Storm:
@@ -66,7 +59,7 @@ class Storm:
         if kind == "gateway":
             victim = gateway_of(pid)
         elif kind == "box":
-            victim = self.dice.choice(boxes_of(pid) or [None])
+            victim = self.dice.choice(boxes_of(pid)[1] or [None])
         else:
             victim = pid
         if victim is None:

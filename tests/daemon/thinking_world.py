@@ -211,6 +211,16 @@ def children(pid: int) -> Iterator[tuple[int, str]]:
         yield from children(child)
 
 
+def boxes_of(daemon: int) -> tuple[int | None, list[int]]:
+    """The outermost process of its sandbox, and the first one of each box.
+
+    A box is a child of the template (one clone), or its sibling (where two forks made it).
+    """
+    sandbox = [pid for pid, words in children(daemon) if "worker.template" in words][:2]  # bwrap twice
+    template, *siblings = [pid for pid, _ in below(sandbox[-1])] if sandbox else [0]
+    return (sandbox[0], [*siblings, *(pid for pid, _ in below(template))]) if template else (None, [])
+
+
 def gateway_of(daemon: int) -> int | None:
     """The gateway of a daemon, while there is one: who reads what the daemon writes.
 

@@ -55,8 +55,7 @@ from tests.daemon.test_side_by_side import PAIRS, SOURCE
 from tests.daemon.thinking_world import (
     KEY,
     KEY_ENV,
-    below,
-    children,
+    boxes_of,
     free_task,
     furnish,
     gateway_of,
@@ -250,11 +249,10 @@ class Round:
     def _helpers(self) -> list[tuple[str, int]]:
         gateway = gateway_of(self.pid)
         found = [("gateway", gateway)] if gateway else []
-        templates = [pid for pid, words in children(self.pid) if "worker.template" in words][:2]
-        if templates:
-            found.append(("template", templates[0]))
-            found += [("box", pid) for pid, _ in below(templates[-1])][1:]
-        return found
+        sandbox, boxes = boxes_of(self.pid)
+        if sandbox is not None:
+            found.append(("template", sandbox))
+        return found + [("box", pid) for pid in boxes]
 
     def _of_a_command(self) -> None:
         """A backup, a restore or a prune dies beside a daemon at work."""
