@@ -21,7 +21,7 @@ from agentos.domain import InputFile, InputSource
 from agentos.errors import Invalid, UserError
 
 ENTRIES_MAX = 100_000  # looked at below one folder
-DEPTH_MAX = 200  # folders in one another; os.fwalk takes a part of Python's stack for each
+FOLDER_DEPTH_MAX = 200  # folders in one another; os.fwalk takes a part of Python's stack for each
 TOLD_MAX = 20  # of what was left out
 _PLACE_MAX = 2_000  # bytes
 _NAME_MAX = 255  # bytes of one name, as file systems have it
@@ -221,10 +221,12 @@ def walk(
             if facts and stat.S_ISDIR(facts.st_mode) and len(above.parts) + 1 < deep
             if _may_hold(pattern, name) and not any(test(str(above / name)) for test in excluded)
         ]
-        if folders and len(above.parts) >= DEPTH_MAX:
+        if folders and len(above.parts) >= FOLDER_DEPTH_MAX:
             folders.clear()
             if len(left_out) < TOLD_MAX:
-                left_out.append(f"what lies more than {DEPTH_MAX} folders deep, below {str(above)[:80]}…")
+                left_out.append(
+                    f"what lies more than {FOLDER_DEPTH_MAX} folders deep, below {str(above)[:80]}…"
+                )
         for name, facts in found.items():
             place = str(above / name)
             if not matches(place) or any(test(place) for test in excluded):

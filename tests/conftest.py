@@ -235,3 +235,21 @@ def postgres_address(postgres_server: PostgresServer) -> Iterator[str]:
     """The address of a database with an empty ledger, of one test."""
     with postgres_server.database() as address:
         yield address
+
+
+@pytest.fixture
+def deep_tree(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a file at its top, and another one deeper than Python's stack."""
+    top = tmp_path / "deep"
+    top.mkdir()
+    (top / "a.jsonl").write_text("{}\n")
+    below = os.open(top, os.O_RDONLY)
+    for _ in range(1_200):
+        os.mkdir("d", dir_fd=below)
+        above, below = below, os.open("d", os.O_RDONLY, dir_fd=below)
+        os.close(above)
+    os.close(os.open("x.jsonl", os.O_CREAT | os.O_WRONLY, dir_fd=below))
+    os.close(below)
+    yield top
+    # pytest's own way of removing it is recursive too
+    subprocess.run(["rm", "-rf", top], check=True)

@@ -42,7 +42,7 @@ HOMES = {
     "jinja2": {"web"},
     "markupsafe": {"web"},
     "starlette": {"gateway", "web"},
-    "uvicorn": {"gateway", "web", "cli"},  # the library of MCP's server would serve without bounds
+    "uvicorn": {"gateway", "web"},
     "httpx": {"gateway", "sandboxes"},
     "numpy": {"retrieval"},
     "wordllama": {"retrieval"},

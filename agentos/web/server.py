@@ -6,20 +6,15 @@ import json
 import logging
 import os
 import secrets
-import socket
-import time
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from threading import Thread
-from typing import Any, BinaryIO
-
-import uvicorn
+from typing import BinaryIO
 
 from agentos.daemon.control.page import page_note
-from agentos.errors import HomeBusy
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -27,11 +22,10 @@ from agentos.registry.store import Registry
 from agentos.sandboxes.owner import Owner
 from agentos.web.app import make_app
 from agentos.web.context import Reach, WebContext
+from agentos.web.listening import BoundedServer, listening_on
 from agentos.web.sessions import LoginLinks, Sessions
 
 _LOG_BYTES, _LOGS_KEPT = 1 << 20, 2
-HEAD_S = 20.0  # in which a connection has to ask for something, whole but for its body
-LOOK_TICKS = 10  # of the server, between looks at its connections
 
 
 def serve(
@@ -72,35 +66,7 @@ def _who_comes(reach: Reach) -> str:
     return "Others come with a token: `agentos token add NAME --role look` (approve, administer)."
 
 
-class _PageServer(uvicorn.Server):
-    """Hangs up on who connects and does not ask: the last of the places that there are would be taken without a token."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._idle: dict[
-            Any, tuple[Any, float]
-        ] = {}  # by connection: its last request, and since when it is seen
-
-    async def on_tick(self, counter: int) -> bool:
-        """What uvicorn calls ten times a second."""
-        if counter % LOOK_TICKS == 0:
-            self._hang_up(time.monotonic())
-        return await super().on_tick(counter)
-
-    def _hang_up(self, now: float) -> None:
-        idle: dict[Any, tuple[Any, float]] = {}
-        connections: list[Any] = [*self.server_state.connections]
-        for one in connections:
-            if one.cycle is not None and not one.cycle.response_complete:
-                continue
-            last, since = self._idle.get(one, (None, now))
-            idle[one] = last, since = one.cycle, since if last is one.cycle else now
-            if now - since > HEAD_S:
-                one.transport.abort()  # to close would wait for who does not read either
-        self._idle = idle
-
-
-def server_of(home: Home, reader: Reader, reach: Reach, key: bytes) -> uvicorn.Server:
+def server_of(home: Home, reader: Reader, reach: Reach, key: bytes) -> BoundedServer:
     """The server for a socket that listens. ``key`` makes its links."""
     site = WebContext(
         home=home,
@@ -112,32 +78,15 @@ def server_of(home: Home, reader: Reader, reach: Reach, key: bytes) -> uvicorn.S
         reach=reach,
     )
     app = make_app(site, lambda: server.should_exit)
-    server = _PageServer(
-        uvicorn.Config(
-            app, http="h11",  # of httptools a head of a request has no end
-            loop="asyncio", lifespan="off", log_config=None, access_log=False, ws="none",
-            server_header=False, timeout_graceful_shutdown=5, limit_concurrency=256,
-            proxy_headers=False,  # what a client says of itself is not believed
-            ssl_certfile=reach.certificate, ssl_keyfile=reach.key,
-        )
-    )  # fmt: skip
+    server = BoundedServer(
+        app,
+        lifespan="off",
+        log_config=None,
+        loop="asyncio",
+        ssl_certfile=reach.certificate,
+        ssl_keyfile=reach.key,
+    )
     return server
-
-
-@contextmanager
-def listening_on(address: str, port: int) -> Iterator[socket.socket]:
-    """A socket there. Raises HomeBusy where that cannot be had."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    # the protocol is named, for asyncio turns Nagle's algorithm off only then: it costs 40 ms a page
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as found:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            found.bind((address, port))
-        except OSError as error:
-            raise HomeBusy(
-                f"Port {port} cannot be had ({error.strerror}): name another with --port."
-            ) from None
-        yield found
 
 
 @contextmanager
@@ -156,7 +105,7 @@ def _noted(home: Home, reach: Reach, key: bytes) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _end_with(server: uvicorn.Server, until: BinaryIO) -> None:
+def _end_with(server: BoundedServer, until: BinaryIO) -> None:
     while until.read(1):
         pass
     server.should_exit = True

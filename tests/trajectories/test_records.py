@@ -147,3 +147,9 @@ def test_a_directory_stands_for_its_json_files(tmp_path: Path) -> None:
         files_of((tmp_path / "empty").mkdir() or tmp_path / "empty")
     with pytest.raises(UserError, match="is no file"):
         files_of(tmp_path / "absent")
+
+
+def test_of_a_tree_deeper_than_the_stack_the_upper_part_is_read(deep_tree: Path) -> None:
+    found = files_of(deep_tree)
+    assert [path.name for path in found.files] == ["a.jsonl"]
+    assert sum(found.passed_over.values()) == 1

@@ -53,7 +53,8 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import Undurable
 from agentos.web.context import LOOPBACK, Reach
-from agentos.web.server import listening_on, server_of
+from agentos.web.listening import listening_on
+from agentos.web.server import server_of
 from agentos.web.sessions import LoginLinks
 from tests.cli.evolved_home import commit_fault, run_all, without_boxes
 from tests.homes import pack

@@ -14,7 +14,7 @@ import pytest
 
 from agentos.domain import Consent
 from agentos.ledger.reading import Reader
-from agentos.web import guard, server
+from agentos.web import guard, listening
 from agentos.web.guard import FORM_MAX
 from agentos.web.sessions import INTENT_S, LINK_S, LoginLinks, Sessions
 from tests.web.conftest import FILES, OVERRIDE, SCRIPT, Served
@@ -256,8 +256,8 @@ def test_many_stalled_connections_do_not_keep_others_out(browser: httpx.Client, 
 def test_who_does_not_finish_a_request_keeps_no_place(
     served: Served, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
-    monkeypatch.setattr(server, "HEAD_S", 0.2)
-    monkeypatch.setattr(server, "LOOK_TICKS", 1)
+    monkeypatch.setattr(listening, "HEAD_S", 0.2)
+    monkeypatch.setattr(listening, "LOOK_TICKS", 1)
     monkeypatch.setattr(guard, "FORM_S", 0.2)
     with socket.create_connection(("127.0.0.1", served.port), timeout=4) as raw:
         raw.sendall(asked.replace("{host}", f"127.0.0.1:{served.port}").encode())

@@ -18,7 +18,7 @@ import pytest
 
 from agentos.home import Home
 from agentos.web.context import LOOPBACK
-from agentos.web.server import listening_on
+from agentos.web.listening import listening_on
 
 PATIENCE_S = 120
 

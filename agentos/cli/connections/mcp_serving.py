@@ -7,7 +7,6 @@ import hmac
 import json
 import os
 import secrets
-import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -19,7 +18,7 @@ from agentos.cli.tasks.questions import questions_of
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import evolution_summary, evolution_whole, without_share
 from agentos.domain import Evolution, EvolutionState, Feedback, Kind, Question, Rating
-from agentos.errors import AgentOSError, Conflict, HomeBusy, Unavailable, UserError, missing_extra
+from agentos.errors import AgentOSError, Conflict, Unavailable, UserError, missing_extra
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.postgres.address import has_ledger
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
 
-_SESSIONS_MAX, _CONNECTIONS_MAX = 256, 256
+_SESSIONS_MAX = 256
 _LOOPBACK = ("127.0.0.1", "localhost")
 _INSTRUCTIONS = (
     "A home of agentos: a daemon that runs tasks, keeps each run on record, and repairs by measurement what makes "
@@ -43,6 +42,7 @@ _INSTRUCTIONS = (
 def serve(home: Home, client: str, http: str) -> None:
     """Until the client hangs up, or Ctrl-C. ``http`` is HOST:PORT, "" for standard streams. Raises UserError."""
     from agentos.settings import load_settings
+    from agentos.web.listening import BoundedServer, listening_on
 
     if not has_ledger(home.ledger):
         raise UserError(f"{home.root} is no home yet; type: agentos init")
@@ -60,34 +60,15 @@ def serve(home: Home, client: str, http: str) -> None:
         )
     path, token = _token(home, client)
     server = _server(tools, _Verifier(token, client), f"http://{http}")
-    with _listening(host, int(port)) as listening:
+    with listening_on(host, int(port), "--http") as listening:
+        app = server.streamable_http_app(host=host, max_sessions=_SESSIONS_MAX)
+        listening.listen()
         print(
             f"http://{http}/mcp serves the client {client}; its token is in {path}",
             file=sys.stderr,
             flush=True,
         )
-        _serve_http(server, host, listening)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """Raises HomeBusy."""
-    try:
-        return socket.create_server((host, port))
-    except OSError as error:
-        raise HomeBusy(f"Port {port} cannot be had ({error.strerror}): name another with --http.") from None
-
-
-def _serve_http(server: MCPServer, host: str, listening: socket.socket) -> None:
-    import uvicorn
-
-    config = uvicorn.Config(
-        server.streamable_http_app(host=host, max_sessions=_SESSIONS_MAX),
-        http="h11",  # of httptools the head of a request has no end, and it comes before the token
-        log_level="error",
-        limit_concurrency=_CONNECTIONS_MAX,
-        timeout_graceful_shutdown=5,
-    )
-    uvicorn.Server(config).run(sockets=[listening])
+        BoundedServer(app, log_level="error").run(sockets=[listening])
 
 
 def _server(tools: HomeTools, verifier: _Verifier | None = None, url: str = "") -> MCPServer:

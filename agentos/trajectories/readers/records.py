@@ -25,6 +25,7 @@ from typing import NoReturn
 
 from agentos.domain import Json
 from agentos.errors import UserError
+from agentos.sources import FOLDER_DEPTH_MAX
 
 RECORD_MAX = 64 << 20  # bytes of one record: what is held in memory at a time
 DEPTH_MAX = 100
@@ -76,7 +77,10 @@ def files_of(given: Path) -> FoundFiles:
         what = "is neither a file nor a folder" if os.path.lexists(given) else "is no file"
         raise UserError(f"'{given}' {what}; name files with records to import")
     found = FoundFiles([])
-    for folder, _, names in os.walk(given):
+    for folder, below, names in os.walk(given):
+        if below and len(Path(folder).relative_to(given).parts) >= FOLDER_DEPTH_MAX:
+            below.clear()
+            found.passed_over[f"more than {FOLDER_DEPTH_MAX} folders deep"] += 1
         for name in sorted(names):
             path = Path(folder, name)
             if not name.endswith(_NAMES):

@@ -219,3 +219,10 @@ def test_the_parts_of_a_message_stand_in_their_order(message: str, own: bool) ->
     source = "def run(a, b):\n    raise ValueError(f'{a} of {b}!')\n"
     edit = ("raise ValueError(f'{a} of {b}!')", "return a")
     assert bool(why(*edit, fault=Fault("ValueError", message, f"{PATH}:run"), source=source)) is own
+
+
+def test_a_helper_that_was_no_python_does_not_hide_what_the_edit_gets_past() -> None:
+    helper = "tool/total/_rows.py"
+    new = {PATH: SOURCE.replace(RAISE, "        pass\n"), helper: "def rows(): return []\n"}
+    for text in ("def rows(:\n", "x = 1\0"):
+        assert defused({PATH: SOURCE, helper: text}, new, [FAULT], checked=True) is not None

@@ -458,3 +458,13 @@ def test_a_document_made_to_break_its_parser_is_refused(path: str) -> None:
     old = 'description = "x"\n'
     deep = "a = " + ("[" * 590 + "\n") * 9 + ("]" * 590 + "\n") * 9
     assert kind_of({path: old}, {path: old + deep}) is K.TEXT
+
+
+def test_a_helper_that_is_no_python_is_mended_and_hides_no_expected_value() -> None:
+    helper = PATH.replace("column_sum", "_rows")
+    for broken in ("def rows(:\n", "x = 1\0"):
+        old = {PATH: TOOL, helper: broken}
+        assert kind_of(old, {helper: "def rows():\n    return []\n"}) is None
+        assert kind_of(old, {helper: "def rows():\n    return 1234.5\n"}) is K.EXPECTED
+        assert kind_of(old, {helper: "import socket\n"}) is not None
+        assert kind_of(old, {helper: "def rows(::\n"}) is K.TEXT
