@@ -284,8 +284,9 @@ class Tick:
         self.engine.begin(RUN, task_id, partial(self._service.run_task, task_id))
 
     def _stop_cancelled(self) -> None:
-        for task_id in self._ledger.cancelled(self._service.tasks.in_flight()):
-            self._service.tasks.cancel(task_id)
+        for task_id, state in self._ledger.states(self._service.tasks.in_flight()).items():
+            if state is TaskState.CANCELLED:
+                self._service.tasks.cancel(task_id)
 
     def _close(self, kind: str, subject: str) -> None:
         """What a workflow that ended by a bug left half done is closed here; the rest needs nothing."""

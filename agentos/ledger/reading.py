@@ -55,6 +55,7 @@ NAMED = ("task", "run", *(shelf.table for shelf in SHELVES.values() if shelf.tab
 _SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.1 s
 _ALIKE = 32  # sightings of one fingerprint: evidence needs fewer
 _SEEN_BY = {"question": "run answer", "proposal": "memory list"}  # not by the list of a noun of that name
+_BOUND_MAX = 10_000  # values in one statement: SQLite takes 32,766
 _DONE_TASKS = 500  # that are remembered, 5 kB each
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
@@ -173,12 +174,14 @@ class Reader:
         sql = f"SELECT id FROM task WHERE state = ? ORDER BY no LIMIT {limit:d}"
         return [str(name) for (name,) in self._rows(sql, TaskState.QUEUED.value)]
 
-    def cancelled(self, ids: Sequence[str]) -> Sequence[str]:
-        """Which of these tasks were cancelled."""
-        if not ids:
-            return ()
-        sql = f"SELECT id FROM task WHERE state = ? AND id IN ({', '.join('?' * len(ids))})"
-        return [str(name) for (name,) in self._rows(sql, TaskState.CANCELLED.value, *ids)]
+    def states(self, ids: Collection[str]) -> Mapping[str, TaskState]:
+        """Where each of these tasks stands, in the order of ``ids``; no task is read for it."""
+        names, found = [*ids], {}
+        for first in range(0, len(names), _BOUND_MAX):
+            some = names[first : first + _BOUND_MAX]
+            sql = f"SELECT id, state FROM task WHERE id IN ({', '.join('?' * len(some))})"
+            found |= {str(name): TaskState(state) for name, state in self._rows(sql, *some)}
+        return {name: found[name] for name in names if name in found}
 
     def tasks_named(self, name: str) -> Sequence[Task]:
         """Tasks of this name in the order they were added."""

@@ -261,27 +261,27 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
     steps: Counter[str] = Counter()
     asked: set[str] = set()
     waits = ModelWaits(home)
+    alone = len(tasks) == 1
     while left:
-        for task_id in list(left):
-            view = reader.task_view(task_id)
-            run = _newest(reader, task_id)
-            if not quiet and len(tasks) == 1 and run is not None:
+        for task_id, state in reader.states(left).items():
+            run = _newest(reader, task_id) if alone or state in _ENDED else None
+            if not quiet and alone and run is not None:
                 _tell_steps(reader, run, steps)
                 waits.tell(run.id)
-            elif not quiet and view.state is TaskState.QUEUED:
+            elif not quiet and state is TaskState.QUEUED:
                 waits.tell_queued(reader, task_id)
-            if view.state is TaskState.WAITING:
+            if state is TaskState.WAITING:
                 fresh = [one for one in reader.open_questions(task_id) if one.id not in asked]
                 asked |= {one.id for one in fresh}
                 _ask(home, fresh, quiet=quiet)
-            if view.state not in _ENDED:
+            if state not in _ENDED:
                 continue
             task = left.pop(task_id)
             outcome = run.outcome if run else None
             passed = passed and outcome is not None and outcome.result is Result.PASSED
             if not quiet:
                 counter = f"[{len(tasks) - len(left)}/{len(tasks)}] " if len(tasks) > 1 else ""
-                _tell_end(counter, task, view.state, run)
+                _tell_end(counter, task, state, run)
         if left:
             if not daemon_runs(home):
                 raise UserError(
@@ -293,7 +293,8 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
 
 def tell_left(reader: Reader, tasks: Sequence[Task]) -> None:
     """After Ctrl-C: the daemon goes on with what is not over."""
-    left = [task.id for task in tasks if reader.task_view(task.id).state not in _ENDED]
+    states = reader.states([task.id for task in tasks])
+    left = [task_id for task_id, state in states.items() if state not in _ENDED]
     if left:
         shown = left[0] if len(left) == 1 else f"{left[0]} and {len(left) - 1} more"
         told = f"`agentos task show {left[0]}` tells how it went, `agentos task cancel {left[0]}` ends it"
