@@ -136,3 +136,19 @@ def test_how_a_lesson_fared_is_counted_with_the_half_life_of_the_home(
     assert score() == pytest.approx(1.5 / 2.5, abs=0.001), "half of a success after one half-life"
     (home.root / "policy.toml").write_text("[mine]\nhalf_life_days = 15\n")
     assert score() == pytest.approx(1.25 / 2.25, abs=0.001)
+
+
+def test_a_lesson_is_told_with_the_version_from_which_on_it_has_stood_there(
+    agentos: Agentos, home: Home
+) -> None:
+    registry = Registry(home.registry)
+    for lessons in (["One."], ["One.", "Two."], ["Two."], ["Two.", "One."], ["Two.", "One.", "Three."]):
+        text = "".join(f"- {lesson}\n" for lesson in lessons)
+        registry.commit({"memory/default/memory.md": f"# Lessons\n\n{text}".encode()}, "Lessons", "edit")
+    numbers = [version.number for version in registry.versions(ResourceId(Kind.MEMORY, "default"))]
+    told = json.loads(agentos("memory", "show", "default", "--json").stdout)["lessons"]
+    assert {one["text"]: one["since"] for one in told} == {
+        "Three.": numbers[0],
+        "One.": numbers[1],  # it was away in between
+        "Two.": numbers[3],
+    }

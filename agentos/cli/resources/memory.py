@@ -10,7 +10,7 @@ import typer
 
 from agentos.cli.group import AsJson, noun
 from agentos.cli.output import moment_text, print_json, print_table, print_text
-from agentos.domain import Json, Kind, MemoryProposal, ProposalState, Snapshot
+from agentos.domain import Json, Kind, MemoryProposal, ProposalState, Snapshot, Version
 from agentos.errors import Conflict, NotFound, meant
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -39,7 +39,7 @@ def list_(
     memories = _memories()
     if as_json:
         known = {name: text for name, text in memories.items() if _form(name) == 1}
-        lessons = [_told(lesson) for lesson in _fared(known)]
+        lessons = _told(_fared(known))
         print_json({"memories": memories, "lessons": lessons, "proposals": proposals})
         return
     rows = [(name, "memory", _lessons(text)) for name, text in memories.items()]
@@ -57,7 +57,7 @@ def show(
     name = f"memory/{id.removeprefix('memory/')}"
     if name in memories:
         form = _form(name)
-        lessons = [_told(lesson) for lesson in _fared({name: memories[name]})] if form == 1 else []
+        lessons = _told(_fared({name: memories[name]})) if form == 1 else []
         if as_json:
             print_json({"memory": name, "form": form, "text": memories[name], "lessons": lessons})
             return
@@ -169,32 +169,44 @@ def _fared(memories: Mapping[str, str]) -> Sequence[KnownLesson]:
     return fared(texts, runs, text_at, datetime.now(UTC), policy.mine.half_life_days)
 
 
-def _told(lesson: KnownLesson) -> dict[str, Json]:
-    """A lesson with the version that brought it, and the evolution that this came from."""
+def _told(lessons: Sequence[KnownLesson]) -> list[dict[str, Json]]:
+    """Lessons with the versions that brought them, and the evolutions that these came from."""
+    since = {path: _brought(path) for path in {lesson.path for lesson in lessons}}
+    told: list[dict[str, Json]] = []
+    for lesson in lessons:
+        version = since[lesson.path].get(lesson.id)
+        told.append(
+            {
+                "memory": lesson.path.rpartition("/")[0],
+                "id": lesson.id,
+                "text": lesson.text,
+                "uses": lesson.uses,
+                "successes": lesson.successes,
+                "score": lesson.score,
+                "since": version.number if version else "",
+                "evolution": version.evolution if version else None,
+            }
+        )
+    return told
+
+
+def _brought(path: str) -> dict[str, Version]:
+    """Of each lesson in a memory's text at ``path``: the oldest version from which on it has stood there."""
     from agentos.evolver.memory.lessons import lessons_in
     from agentos.registry.store import Registry
     from agentos.resources import parse_id
 
     registry = Registry(Home.find().registry)
-    memory = lesson.path.rpartition("/")[0]
-    since = None
-    for version in registry.versions(parse_id(memory)):
-        there = registry.files(registry.repository.snapshot(version.commit), lesson.path).get(
-            lesson.path, b""
-        )
-        if lesson.id not in {one.id for one in lessons_in(there.decode(errors="replace"))}:
+    found: dict[str, Version] = {}
+    standing: set[str] | None = None  # in all versions so far
+    for version in registry.versions(parse_id(path.rpartition("/")[0])):
+        text = registry.files(registry.repository.snapshot(version.commit), path).get(path, b"")
+        there = {one.id for one in lessons_in(text.decode(errors="replace"))}
+        standing = there if standing is None else standing & there
+        if not standing:
             break
-        since = version
-    return {
-        "memory": memory,
-        "id": lesson.id,
-        "text": lesson.text,
-        "uses": lesson.uses,
-        "successes": lesson.successes,
-        "score": lesson.score,
-        "since": since.number if since else "",
-        "evolution": since.evolution if since else None,
-    }
+        found |= dict.fromkeys(standing, version)
+    return found
 
 
 def _lessons(text: str) -> str:
