@@ -179,8 +179,6 @@ def test_no_file_is_long() -> None:
 # its parameters, and so are the arguments of a tool that is served to an MCP client.
 MANY_PARAMETERS = {
     "agentos/daemon/mcp/server_box.py:__init__",
-    "agentos/daemon/requests/egress.py:_fetch",
-    "agentos/daemon/requests/secret_requests.py:fill",
     "agentos/daemon/run/execution.py:_execute",
     "agentos/daemon/upkeep/retention.py:prune",
     "agentos/evolver/guards/assurance/dynamic.py:_beside",
