@@ -179,9 +179,6 @@ def test_no_file_is_long() -> None:
 # its parameters, and so are the arguments of a tool that is served to an MCP client.
 MANY_PARAMETERS = {
     "agentos/daemon/run/execution.py:_execute",
-    "agentos/gateway/asking.py:_with_retries",
-    "agentos/gateway/asking.py:ask",
-    "agentos/gateway/client.py:request",
     "agentos/ledger/store.py:finish_run",
     "agentos/proposers/repair/proposer.py:_proposals",
     "agentos/sandboxes/box.py:__init__",
