@@ -183,7 +183,6 @@ MANY_PARAMETERS = {
     "agentos/proposers/repair/proposer.py:_proposals",
     "agentos/sandboxes/box.py:__init__",
     "agentos/sandboxes/docker/sandbox.py:__init__",
-    "agentos/worker/tools/toolhost.py:call_work",
 }
 SERVED_TOOLS = "agentos/cli/connections/mcp_serving.py"
 
