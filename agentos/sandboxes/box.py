@@ -14,6 +14,7 @@ import signal
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -48,16 +49,24 @@ class Group(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FirstProcess:
+    """The first process of a box, on the host: what is inside dies with it."""
+
+    pid: int
+    pidfd: int  # the box's own: it closes it
+
+
 class WorkerBox:
     """One single-use sandbox; the Box port. Any thread may close it."""
 
     def __init__(
-        self, channel: Channel, pidfd: int, pid: int, group: Group | None, began: float, run: str = ""
+        self, channel: Channel, process: FirstProcess, group: Group | None, began: float, run: str = ""
     ) -> None:
         self.channel = channel
         self.run = run  # what it was made for
-        self.pid = pid  # of its first process, on the host
-        self._pidfd = pidfd
+        self.pid = process.pid
+        self._pidfd = process.pidfd
         self.group = group
         self._began = began
         self._usage: BoxUsage | None = None
