@@ -181,7 +181,6 @@ MANY_PARAMETERS = {
     "agentos/daemon/run/execution.py:_execute",
     "agentos/ledger/store.py:finish_run",
     "agentos/proposers/repair/proposer.py:_proposals",
-    "agentos/sandboxes/docker/sandbox.py:__init__",
 }
 SERVED_TOOLS = "agentos/cli/connections/mcp_serving.py"
 
