@@ -35,6 +35,7 @@ from agentos.domain import (
     Limits,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Task,
@@ -184,7 +185,7 @@ class Home:
         run = Run(new_id("run"), task.id, task.key, Share.OPEN, 1, stable, "fake", "none", self.now())
         self.ledger.begin_run(run)
         done = self.script(task, stable)
-        self.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+        self.ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, resources=done.resources))
         return done.outcome.result
 
     def one(self, number: int, spent: dict[str, float]) -> None:

@@ -25,6 +25,7 @@ from agentos.domain import (
     Layer,
     Limits,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Step,
@@ -110,7 +111,7 @@ class Home:
             thought = {"message": {"content": "hm"}}
             self.ledger.append_step(Step(run.id, 0, "model", {"model": ""}, thought, None, NOW, 1.0))
         done = self._attempt(passed=which != "evidence")
-        self.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+        self.ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, resources=done.resources))
 
     def _attempt(self, *, passed: bool) -> Attempt:
         done = attempt(passed=passed, resources=(RESOURCE,))

@@ -23,6 +23,7 @@ from agentos.domain import (
     Recording,
     Result,
     Run,
+    RunEnd,
     Share,
     Task,
     TaskState,
@@ -99,7 +100,7 @@ class World:
         self.ledger.begin_run(run)
         done = self.executor.execute(task, run.snapshot, run.id, self.ledger.append_step)
         done = replace(done, steps=tuple(self.ledger.steps(run.id)))  # the journal took them
-        self.ledger.finish_run(run.id, done.outcome, done.answer)
+        self.ledger.finish_run(run.id, done.outcome, RunEnd(done.answer))
         return run, done
 
     def again(self) -> None:

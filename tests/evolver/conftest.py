@@ -25,6 +25,7 @@ from agentos.domain import (
     ResourceId,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Task,
@@ -175,7 +176,7 @@ class World:
         )
         self.ledger.begin_run(run)
         done = self._script(again, stable)
-        self.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+        self.ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, resources=done.resources))
         return self.ledger.run(run.id)
 
     def seed(self, hidden: Iterable[tuple[int, str]] = ((45, "fail"),)) -> None:
