@@ -41,9 +41,9 @@ from agentos.domain import (
     Task,
     new_id,
 )
-from agentos.evolver.content import load_taxonomy
 from agentos.evolver.cycle import evolve, finish_promotion
 from agentos.evolver.dependencies import Dependencies
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.guards.static import check

@@ -35,8 +35,8 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
-from agentos.evolver.content import load_taxonomy
 from agentos.evolver.dependencies import Dependencies
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Policy

@@ -32,9 +32,9 @@ from agentos.domain import (
     Task,
     Trial,
 )
-from agentos.evolver.content import load_taxonomy
 from agentos.evolver.cycle import evolve
 from agentos.evolver.dependencies import Dependencies
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Judge, Policy, ProposePolicy

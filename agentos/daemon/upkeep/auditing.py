@@ -179,7 +179,7 @@ def computed_again(
     rates: Sequence[SafetyRate] = (),
 ) -> list[str]:
     """As ``judge.recompute``, by the policy that is stored with the verdict; of all of its evolution's trials and rates."""
-    from agentos.evolver.content import policy_from_json
+    from agentos.evolver.documents import policy_from_json
     from agentos.evolver.verdict.gates import judged_rates
     from agentos.evolver.verdict.judge import recompute
     from agentos.evolver.verdict.pairing import judged_trials

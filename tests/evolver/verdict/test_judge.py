@@ -31,7 +31,7 @@ from agentos.domain import (
     canonical,
     digest,
 )
-from agentos.evolver.content import policy_from_json
+from agentos.evolver.documents import policy_from_json
 from agentos.evolver.policy import CHECKED, STOOD, Policy
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import (
