@@ -37,7 +37,7 @@ from agentos.ports import Plan, Snapshots
 from agentos.resources import examine, is_tool_file, resources_of
 from agentos.resources.documents import DOCUMENT
 from agentos.shipped import seed_files
-from agentos.syntax import parse
+from agentos.syntax import tree_of
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -322,9 +322,8 @@ def is_read(snapshots: Snapshots, candidate: Candidate) -> bool:
 
 def _told(source: str) -> list[str]:
     """The statements of a tool's file of which its card is made: all that define no function, bodies left out."""
-    try:
-        module = parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    module = tree_of(source)
+    if module is None:
         return [source]
     kept = []
     for node in module.body:
