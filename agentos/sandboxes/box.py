@@ -14,6 +14,7 @@ import signal
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -282,3 +283,18 @@ async def _ready(descriptor: int, *, writing: bool) -> None:
         await ready
     finally:
         forget(descriptor)
+
+
+def worker_environment(modules: Iterable[str], *programs: str) -> dict[str, str]:
+    """All that the worker and its children see of an environment; ``programs`` are folders that are looked in first."""
+    return {
+        "PATH": ":".join((*programs, "/usr/local/bin:/usr/bin:/bin")),
+        "PYTHONPATH": ":".join(modules),  # for programs that a job starts; the worker itself is isolated
+        "PYTHONHASHSEED": "0",  # equal runs iterate over sets alike
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": "/tmp",  # noqa: S108 - the box's own
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "MALLOC_ARENA_MAX": "2",  # threads must not reserve address space that counts as memory
+        "LANGSMITH_TRACING": "false",
+    }
