@@ -31,11 +31,15 @@ def parse(source: str) -> ast.Module:
 
 def is_python(source: str) -> bool:
     """Whether the interpreter takes it; it would not import a module that it does not."""
+    return tree_of(source) is not None
+
+
+def tree_of(source: str | bytes) -> ast.Module | None:
+    """The text, or UTF-8, parsed; None where it is not Python, or there is too little memory to read it."""
     try:
-        parse(source)
-    except (SyntaxError, ValueError):
-        return False
-    return True
+        return parse(source if isinstance(source, str) else source.decode("utf-8"))
+    except (SyntaxError, ValueError, MemoryError):
+        return None
 
 
 def parse_expression(source: str) -> ast.expr:

@@ -35,14 +35,15 @@ from agentos.domain import (
     Limits,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Task,
     new_id,
 )
-from agentos.evolver.content import load_taxonomy
 from agentos.evolver.cycle import evolve, finish_promotion
 from agentos.evolver.dependencies import Dependencies
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.guards.static import check
@@ -184,7 +185,7 @@ class Home:
         run = Run(new_id("run"), task.id, task.key, Share.OPEN, 1, stable, "fake", "none", self.now())
         self.ledger.begin_run(run)
         done = self.script(task, stable)
-        self.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+        self.ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, resources=done.resources))
         return done.outcome.result
 
     def one(self, number: int, spent: dict[str, float]) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agentos.domain import Fault, Limits, Outcome, Result, Run, Share, Snapshot, Step, Task
+from agentos.domain import Fault, Limits, Outcome, Result, Run, RunEnd, Share, Snapshot, Step, Task
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 
@@ -74,7 +74,7 @@ def write(ledger: Ledger, runs: int, steps: int) -> dict[str, list[float]]:
             one = step(run.id, index)
             took["append_step"].append(timed(lambda one=one: ledger.append_step(one)))
         took["finish_run"].append(
-            timed(lambda run=run, end=end: ledger.finish_run(run.id, end, {"sum": 1}, (), USED))
+            timed(lambda run=run, end=end: ledger.finish_run(run.id, end, RunEnd({"sum": 1}, resources=USED)))
         )
     return took
 

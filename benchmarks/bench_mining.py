@@ -28,14 +28,15 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Task,
     Trial,
     TrialSet,
 )
-from agentos.evolver.content import load_taxonomy
 from agentos.evolver.dependencies import Dependencies
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Policy
@@ -95,7 +96,7 @@ def fill(ledger: Ledger, runs: range, steps: int) -> None:
         ledger.add_task(task, Share.OPEN)
         run = Run(f"run-{number}", task.id, task.key, Share.OPEN, 1, BASE, "b", "namespace", NOW)
         ledger.begin_run(run)
-        ledger.finish_run(run.id, outcome, None, (), ("skill/x",))
+        ledger.finish_run(run.id, outcome, RunEnd(resources=("skill/x",)))
     with sqlite3.connect(ledger._path) as direct:
         direct.executemany(
             "INSERT INTO step (run_id, position, node, action, observation, fault, started_at, duration_ms) "

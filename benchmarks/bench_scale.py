@@ -34,6 +34,7 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Task,
@@ -150,7 +151,7 @@ def claims(
                 began = time.perf_counter()
                 ledger.begin_run(run)
                 took.append((time.perf_counter() - began) * 1e3)
-                ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), {"sum": 1})
+                ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), RunEnd({"sum": 1}))
 
         own, its, began = time.process_time(), _server_cpu_s(server), time.monotonic()
         with ThreadPoolExecutor(threads) as pool:

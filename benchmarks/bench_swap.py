@@ -26,6 +26,7 @@ from agentos.daemon.setup import init_home
 from agentos.domain import Call, EvolutionState, InputFile, Limits, Probe, Run, Share, Task, digest, new_id
 from agentos.evolver.promote.driving import driving_sha256
 from agentos.home import Home
+from agentos.ledger.listing import newest_open_runs
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -112,7 +113,7 @@ def main() -> None:
             stream.stop()
         reader = Reader(home.ledger)
         until(lambda: reader.runs(stream.tasks[-1].id), "the last task has run")
-        until(lambda: not reader.open_runs(), "all have ended")
+        until(lambda: not newest_open_runs(reader, 1), "all have ended")
         stop_daemon(home, at_once=False)
         tell(home, ledger, stream.tasks, swaps)
         ledger.close()

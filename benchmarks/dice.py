@@ -25,15 +25,16 @@ from agentos.domain import (
     Layer,
     Limits,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Step,
     Task,
     Trial,
 )
-from agentos.evolver.content import load_taxonomy
 from agentos.evolver.cycle import evolve
 from agentos.evolver.dependencies import Dependencies
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Judge, Policy, ProposePolicy
@@ -110,7 +111,7 @@ class Home:
             thought = {"message": {"content": "hm"}}
             self.ledger.append_step(Step(run.id, 0, "model", {"model": ""}, thought, None, NOW, 1.0))
         done = self._attempt(passed=which != "evidence")
-        self.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+        self.ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, resources=done.resources))
 
     def _attempt(self, *, passed: bool) -> Attempt:
         done = attempt(passed=passed, resources=(RESOURCE,))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agentos.domain import Snapshot, Step, Task
 from agentos.errors import Unavailable
-from agentos.evolver.content import load_policy, load_taxonomy
+from agentos.evolver.documents import load_policy, load_taxonomy
 from agentos.evolver.policy import Policy
 from agentos.evolver.promote.consent import read_key
 from agentos.evolver.safety_probes import SafetyProbe, load_probes

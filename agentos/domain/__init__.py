@@ -87,6 +87,7 @@ from agentos.domain.runs import Recording as Recording
 from agentos.domain.runs import Reply as Reply
 from agentos.domain.runs import Result as Result
 from agentos.domain.runs import Run as Run
+from agentos.domain.runs import RunEnd as RunEnd
 from agentos.domain.runs import SafetyRate as SafetyRate
 from agentos.domain.runs import Share as Share
 from agentos.domain.runs import Step as Step

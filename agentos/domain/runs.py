@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
@@ -98,6 +98,16 @@ class Step:
     fault: Fault | None
     started_at: datetime
     duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """What a run ended with beside its outcome. ``resources`` in any order; ``host`` as in ``Run``."""
+
+    answer: Json = None
+    outputs: Sequence[InputFile] = ()
+    resources: Sequence[str] = ()
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

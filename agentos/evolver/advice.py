@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from agentos import shipped
 from agentos.domain import Check, Json, Layer, ResourceId, Step, digest, is_reference
 from agentos.evolver.memory.lessons import lessons_in
+from agentos.models.requests import ANSWER_MAX, Line, Unusable, json_in, spoken
 from agentos.ports import Brief, Case, ObservedRun
 
 NAME = "model"
@@ -182,30 +182,13 @@ def rule_choice(brief: Brief, told: QuotedEvidence, rules: Sequence[str]) -> Req
 # --- What a model answered: findings as JSON, then one block with the edit. Anything else cannot be used
 
 
-M = TypeVar("M", bound=BaseModel)
-
-ANSWER_MAX = 200_000  # characters; what is longer is no small edit
 PLACEHOLDERS = frozenset({"what went wrong, in a sentence", "the edit in a few words", "the new line"})
-BRACES_MAX = 50  # places at which the JSON object is looked for
-_THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)  # of models that think aloud
 # Within a line: over many empty lines it would look at each of them again from every other.
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[\w.+-]*[ \t\r]*$", re.MULTILINE)
 
 
-class Unusable(Exception):
-    """The answer is no edit; the text says what is wrong with it, for the model that gave it."""
-
-
 class Declined(Exception):
     """The model sees no edit in this place that would help; the text says why."""
-
-
-def _line(value: Any) -> Any:
-    """On one line, and without what is no text at all: JSON may spell half of a character."""
-    return " ".join(value.encode("utf-8", "replace").decode().split()) if isinstance(value, str) else value
-
-
-Line = Annotated[str, BeforeValidator(_line)]
 
 
 class ReplyManifest(BaseModel):
@@ -267,38 +250,6 @@ def chosen_number(text: str, most: int) -> int:
     """The first whole number from 1 to ``most`` in the answer; 0 where there is none."""
     numbers = (int(found) for found in re.findall(r"(?<![\d.])\d{1,3}(?!\.?\d)", spoken(text)))
     return next((number for number in numbers if 1 <= number <= most), 0)
-
-
-def spoken(text: str) -> str:
-    """The answer without thoughts that were spoken aloud; raises Unusable when it is endless."""
-    if len(text) > ANSWER_MAX:
-        raise Unusable(f"it has {len(text)} characters, at most {ANSWER_MAX} are read")
-    return _THOUGHTS.sub("", text, count=1).encode("utf-8", "replace").decode().replace("\r\n", "\n")
-
-
-def json_in(text: str, kind: type[M]) -> tuple[M, str]:
-    """The first JSON object with a key of ``kind``, and what follows it: others are quoted. Raises Unusable."""
-    decoder = json.JSONDecoder(strict=False)  # models write line breaks into texts
-    fault, behind = "there is no JSON object in it", 0
-    for found in islice(re.finditer(r"\{", text), BRACES_MAX):
-        if found.start() < behind:
-            continue
-        try:
-            value, end = decoder.raw_decode(text, found.start())
-        except (ValueError, RecursionError) as error:
-            fault = f"its JSON object cannot be read ({error})"
-            continue
-        try:
-            return kind.model_validate(value), text[end:]
-        except ValidationError as error:
-            fault, behind = "; ".join(_faults(error)), end
-        if value.keys() & kind.model_fields.keys():
-            break
-    raise Unusable(fault)
-
-
-def _faults(error: ValidationError) -> list[str]:
-    return [f"'{'.'.join(map(str, one['loc']))}': {one['msg']}" for one in error.errors()[:3]]
 
 
 def _block(rest: str) -> str:

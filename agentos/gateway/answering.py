@@ -13,7 +13,7 @@ from typing import Any
 
 from agentos.domain import Mode, ModelSpec, Price, new_id
 from agentos.errors import ModelFailed
-from agentos.gateway.asking import AttemptTally, Completion, Providers, ask, listed_price
+from agentos.gateway.asking import AttemptTally, Completion, ModelCall, Providers, ask, listed_price
 from agentos.gateway.calls import Bodies, CallRecord, CallTotals, ProviderCall, body_of, envelope
 from agentos.gateway.sessions import LIFE_S, BudgetAccount, Session, Tokens, plus, reserve
 from agentos.gateway.setup import GatewayLimits
@@ -362,14 +362,8 @@ class CallService:
         """The call as it ended, in whatever way, and the reply as bytes."""
         began, tally = time.monotonic(), AttemptTally(wanted.call.tries)
         try:
-            answered = await ask(
-                wanted.spec,
-                wanted.asked,
-                self._providers,
-                wanted.call.idempotency,
-                deadline=deadline,
-                tally=tally,
-            )
+            call = ModelCall(wanted.asked, wanted.call.idempotency, deadline, tally)
+            answered = await ask(wanted.spec, call, self._providers)
         except ModelFailed as error:
             ended, body = self._failed(wanted.call, error, uncertain=tally.uncertain), b""
         else:

@@ -16,7 +16,7 @@ import ssl
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeAlias
 
@@ -127,6 +127,16 @@ class AttemptTally:
     given_up: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """What a model is asked, and until when, on the ``time.monotonic`` clock; the tally counts what was sent for it."""
+
+    asked: Mapping[str, Any]
+    idempotency: str
+    deadline: float
+    tally: AttemptTally
+
+
 class Providers:
     """Where each provider is reached, and with which key."""
 
@@ -175,39 +185,31 @@ class Providers:
         return {**base, "api_key": key}
 
 
-async def ask(
-    spec: ModelSpec,
-    asked: Mapping[str, Any],
-    providers: Providers,
-    idempotency: str,
-    *,
-    deadline: float,
-    tally: AttemptTally,
-) -> Completion:
+async def ask(spec: ModelSpec, call: ModelCall, providers: Providers) -> Completion:
     """Ask the model, then its fallbacks in order while the machinery of each is away.
 
-    ``deadline`` is on the ``time.monotonic`` clock; each model gets its share of what is left.
-    Raises ModelFailed, of the first model where no other could be asked.
+    Each model gets its share of the time that is left. Raises ModelFailed, of the first model where no other could
+    be asked.
     """
     chain = (spec, *spec.fallbacks)
     first: ModelFailed | None = None
     for place, model in enumerate(chain):
         now = time.monotonic()
-        share = max(0.0, deadline - now) / (len(chain) - place)
+        share = max(0.0, call.deadline - now) / (len(chain) - place)
         alive_s = min(_ALIVE_S, share / 10)
-        until = now + share - alive_s
         # a provider keeps one answer for one key, so each model needs its own
-        own_key = idempotency if place == 0 else f"{idempotency}-{place}"
+        own_key = call.idempotency if place == 0 else f"{call.idempotency}-{place}"
+        own = replace(call, idempotency=own_key, deadline=now + share - alive_s)
         try:
-            return await _with_retries(model, asked, providers, own_key, until, tally)
+            return await _with_retries(model, own, providers.arguments(model))
         except ModelFailed as error:
             api_base = providers.arguments(model).get("api_base", "") if error.kind == "timeout" else ""
             if api_base and await _is_alive(api_base, alive_s):
-                error = ModelFailed("slow", _too_slow(model, asked, time.monotonic() - now))
+                error = ModelFailed("slow", _too_slow(model, call.asked, time.monotonic() - now))
             first = first or error
             if error.kind not in _AWAY | {"slow"}:
                 raise error from None
-            tally.given_up += error.kind in ("timeout", "slow")
+            call.tally.given_up += error.kind in ("timeout", "slow")
     raise first or ModelFailed("unreachable", "no model was asked")
 
 
@@ -235,15 +237,7 @@ def _too_slow(spec: ModelSpec, asked: Mapping[str, Any], seconds: float) -> str:
     )
 
 
-async def _with_retries(
-    spec: ModelSpec,
-    asked: Mapping[str, Any],
-    providers: Providers,
-    idempotency: str,
-    until: float,
-    tally: AttemptTally,
-) -> Completion:
-    where = providers.arguments(spec)
+async def _with_retries(spec: ModelSpec, call: ModelCall, where: Mapping[str, Any]) -> Completion:
     wait = wait_random_exponential(multiplier=0.25, max=20)
 
     def pause(state: RetryCallState) -> float:
@@ -252,7 +246,7 @@ async def _with_retries(
         return max(wait(state), least)
 
     def enough(state: RetryCallState) -> bool:
-        return state.attempt_number >= TRIES_MAX or time.monotonic() + state.upcoming_sleep >= until
+        return state.attempt_number >= TRIES_MAX or time.monotonic() + state.upcoming_sleep >= call.deadline
 
     async for attempt in AsyncRetrying(
         retry=retry_if_exception(lambda error: isinstance(error, CallFailed) and error.kind in _RETRIED),
@@ -261,19 +255,17 @@ async def _with_retries(
         reraise=True,
     ):
         with attempt:
-            tally.tries += 1
+            call.tally.tries += 1
             try:
-                return await _once(spec, asked, where, idempotency, until)
+                return await _once(spec, call, where)
             except ModelFailed as error:
-                tally.uncertain = tally.uncertain or error.kind in _UNCERTAIN
+                call.tally.uncertain = call.tally.uncertain or error.kind in _UNCERTAIN
                 raise
     raise AssertionError("tenacity ends with a result or an exception")
 
 
-async def _once(
-    spec: ModelSpec, asked: Mapping[str, Any], where: Mapping[str, Any], idempotency: str, until: float
-) -> Completion:
-    left = until - time.monotonic()
+async def _once(spec: ModelSpec, call: ModelCall, where: Mapping[str, Any]) -> Completion:
+    left = call.deadline - time.monotonic()
     if left <= 0:
         raise CallFailed("timeout", f"no time was left to ask {spec.model}")
     try:
@@ -284,9 +276,9 @@ async def _once(
                 num_retries=0,
                 max_retries=0,
                 _skip_mcp_handler=True,  # else tools make it import an optional library, and look for servers
-                extra_headers={"Idempotency-Key": idempotency},
+                extra_headers={"Idempotency-Key": call.idempotency},
                 **where,
-                **asked,
+                **call.asked,
             )
     except TimeoutError:
         raise CallFailed("timeout", f"{spec.model} did not answer in {left:.1f} s") from None

@@ -68,6 +68,16 @@ class _Response:
     call: Mapping[str, Any] | None
 
 
+@dataclass(frozen=True, slots=True)
+class GatewayRequest:
+    """One request to a gateway's process."""
+
+    method: str
+    path: str
+    token: str
+    body: bytes
+
+
 class _Gone(Exception):
     """The process died, or was replaced, before it answered."""
 
@@ -143,19 +153,15 @@ class _Process:
 
     def control(self, path: str, body: Json, deadline: float) -> Json:
         """A control request; raises _Gone, or ModelFailed when it is refused."""
-        response = self.request(
-            "POST", f"/control/{path}", self.setup.secret, json.dumps(body).encode(), deadline
-        )
+        asked = GatewayRequest("POST", f"/control/{path}", self.setup.secret, json.dumps(body).encode())
+        response = self.request(asked, deadline)
         if response.status != 200:
             raise _failure(response)
         return json.loads(response.body)
 
     def request(
         self,
-        method: str,
-        path: str,
-        token: str,
-        body: bytes,
+        asked: GatewayRequest,
         deadline: float,
         *,
         begun: Callable[[_Connection], None] = lambda connection: None,
@@ -166,13 +172,13 @@ class _Process:
         """
         left = max(deadline - time.monotonic(), 0.001)
         headers = {
-            "Authorization": f"Bearer {token}",
+            "Authorization": f"Bearer {asked.token}",
             "Content-Type": "application/json",
             TIMEOUT_HEADER: f"{left:.3f}",
         }
         connection = self._connection(left + _GRACE_S)
         try:
-            connection.request(method, path, body, headers)
+            connection.request(asked.method, asked.path, asked.body, headers)
             begun(connection)
             answered = connection.getresponse()
             content = answered.read()
@@ -336,7 +342,8 @@ class GatewaySession:
                     connection.hang_up()
 
         try:
-            return process.request("POST", "/v1/chat/completions", token, content, until, begun=begun)
+            asked = GatewayRequest("POST", "/v1/chat/completions", token, content)
+            return process.request(asked, until, begun=begun)
         finally:
             with self._lock:
                 self._waiting -= {*sent}

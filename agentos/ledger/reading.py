@@ -208,10 +208,6 @@ class Reader:
         where = "WHERE " + " AND ".join(f"{column} = ?" for column in given) if given else ""
         return self._runs(f"{where} ORDER BY no DESC LIMIT {limit:d}", *given.values())
 
-    def open_runs(self) -> Sequence[Run]:
-        """Runs without an end, oldest first: in flight, or left by a daemon that was killed."""
-        return self._runs("WHERE seq IS NULL ORDER BY no")
-
     def arrived(self, task_id: str = "") -> int:
         """The place of the task in the order in which tasks came in; of the newest without an id; 0 for none."""
         sql = f"SELECT max(no) FROM task{' WHERE id = ?' if task_id else ''}"

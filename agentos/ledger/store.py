@@ -21,7 +21,6 @@ from typing import Any
 
 from agentos.domain import (
     Evolution,
-    InputFile,
     Json,
     MemoryProposal,
     Outcome,
@@ -29,6 +28,7 @@ from agentos.domain import (
     Question,
     Result,
     Run,
+    RunEnd,
     Share,
     Step,
     Task,
@@ -63,6 +63,7 @@ from agentos.ledger.rows.statements import (
 from agentos.ports import Noted
 
 # What a task becomes by the end of a run; `infra` leaves it as it is, all else makes it done.
+_NOTHING = RunEnd()
 _STATE_AFTER = {Result.CANCELLED: TaskState.CANCELLED, Result.WAITING: TaskState.WAITING}
 
 
@@ -193,12 +194,10 @@ class Ledger(Reader):
         self,
         run_id: str,
         outcome: Outcome,
-        answer: Json = None,
-        outputs: Sequence[InputFile] = (),
-        resources: Sequence[str] = (),
+        end: RunEnd = _NOTHING,
+        *,
         records: Sequence[object] = (),
         steps: Sequence[Step] = (),
-        host: str = "",
     ) -> int:
         """End a run: outcome, cursor position, task state and audit entry in one transaction, and ``records``.
 
@@ -208,7 +207,7 @@ class Ledger(Reader):
         outcome leaves it as it is, because the caller decides whether there is another attempt. A run that has
         ended stays as it is. Returns its cursor position. Raises NotFound, and Conflict as ``append_steps``.
         """
-        answer = self.blobs.shrink(answer)
+        answer = self.blobs.shrink(end.answer)
         rows = [self._step_row(step) for step in steps]
         with self._writing() as connection:
             found = connection.execute("SELECT seq, body FROM run WHERE id = ?", (run_id,)).fetchone()
@@ -223,9 +222,9 @@ class Ledger(Reader):
                 finished_at=datetime.now(UTC),
                 outcome=outcome,
                 answer=answer,
-                outputs=tuple(outputs),
-                resources=tuple(sorted(set(resources))),
-                host=host,
+                outputs=tuple(end.outputs),
+                resources=tuple(sorted(set(end.resources))),
+                host=end.host,
             )
             seq = _next_seq(connection)
             text = to_text(run)
@@ -235,8 +234,8 @@ class Ledger(Reader):
             _note_use(connection, run, seq)
             put(connection, *records)
             if outcome.result is not Result.INFRA:
-                end = _STATE_AFTER.get(outcome.result, TaskState.DONE)
-                _move(connection, run.task_id, (TaskState.QUEUED, TaskState.RUNNING), end)
+                after = _STATE_AFTER.get(outcome.result, TaskState.DONE)
+                _move(connection, run.task_id, (TaskState.QUEUED, TaskState.RUNNING), after)
             self._note("run.finished", run_id, self._about(run, text))
         return seq
 

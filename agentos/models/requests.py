@@ -6,7 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from agentos.domain import Json, ModelSpec, canonical, digest
 
@@ -248,6 +251,60 @@ def with_usage(body: Mapping[str, Any], usage: Usage) -> Json:
     }
     told = {"estimated": True} if usage.estimated else body.get("usage") or {}
     return {**body, "usage": {**told, **said}}
+
+
+# --- What a model says in words: thoughts left out, and the JSON object that was asked for ----------
+
+
+M = TypeVar("M", bound=BaseModel)
+
+ANSWER_MAX = 200_000  # characters of an answer that are read
+BRACES_MAX = 50  # places at which the JSON object is looked for
+_THOUGHTS = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)  # of models that think aloud
+
+
+class Unusable(Exception):
+    """The answer is not what was asked for; the text says what is wrong with it, for the model that gave it."""
+
+
+def _line(value: Any) -> Any:
+    """On one line, and without what is no text at all: JSON may spell half of a character."""
+    return " ".join(value.encode("utf-8", "replace").decode().split()) if isinstance(value, str) else value
+
+
+Line = Annotated[str, BeforeValidator(_line)]
+
+
+def spoken(text: str) -> str:
+    """The answer without thoughts that were spoken aloud; raises Unusable when it is endless."""
+    if len(text) > ANSWER_MAX:
+        raise Unusable(f"it has {len(text)} characters, at most {ANSWER_MAX} are read")
+    return _THOUGHTS.sub("", text, count=1).encode("utf-8", "replace").decode().replace("\r\n", "\n")
+
+
+def json_in(text: str, kind: type[M]) -> tuple[M, str]:
+    """The first JSON object with a key of ``kind``, and what follows it: others are quoted. Raises Unusable."""
+    decoder = json.JSONDecoder(strict=False)  # models write line breaks into texts
+    fault, behind = "there is no JSON object in it", 0
+    for found in islice(re.finditer(r"\{", text), BRACES_MAX):
+        if found.start() < behind:
+            continue
+        try:
+            value, end = decoder.raw_decode(text, found.start())
+        except (ValueError, RecursionError) as error:
+            fault = f"its JSON object cannot be read ({error})"
+            continue
+        try:
+            return kind.model_validate(value), text[end:]
+        except ValidationError as error:
+            fault, behind = "; ".join(_faults(error)), end
+        if value.keys() & kind.model_fields.keys():
+            break
+    raise Unusable(fault)
+
+
+def _faults(error: ValidationError) -> list[str]:
+    return [f"'{'.'.join(map(str, one['loc']))}': {one['msg']}" for one in error.errors()[:3]]
 
 
 # --- The canonical form of a request: what makes two model calls the same call -------------------

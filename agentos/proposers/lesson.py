@@ -19,20 +19,9 @@ from pydantic import BaseModel, Field
 from agentos import shipped
 from agentos.domain import Json, Layer
 from agentos.errors import ModelFailed
-from agentos.evolver.advice import (
-    NARROW,
-    WIDE,
-    BriefLimits,
-    Line,
-    Unusable,
-    json_in,
-    quoted,
-    record_of,
-    spoken,
-    told,
-    with_data,
-)
+from agentos.evolver.advice import NARROW, WIDE, BriefLimits, quoted, record_of, told, with_data
 from agentos.evolver.memory.lessons import added, changed, removed
+from agentos.models.requests import Line, Unusable, json_in, spoken
 from agentos.ports import Adviser, Brief, KnownLesson, ObservedRun, Proposal
 
 PURPOSE = "lesson"

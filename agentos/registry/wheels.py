@@ -29,7 +29,7 @@ from agentos.programs import is_manifest, requirements
 from agentos.registry import wheelfile
 from agentos.registry.wheelfile import BadWheel
 from agentos.resources import is_tool_file
-from agentos.syntax import parse
+from agentos.syntax import tree_of
 
 _TIMEOUT_S = 300.0
 _KEPT_BYTES = 128 << 20  # of unpacked wheels in memory; unpacking costs more than all the rest
@@ -171,11 +171,8 @@ def _of_manifest(content: bytes) -> list[str]:
 
 
 def _of_tool(content: bytes) -> Iterator[str]:
-    try:
-        body = parse(content.decode("utf-8")).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in body:
+    tree = tree_of(content)
+    for node in tree.body if tree else ():
         if isinstance(node, ast.Assign) and any(
             isinstance(target, ast.Name) and target.id == "TOOL" for target in node.targets
         ):

@@ -15,7 +15,7 @@ from agentos import frontmatter
 from agentos.domain import Kind, ResourceId
 from agentos.programs import is_manifest
 from agentos.resources import MAIN_FILE, examine, is_tool_file, tool_name
-from agentos.syntax import parse
+from agentos.syntax import tree_of
 
 SEARCHED = (Kind.TOOL, Kind.SKILL, Kind.MEMORY)
 
@@ -113,9 +113,8 @@ def _tools_text(files: Mapping[str, bytes]) -> Iterator[str]:
         if is_manifest(path):
             yield from _of_manifest(files[path])
             continue
-        try:
-            tree = parse(files[path].decode("utf-8"))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = tree_of(files[path])
+        if tree is None:
             continue
         yield tool_name(path)
         for node in tree.body:

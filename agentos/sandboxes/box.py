@@ -14,6 +14,8 @@ import signal
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -48,16 +50,24 @@ class Group(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FirstProcess:
+    """The first process of a box, on the host: what is inside dies with it."""
+
+    pid: int
+    pidfd: int  # the box's own: it closes it
+
+
 class WorkerBox:
     """One single-use sandbox; the Box port. Any thread may close it."""
 
     def __init__(
-        self, channel: Channel, pidfd: int, pid: int, group: Group | None, began: float, run: str = ""
+        self, channel: Channel, process: FirstProcess, group: Group | None, began: float, run: str = ""
     ) -> None:
         self.channel = channel
         self.run = run  # what it was made for
-        self.pid = pid  # of its first process, on the host
-        self._pidfd = pidfd
+        self.pid = process.pid
+        self._pidfd = process.pidfd
         self.group = group
         self._began = began
         self._usage: BoxUsage | None = None
@@ -273,3 +283,18 @@ async def _ready(descriptor: int, *, writing: bool) -> None:
         await ready
     finally:
         forget(descriptor)
+
+
+def worker_environment(modules: Iterable[str], *programs: str) -> dict[str, str]:
+    """All that the worker and its children see of an environment; ``programs`` are folders that are looked in first."""
+    return {
+        "PATH": ":".join((*programs, "/usr/local/bin:/usr/bin:/bin")),
+        "PYTHONPATH": ":".join(modules),  # for programs that a job starts; the worker itself is isolated
+        "PYTHONHASHSEED": "0",  # equal runs iterate over sets alike
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": "/tmp",  # noqa: S108 - the box's own
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "MALLOC_ARENA_MAX": "2",  # threads must not reserve address space that counts as memory
+        "LANGSMITH_TRACING": "false",
+    }

@@ -13,7 +13,6 @@ from agentos.domain import (
     Candidate,
     Evidence,
     Evolution,
-    InputFile,
     Json,
     Outcome,
     Probe,
@@ -21,6 +20,7 @@ from agentos.domain import (
     Result,
     Review,
     Run,
+    RunEnd,
     SafetyRate,
     Share,
     Sighting,
@@ -39,6 +39,7 @@ R = TypeVar("R")
 
 _APPEND_ONLY = (Evidence, Probe, Review, SafetyRate, Sighting, Trial, Verdict)
 _ENDED = frozenset(TaskState) - {TaskState.QUEUED, TaskState.RUNNING}
+_NOTHING = RunEnd()
 _STATE_AFTER = {Result.CANCELLED: TaskState.CANCELLED, Result.WAITING: TaskState.WAITING}
 
 
@@ -99,14 +100,7 @@ class MemoryLedger:
         """A step of a run that is over, as if it had come before its end: for records that a test makes up."""
         self._steps.setdefault(step.run_id, {})[step.index] = step
 
-    def finish_run(
-        self,
-        run_id: str,
-        outcome: Outcome,
-        answer: Json = None,
-        outputs: Sequence[InputFile] = (),
-        resources: Sequence[str] = (),
-    ) -> int:
+    def finish_run(self, run_id: str, outcome: Outcome, end: RunEnd = _NOTHING) -> int:
         """End a run; its cursor position. A run that has ended stays as it is."""
         if run_id in self._finished:
             return self._finished.index(run_id) + 1
@@ -115,9 +109,9 @@ class MemoryLedger:
             run,
             finished_at=datetime.now(UTC),
             outcome=outcome,
-            answer=answer,
-            outputs=tuple(outputs),
-            resources=tuple(sorted(set(resources))),
+            answer=end.answer,
+            outputs=tuple(end.outputs),
+            resources=tuple(sorted(set(end.resources))),
         )
         self._finished.append(run_id)
         if outcome.result is not Result.INFRA and self.states[run.task_id] not in _ENDED:

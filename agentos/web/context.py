@@ -296,6 +296,7 @@ class Reach:
     key: Path | None = None
     header: str = ""
     proxy: str = ""
+    port: int = 0  # where it listens at ``bind``; 0 is any that is free
 
     @property
     def is_local(self) -> bool:
@@ -330,7 +331,7 @@ def served_to_others(asked: Reach) -> Reach:
     if not bind:
         if address or certificate or key or header:
             raise UserError(f"That goes with `--bind ADDRESS`, such as --bind 0.0.0.0; {_DOCS}.")
-        return Reach()
+        return Reach(port=asked.port)
     for what, text in (("--bind", bind), ("--proxy-from", proxy)):
         if not _is_ip(text):
             raise UserError(f"{what} takes an IP address, such as 0.0.0.0 or 10.0.0.5; found {text[:60]!r}.")

@@ -31,7 +31,6 @@ _LOG_BYTES, _LOGS_KEPT = 1 << 20, 2
 def serve(
     home: Home,
     reach: Reach,
-    port: int,
     *,
     open_browser: bool,
     tell: Callable[[str], None],
@@ -48,7 +47,7 @@ def serve(
             _announce(str(up["address"]), links, open_browser=open_browser, tell=tell)
         return
     key = secrets.token_bytes(32)
-    with listening_on(reach.bind, port) as listening:
+    with listening_on(reach.bind, reach.port) as listening:
         reach = reach.on(listening.getsockname()[1])
         server = server_of(home, reader, reach, key)
         with _log(home.logs / "web.log"), _noted(home, reach, key):

@@ -63,12 +63,11 @@ class KernelClient:
                 if number in self._answers:
                     return self._answers.pop(number)
                 self._reading = True
+            answer = None
             try:
                 answer = Answer.model_validate(self._channel.receive().head)
-            except BaseException:
-                self._hand_over(None)
-                raise
-            self._hand_over(answer)
+            finally:
+                self._hand_over(answer)
 
     def _hand_over(self, answer: Answer | None) -> None:
         with self._changed:

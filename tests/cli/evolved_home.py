@@ -20,6 +20,7 @@ from agentos.domain import (
     Layer,
     Limits,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Step,
@@ -180,4 +181,4 @@ def live(ledger: Any, stable: Snapshot, script: Any, points: int, number: int, s
     long = {"text": "x" * 9_000, "points": points}
     action = {"tool": "calc/grade"}
     ledger.append_step(Step(run.id, 0, "call", action, long, done.outcome.fault, task.created_at, 1.0))
-    ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+    ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, resources=done.resources))

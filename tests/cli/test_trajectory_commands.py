@@ -26,6 +26,7 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    RunEnd,
     Share,
     Sighting,
     Snapshot,
@@ -178,7 +179,7 @@ def test_runs_of_every_kind_come_out_and_go_in_again(agentos: Agentos, tmp_path:
         run = Run(f"run-{number:03}", view.task.id, view.task.key, Share.OPEN, 1, Snapshot("c" * 40, "t" * 40),
                   "bubblewrap", "namespaces", now)  # fmt: skip
         ledger.begin_run(run)
-        ledger.finish_run(run.id, ended, answer=f"answer {number}" if kind is not Result.CANCELLED else None)
+        ledger.finish_run(run.id, ended, RunEnd(f"answer {number}" if kind is not Result.CANCELLED else None))
     ledger.close()
     out = tmp_path / "out.jsonl"
     told = agentos("trajectory", "export", "--all", "-o", str(out)).stderr

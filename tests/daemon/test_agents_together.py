@@ -22,6 +22,7 @@ from agentos.domain import (
     Limits,
     Result,
     Run,
+    RunEnd,
     Share,
     Task,
     TaskState,
@@ -92,7 +93,7 @@ class World:
         )  # fmt: skip
         self.ledger.begin_run(run)
         done = self.executor.execute(task, run.snapshot, run.id, self.ledger.append_step)
-        self.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+        self.ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, resources=done.resources))
         return self.ledger.run(run.id)
 
 

@@ -42,7 +42,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import PromotionRefused
-from agentos.evolver.promote.consent import YES, issue, login
+from agentos.evolver.promote.consent import YES, Approval, issue, login
 from agentos.evolver.promote.promotion import promote
 from agentos.home import Home
 from agentos.registry.git import versions
@@ -230,9 +230,12 @@ def test_a_consent_in_the_ledger_that_this_homes_key_did_not_make_is_worth_nothi
     expires = datetime.now(UTC) + timedelta(days=1)
     key = world.parts.consent_key
     for forged, kind in (
-        (issue(key, candidate, replace(verdict, reasons=("x",)), "person:root", expires), RefusalKind.OTHER),
-        (issue(key, candidate, verdict, "person:root", NOW), RefusalKind.EXPIRED),
-        (issue(bytes(32), candidate, verdict, "person:root", expires), RefusalKind.FORGED),
+        (
+            issue(key, candidate, replace(verdict, reasons=("x",)), Approval("person:root", expires)),
+            RefusalKind.OTHER,
+        ),
+        (issue(key, candidate, verdict, Approval("person:root", NOW)), RefusalKind.EXPIRED),
+        (issue(bytes(32), candidate, verdict, Approval("person:root", expires)), RefusalKind.FORGED),
     ):
         world.ledger.put(forged)
         with pytest.raises(PromotionRefused) as raised:

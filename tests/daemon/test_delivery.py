@@ -24,6 +24,7 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Task,
@@ -71,7 +72,7 @@ def finish(ledger: Ledger, make_task: Callable[..., Task]) -> Finish:
         ledger.begin_run(run)
         outputs = [InputFile(path, ledger.blobs.put(data), len(data)) for path, data in (files or {}).items()]
         due = deliveries_of(task, run.id, RunResults(result, answer, outputs), ledger.blobs)
-        ledger.finish_run(run.id, Outcome(result, 1.0, ""), answer, outputs, (), due)
+        ledger.finish_run(run.id, Outcome(result, 1.0, ""), RunEnd(answer, outputs), records=due)
         return run.id
 
     return end

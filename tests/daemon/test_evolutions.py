@@ -39,7 +39,7 @@ from agentos.domain import (
 )
 from agentos.evolver.cycle import rates_of, trials_of
 from agentos.evolver.find.mining import flag
-from agentos.evolver.promote.consent import issue
+from agentos.evolver.promote.consent import Approval, issue
 from agentos.evolver.promote.promotion import approve, roll_back
 from agentos.evolver.verdict.judge import recompute
 from agentos.home import Home
@@ -329,7 +329,7 @@ def test_only_a_token_of_this_home_promotes(served: Daemon, waiting: Exam) -> No
     candidate = ledger.get(Candidate, verdict.candidate_id)
     later = datetime.now(UTC) + timedelta(hours=1)
     # a row in the ledger is not enough: this is what code with write access to it, but no key, could do
-    forged = issue(bytes(32), candidate, verdict, "person:mallory", later)
+    forged = issue(bytes(32), candidate, verdict, Approval("person:mallory", later))
     ledger.put(forged)
     log = home.logs / "daemon.log"
     until(lambda: "was not issued by this home" in log.read_text(), "the forgery is refused")

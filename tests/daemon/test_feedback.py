@@ -32,6 +32,7 @@ from agentos.domain import (
     Rating,
     Result,
     Run,
+    RunEnd,
     Share,
     Sighting,
     Task,
@@ -115,7 +116,7 @@ def ran(
         )
         ledger.begin_run(begun)
         done = executor.execute(task, snapshot, begun.id, ledger.append_step)
-        ledger.finish_run(begun.id, done.outcome, done.answer, left, done.resources)
+        ledger.finish_run(begun.id, done.outcome, RunEnd(done.answer, left, done.resources))
         return ledger.run(begun.id)
 
     return run

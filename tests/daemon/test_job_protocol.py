@@ -12,7 +12,7 @@ import pytest
 
 from agentos.daemon.job.job_protocol import BoxDied, Exchange
 from agentos.messages import RunDone
-from agentos.sandboxes.box import WorkerBox, pipes
+from agentos.sandboxes.box import FirstProcess, WorkerBox, pipes
 
 # As short as JSON can say what the kernel writes at length.
 SHORT = ("1e15", "9E15", "-1e15", "[]", "{}", "1", '"\x7f"', '"é"', '"\U0001f600"', '"\ud800"', '{"":1e15}')
@@ -26,7 +26,8 @@ def test_an_answer_that_grows_as_it_is_kept_is_held_to_its_limit(said: str, spar
     limit = len(json.dumps(json.loads(answer))) + spare
     channel, theirs = pipes()
     with subprocess.Popen(["sleep", "600"], pass_fds=theirs) as process:
-        box = WorkerBox(channel, os.pidfd_open(process.pid), process.pid, None, time.monotonic(), "run-1")
+        first = FirstProcess(process.pid, os.pidfd_open(process.pid))
+        box = WorkerBox(channel, first, None, time.monotonic(), "run-1")
         exchange = Exchange(box, 60.0)
         os.write(theirs[1], struct.pack(">I", len(header)) + header)
         done, _ = exchange.receive({"done": RunDone})

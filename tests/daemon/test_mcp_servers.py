@@ -16,7 +16,7 @@ import pytest
 
 from agentos.daemon.mcp.adding import NewServer, add_server, look_at
 from agentos.daemon.mcp.packages import Packages, archive, keep, pack, packages_of
-from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram
+from agentos.daemon.mcp.server_box import McpFault, ServedRun, ServerBox, ServerProgram
 from agentos.daemon.requests.run_requests import RunContext
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.tool_calls import ToolAsks
@@ -40,10 +40,10 @@ COMMAND = ("python3", "-X", OURS, "{server}/server.py")
 FILES = pack(SERVER)
 
 
-def open_box(sandbox: Bubblewrap, *how: str, **more: Any) -> ServerBox:
+def open_box(sandbox: Bubblewrap, *how: str, **limits: Any) -> ServerBox:
     """The test server in a box, misbehaving as the words say."""
     program = ServerProgram("skill/counter", (*COMMAND, *how), {}, {}, FILES)
-    return ServerBox(sandbox, program, {"a.txt": b"a"}, **more)
+    return ServerBox(sandbox, program, ServedRun(inputs={"a.txt": b"a"}, **limits))
 
 
 def soon(seconds: float = 60.0) -> float:
@@ -73,7 +73,7 @@ def test_the_server_sees_neither_network_nor_host(sandbox: Bubblewrap) -> None:
         "sys.exit('Error: ' + json.dumps([net, os.path.exists('/etc/shadow'), os.getuid(), 'AGENTOS_HOME' in os.environ]))"
     )
     with pytest.raises(McpFault, match=r'\["none", false, 65534, false\]'):
-        ServerBox(sandbox, ServerProgram("skill/x", ("python3", "-c", code)), {})
+        ServerBox(sandbox, ServerProgram("skill/x", ("python3", "-c", code)))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_refusal_is_an_answer(sandbox: Bubblewrap) -> None:
 
 def test_what_the_sandbox_lacks_is_named(sandbox: Bubblewrap) -> None:
     with pytest.raises(McpFault, match="it needs 'no-such-program', which this sandbox does not have"):
-        ServerBox(sandbox, ServerProgram("skill/x", ("no-such-program",)), {})
+        ServerBox(sandbox, ServerProgram("skill/x", ("no-such-program",)))
 
 
 def test_a_server_of_the_official_library_answers(sandbox: Bubblewrap, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_server_of_the_official_library_answers(sandbox: Bubblewrap, tmp_path:
         "server.run('stdio')\n"
     )
     program = ServerProgram("skill/sums", ("python3", "{server}/own.py"), {}, {}, pack(tmp_path))
-    with closing(ServerBox(sandbox, program, {}, wall_s=300.0)) as box:
+    with closing(ServerBox(sandbox, program, ServedRun(wall_s=300.0))) as box:
         assert box.call("add", {"a": 2, "b": 3}, soon())["structuredContent"] == {"result": 5}
 
 
@@ -464,7 +464,7 @@ def test_prompts_and_resources_are_tools_too(home: Home, sandbox: Bubblewrap, tm
     added = add_server(home, sandbox, new)
     assert added.tools == ["prompt_shopping", "read_resource"]
     program = ServerProgram("skill/notes", ("python3", "{server}/own.py"), {}, {}, pack(tmp_path))
-    with closing(ServerBox(sandbox, program, {}, wall_s=300.0)) as box:
+    with closing(ServerBox(sandbox, program, ServedRun(wall_s=300.0))) as box:
         (shopping, reading) = box.served.tools
         assert shopping["inputSchema"]["required"] == ["shop"]
         assert "notes://all" in reading["description"]
@@ -490,13 +490,13 @@ def test_no_process_is_left_after_kill_9(made_home: Path) -> None:
         "import sys, time\n"
         "from pathlib import Path\n"
         "from agentos.daemon.mcp.packages import pack\n"
-        "from agentos.daemon.mcp.server_box import ServerBox, ServerProgram\n"
+        "from agentos.daemon.mcp.server_box import ServedRun, ServerBox, ServerProgram\n"
         "from agentos.sandboxes.choice import Choice\n"
         "from agentos.settings import load_settings\n"
         "root = Path(sys.argv[1])\n"
         "sandbox = Choice(root, load_settings(root / 'agentos.toml').run_uid, 'bubblewrap')\n"
         f"about = ServerProgram('skill/counter', {(*COMMAND, word)!r}, {{}}, {{}}, pack(Path({str(SERVER)!r})))\n"
-        "box = ServerBox(sandbox, about, {}, wall_s=300)\n"
+        "box = ServerBox(sandbox, about, ServedRun(wall_s=300))\n"
         "print('started', flush=True)\n"
         "box.call('count-up', {'text': 'hang'}, time.monotonic() + 300)\n"
     )

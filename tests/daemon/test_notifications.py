@@ -31,6 +31,7 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    RunEnd,
     Share,
     Task,
     TaskState,
@@ -65,7 +66,7 @@ def ended(home: Home, ledger: Ledger, make_task: Callable[..., Task]) -> Callabl
         run = Run(new_id("run"), task.id, task.key, Share.OPEN, 1, snapshot, "bubblewrap", "strong", NOW)
         ledger.begin_run(run)
         fault = None if result is Result.PASSED else kernel_fault(kind, why)
-        ledger.finish_run(run.id, Outcome(result, 0.0, why, fault), "CONTENT OF A FILE")
+        ledger.finish_run(run.id, Outcome(result, 0.0, why, fault), RunEnd("CONTENT OF A FILE"))
         return ledger.run(run.id)
 
     return end

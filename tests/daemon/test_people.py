@@ -24,6 +24,7 @@ from agentos.domain import (
     Recording,
     Result,
     Run,
+    RunEnd,
     Share,
     Step,
     Task,
@@ -200,7 +201,7 @@ class World:
             self.ledger.append_step(step)
 
         done = self.executor.execute(task, run.snapshot, run.id, record, plan)
-        self.ledger.finish_run(run.id, done.outcome, done.answer)
+        self.ledger.finish_run(run.id, done.outcome, RunEnd(done.answer))
         return done
 
 

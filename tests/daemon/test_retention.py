@@ -42,6 +42,7 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.ledger.rows.codec import plain
 from agentos.ledger.store import Ledger
+from agentos.settings import Retention
 from tests.cli.evolved_home import evolve_home
 
 LATER = datetime.now(UTC) + timedelta(days=400)
@@ -71,7 +72,7 @@ def _age(home: Home) -> None:
 
 
 def _let_go(home: Home, *, days: float = 1, gb: float = 0, apply: bool = True) -> Any:
-    return prune(home, LATER, days, gb, apply=apply)
+    return prune(home, LATER, Retention(days=days, gb=gb), apply=apply)
 
 
 def _steps(home: Home) -> dict[str, int]:
@@ -328,8 +329,8 @@ def test_files_that_somebody_stores_now_stay(home: Home) -> None:
 def test_a_prune_that_is_killed_is_done_again(home: Home) -> None:
     program = (
         "import sys; from datetime import datetime; from pathlib import Path; from agentos.daemon.upkeep.retention import prune;"
-        "from agentos.ledger import retention; from agentos.home import Home; retention.NEWEST_OF_EACH = 2; retention.BATCH = 2;"
-        "print('go', flush=True); prune(Home(Path(sys.argv[1])), datetime.fromisoformat(sys.argv[2]), 1, 0, apply=True)"
+        "from agentos.ledger import retention; from agentos.settings import Retention; from agentos.home import Home; retention.NEWEST_OF_EACH = 2; retention.BATCH = 2;"
+        "print('go', flush=True); prune(Home(Path(sys.argv[1])), datetime.fromisoformat(sys.argv[2]), Retention(days=1, gb=0), apply=True)"
     )
     for after in (0.01, 0.03, 0.1):
         with subprocess.Popen(

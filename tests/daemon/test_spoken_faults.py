@@ -10,7 +10,7 @@ import pytest
 
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import KernelFault, Origin, Result, Run, Share, Task, kind_of
-from agentos.evolver.content import load_taxonomy
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.fingerprints import failure_of
 from agentos.evolver.states import no_model
 from agentos.home import Home

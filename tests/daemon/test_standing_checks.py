@@ -15,7 +15,7 @@ from agentos.daemon.scheduling.schedules import spawn_due
 from agentos.daemon.setup import add_tasks
 from agentos.daemon.standing_checks import accept, checks_for, take_back
 from agentos.daemon.upkeep.auditing import verify_home
-from agentos.domain import KernelFault, Outcome, Result, Run, Share, Task, kind_of, new_id
+from agentos.domain import KernelFault, Outcome, Result, Run, RunEnd, Share, Task, kind_of, new_id
 from agentos.errors import NotFound
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -44,7 +44,9 @@ def done(home: Home, ledger: Ledger) -> Callable[[int], None]:
             task.created_at,
         )
         ledger.begin_run(run)
-        ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), {"total": total, "part": total - 1})
+        ledger.finish_run(
+            run.id, Outcome(Result.PASSED, 1.0, ""), RunEnd({"total": total, "part": total - 1})
+        )
 
     return make
 

@@ -20,7 +20,7 @@ from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.postgres.address import address_of
 from agentos.ledger.store import Ledger
-from agentos.settings import load_settings
+from agentos.settings import Retention, load_settings
 from tests.daemon.conftest import _make_task
 from tests.s3 import BUCKET, KEYS, S3Server
 
@@ -80,7 +80,7 @@ def test_only_what_no_row_names_is_collected_there(home: Home, server: S3Server)
     named = fill(home, b"named")
     store = BlobStore(home.blobs)
     orphan = store.put(b"orphan")
-    found = prune(home, datetime.now(UTC), 0, 0, apply=True)
+    found = prune(home, datetime.now(UTC), Retention(days=0, gb=0), apply=True)
     assert found.blobs == 0, "it was stored a moment ago"
     assert {info.name for info in store.everywhere()} == {named, orphan}
 

@@ -19,6 +19,7 @@ from agentos.errors import Conflict, Unavailable
 from agentos.evolver.promote.probing import probe_promotion
 from agentos.evolver.promote.promotion import promote
 from agentos.home import Home
+from agentos.ledger.listing import newest_open_runs
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -194,13 +195,13 @@ def test_a_promotion_among_twenty_runs_loses_none_and_mixes_none(
     asleep_s = max(15, round(3 * (time.monotonic() - began)))  # the new one has to be found out meanwhile
     limits = Limits(wall_s=asleep_s + 60.0)
     tasks = [add(make_task("sleeper", n=asleep_s, limits=limits)) for _ in range(20)]
-    until(lambda: len(Reader(home.ledger).open_runs()) == 20, "twenty runs are in flight", 60)
+    until(lambda: len(newest_open_runs(Reader(home.ledger), 100)) == 20, "twenty runs are in flight", 60)
     promoted = waiting(home, ledger, signed(plain, "new"))
     promoted.approve(home)
     until(
         lambda: promoted.state(home).state is EvolutionState.PROBATION, f"promoted {promoted.state(home)}", 60
     )
-    in_flight = len(Reader(home.ledger).open_runs())
+    in_flight = len(newest_open_runs(Reader(home.ledger), 100))
     after = add(make_task("double", n=1, expect=2))
     all_done(90 + asleep_s)
     runs = runs_of(home, [*tasks, after])

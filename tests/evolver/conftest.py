@@ -25,15 +25,16 @@ from agentos.domain import (
     ResourceId,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Task,
     Trial,
 )
 from agentos.errors import Unavailable
-from agentos.evolver.content import load_taxonomy
 from agentos.evolver.cycle import evolve
 from agentos.evolver.dependencies import Dependencies
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.mining import mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.policy import Judge, Policy
@@ -175,7 +176,7 @@ class World:
         )
         self.ledger.begin_run(run)
         done = self._script(again, stable)
-        self.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+        self.ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, resources=done.resources))
         return self.ledger.run(run.id)
 
     def seed(self, hidden: Iterable[tuple[int, str]] = ((45, "fail"),)) -> None:

@@ -10,7 +10,7 @@ import pytest
 from agentos.domain import Tier, canonical
 from agentos.errors import Invalid
 from agentos.evolver import content
-from agentos.evolver.content import load_policy, load_taxonomy, policy_from_json
+from agentos.evolver.documents import load_policy, load_taxonomy, policy_from_json
 from agentos.evolver.policy import Policy
 from agentos.shipped import folder
 

@@ -23,7 +23,7 @@ from agentos.domain import (
 )
 from agentos.errors import PromotionRefused
 from agentos.evolver.cycle import finish_promotion
-from agentos.evolver.promote.consent import expiry, issue
+from agentos.evolver.promote.consent import Approval, expiry, issue
 from agentos.evolver.promote.promotion import approve, promote
 from agentos.evolver.select.curate import choose_sets
 from agentos.evolver.verdict.doubts import doubts, guarding
@@ -218,7 +218,9 @@ def test_the_policys_consent_opens_nothing_that_a_person_is_asked_for(world: Wor
     evolution = ended(world)
     candidate, _, verdict = judged(world)
     parts = world.parts
-    forged = issue(parts.consent_key, candidate, verdict, "policy:medium=auto", expiry(parts.now(), 60))
+    forged = issue(
+        parts.consent_key, candidate, verdict, Approval("policy:medium=auto", expiry(parts.now(), 60))
+    )
     world.ledger.put(forged)
     with pytest.raises(PromotionRefused) as raised:
         promote(parts, evolution)

@@ -15,7 +15,7 @@ import pytest
 
 from agentos.domain import ModelSpec
 from agentos.errors import ModelFailed
-from agentos.gateway.client import GatewaySession
+from agentos.gateway.client import GatewayRequest, GatewaySession
 from agentos.testing import call
 from tests.gateway.conftest import KEY, SPEC, Bench, asking, said, within
 
@@ -25,7 +25,9 @@ SPENT = "AKIAIOSFODNN7EXAMPLE"
 def post(session: GatewaySession, body: Any, token: str = "") -> tuple[int, bytes]:
     process, own = session._opened(within())
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    response = process.request("POST", "/v1/chat/completions", token or own, content, within())
+    response = process.request(
+        GatewayRequest("POST", "/v1/chat/completions", token or own, content), within()
+    )
     return response.status, response.body
 
 
@@ -77,9 +79,9 @@ def test_who_waits_for_an_answer_when_the_run_ends_waits_no_longer_and_the_call_
 def test_a_run_cannot_use_the_control_of_the_gateway(bench: Bench) -> None:
     process, token = bench.open()._opened(within())
     for path in ("open", "close"):
-        response = process.request("POST", f"/control/{path}", token, b"{}", within())
+        response = process.request(GatewayRequest("POST", f"/control/{path}", token, b"{}"), within())
         assert (response.status, code(response.body)) == (401, "token")
-    assert process.request("GET", "/control/stats", token, b"", within()).status == 401
+    assert process.request(GatewayRequest("GET", "/control/stats", token, b""), within()).status == 401
 
 
 def test_the_daemon_sees_what_is_open(bench: Bench) -> None:
@@ -89,7 +91,7 @@ def test_the_daemon_sees_what_is_open(bench: Bench) -> None:
 
     def stats() -> dict[str, int]:
         found: dict[str, int] = json.loads(
-            process.request("GET", "/control/stats", secret, b"", within()).body
+            process.request(GatewayRequest("GET", "/control/stats", secret, b""), within()).body
         )
         return found
 
@@ -108,7 +110,7 @@ def test_a_run_may_ask_its_own_models_only(bench: Bench) -> None:
             session.complete(asking("who", model=name), within())
         assert caught.value.kind == "not_allowed"
     process, token = session._opened(within())
-    listed = json.loads(process.request("GET", "/v1/models", token, b"", within()).body)
+    listed = json.loads(process.request(GatewayRequest("GET", "/v1/models", token, b""), within()).body)
     assert [model["id"] for model in listed["data"]] == ["main", "second"]
 
 

@@ -346,7 +346,7 @@ def test_a_reply_without_an_end_is_cut_off(
 ) -> None:
     """It was read until the deadline, and filled the gateway's memory."""
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # as the gateway's process has it
-    from agentos.gateway.asking import AttemptTally, Providers, ask
+    from agentos.gateway.asking import AttemptTally, ModelCall, Providers, ask
 
     pack = zlib.compressobj(wbits=31)
     text = pack.compress(b" " * (1 << 26)) + pack.flush(zlib.Z_SYNC_FLUSH) if packed else b" " * (1 << 16)
@@ -367,14 +367,8 @@ def test_a_reply_without_an_end_is_cut_off(
         base = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
         tally = AttemptTally()
         spec = ModelSpec("flood", model, "flood", {})
-        asked = ask(
-            spec,
-            asking("flood"),
-            Providers({"flood": ProviderTarget(base, "")}, {}),
-            "key",
-            deadline=within(),
-            tally=tally,
-        )
+        call = ModelCall(asking("flood"), "key", within(), tally)
+        asked = ask(spec, call, Providers({"flood": ProviderTarget(base, "")}, {}))
         with pytest.raises(ModelFailed) as caught:
             asyncio.run(asked)
         assert caught.value.kind == "malformed", str(caught.value)

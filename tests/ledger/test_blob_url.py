@@ -24,6 +24,7 @@ from agentos.errors import NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.blob_url import UrlBlobs
 from agentos.ledger.blobs import BlobStore
+from agentos.settings import Retention
 from tests.s3 import BUCKET, KEYS, S3Server
 
 
@@ -231,9 +232,9 @@ def test_a_home_on_the_blobs_of_another_one_is_not_pruned(tmp_path: Path) -> Non
     kept = BlobStore(one.blobs).put(b"content of the first one that only it names")
     old = time.time() - 30 * 86_400
     os.utime(tmp_path / "shared" / kept[:2] / kept[2:], (old, old))
-    prune(one, datetime.now(UTC), 1.0, 0.0, apply=False)
+    prune(one, datetime.now(UTC), Retention(days=1, gb=0), apply=False)
     with pytest.raises(UserError, match="another ledger"):
-        prune(two, datetime.now(UTC), 1.0, 0.0, apply=True)
+        prune(two, datetime.now(UTC), Retention(days=1, gb=0), apply=True)
     with pytest.raises(UserError, match="another ledger"):
         move_blobs(two, f"file://{tmp_path}/shared")
     assert BlobStore(one.blobs).get(kept)

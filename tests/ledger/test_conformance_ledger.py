@@ -24,6 +24,7 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    RunEnd,
     Share,
     Sighting,
     Snapshot,
@@ -106,7 +107,9 @@ def test_a_run_from_begin_to_end(
     assert book.steps("run-1") == [make_step(0), failing]
     assert book.runs_after(0, 10) == []
     output = InputFile("out.txt", "1" * 64, 3)
-    assert book.finish_run("run-1", FAILED, {"sum": 5}, (output,), ("tool/b", "agent/a", "tool/b")) == 1
+    assert (
+        book.finish_run("run-1", FAILED, RunEnd({"sum": 5}, (output,), ("tool/b", "agent/a", "tool/b"))) == 1
+    )
     assert book.finish_run("run-1", PASSED) == 1
     ((cursor, run),) = book.runs_after(0, 10)
     assert cursor == 1
@@ -168,7 +171,7 @@ def test_runs_are_found_in_the_order_they_finished(
         book.add_task(task, share)
         book.begin_run(replace(make_run(f"run-{number}", task=task), share=share))
     for number, used in ((3, ("tool/a",)), (1, ("tool/a", "tool/b")), (2, ("tool/a",))):
-        book.finish_run(f"run-{number}", PASSED, None, (), used)
+        book.finish_run(f"run-{number}", PASSED, RunEnd(resources=used))
     assert [(place, run.id) for place, run in book.runs_after(0, 2)] == [(1, "run-3"), (2, "run-1")]
     assert [run.id for _, run in book.runs_after(2, 9)] == ["run-2"]
     assert [run.id for run in book.runs_of(same.key, 9)] == ["run-1", "run-3"]
@@ -289,7 +292,7 @@ def test_recent_runs_of_a_resource(
         book.add_task(task, Share.OPEN)
         book.begin_run(make_run(f"run-{number}", task=task))
         used = ("tool/x", "harness/default") if number != 1 else ("harness/default",)
-        book.finish_run(f"run-{number}", PASSED, 1, (), used)
+        book.finish_run(f"run-{number}", PASSED, RunEnd(1, resources=used))
     assert [run.id for run in book.recent_runs("tool/x", 9)] == ["run-3", "run-2", "run-0"]
     assert [run.id for run in book.recent_runs("tool/x", 2)] == ["run-3", "run-2"]
     assert book.recent_runs("tool/y", 2) == []

@@ -41,6 +41,7 @@ from agentos.domain import (
     Rebase,
     Result,
     Run,
+    RunEnd,
     SafetyRate,
     Share,
     Sighting,
@@ -542,7 +543,7 @@ def test_big_values_lie_in_blobs(
     (step,) = ledger.steps("run-1")
     assert set(step.observation) == {"blob", "size", "head", "tail"}
     assert ledger.blobs.expand(step.observation) == big
-    ledger.finish_run("run-1", PASSED, big)
+    ledger.finish_run("run-1", PASSED, RunEnd(big))
     assert ledger.blobs.expand(ledger.run("run-1").answer) == big
 
 

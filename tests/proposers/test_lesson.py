@@ -26,6 +26,7 @@ from agentos.domain import (
     ResourceId,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Task,
@@ -371,7 +372,7 @@ def test_a_brief_tells_how_lessons_fared_and_what_open_runs_of_this_work_wished(
     ledger.begin_run(
         replace(_run(1, passed=False), id="run-x", task_id=task.id, task_key=task.key, snapshot=stable)
     )
-    ledger.finish_run("run-x", Outcome(Result.FAILED, 0.0, ""), None, (), ("memory/default",))
+    ledger.finish_run("run-x", Outcome(Result.FAILED, 0.0, ""), RunEnd(resources=("memory/default",)))
     for name, key in (("mine", task.key), ("of other work", "other")):
         ledger.put(MemoryProposal(f"proposal-{name}", "run-x", key, f"wish {name}", "", NOW))
     evolution = Evolution("evo-1", "evd-1", "f", EvolutionState.PROPOSING, stable)

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from agentos.evolver.advice import ANSWER_MAX, Declined, Unusable, parse
+from agentos.evolver.advice import Declined, parse
+from agentos.models.requests import ANSWER_MAX, Unusable
 from agentos.proposers.model.proposer import replaced
 
 FINDINGS = (

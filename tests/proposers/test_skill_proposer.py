@@ -18,6 +18,7 @@ from agentos.domain import (
     ResourceId,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Step,
@@ -233,7 +234,7 @@ def _unused(world: World, registry: Aged, *actions: Json) -> list[str]:
     ledger.begin_run(run)
     for index, action in enumerate(actions):
         ledger.append_step(Step(run.id, index, "act", action, None, None, NOW, 1.0))
-    ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), None, (), ("skill/calc",))
+    ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), RunEnd(resources=("skill/calc",)))
     parts = replace(
         world.parts,
         snapshots=registry,

@@ -149,14 +149,10 @@ def make_docker(
                 (inside, unwalled(tmp_path_factory.mktemp("unwalled"), "seccomp")),
                 "guest_without:serve",
             )
-        return Docker(
-            home or tmp_path_factory.mktemp("home"),
-            entry=entry,
-            extra=places,
-            weak=frozenset(weak),
-            ready=ready,
-            image=docker_image,
-        )
+        place = home or tmp_path_factory.mktemp("home")
+        made = Docker(place, entry=entry, extra=places, ready=ready, image=docker_image)
+        made.weak = frozenset(weak)
+        return made
 
     return make
 

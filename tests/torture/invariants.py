@@ -32,6 +32,7 @@ from agentos.domain import (
 )
 from agentos.evolver.promote.driving import driving_sha256
 from agentos.home import Home
+from agentos.ledger.listing import newest_open_runs
 from agentos.ledger.reading import Reader
 from agentos.registry.git import environment
 from agentos.registry.store import Registry
@@ -106,7 +107,7 @@ def attempts_are_whole(scene: Scene) -> Iterator[str]:
         numbers = sorted(run.attempt for run in reader.runs(view.task.id))
         if numbers != [*range(1, len(numbers) + 1)]:
             yield f"{view.task.id} has the attempts {numbers}"
-    yield from (f"{run.id} is open" for run in reader.open_runs())
+    yield from (f"{run.id} is open" for run in newest_open_runs(reader, 100))
 
 
 def lists_are_whole(scene: Scene) -> Iterator[str]:

@@ -185,9 +185,10 @@ def _prune(root: str) -> None:
     from agentos.daemon.upkeep.retention import prune
     from agentos.home import Home
     from agentos.ledger import retention
+    from agentos.settings import Retention
 
     retention.NEWEST_OF_EACH = 2
-    prune(Home(Path(root)), datetime.now(UTC) + timedelta(days=400), 1.0, 0.0, apply=True)
+    prune(Home(Path(root)), datetime.now(UTC) + timedelta(days=400), Retention(days=1, gb=0), apply=True)
 
 
 def _evolve(root: str) -> None:

@@ -34,6 +34,7 @@ from agentos.domain import (
     Question,
     Result,
     Run,
+    RunEnd,
     Share,
     Step,
     Task,
@@ -122,7 +123,7 @@ def _ask(ledger: Ledger, stable: Any) -> None:
     ledger.keep(
         Question("question-1", task.id, task.id, run.id, "Which folder?", ("in", "out"), datetime.now(UTC))
     )
-    ledger.finish_run(run.id, Outcome(Result.WAITING, 0.0, "Which folder?"), None, (), ())
+    ledger.finish_run(run.id, Outcome(Result.WAITING, 0.0, "Which folder?"))
 
 
 def _hostile_run(ledger: Ledger, stable: Any, blobs: BlobStore) -> None:
@@ -135,7 +136,7 @@ def _hostile_run(ledger: Ledger, stable: Any, blobs: BlobStore) -> None:
     ledger.append_step(Step(run.id, 0, "call", {"tool": SCRIPT, "args": MARKDOWN}, seen, None, now, 12.0))
     files = tuple(InputFile(path, blobs.put(data), len(data)) for path, data in FILES.items())
     outcome = Outcome(Result.FAILED, 0.0, f"expected {SCRIPT}")
-    ledger.finish_run(run.id, outcome, {"html": SCRIPT}, files, ())
+    ledger.finish_run(run.id, outcome, RunEnd({"html": SCRIPT}, files))
 
 
 def _failing_schedule(ledger: Ledger, stable: Any) -> None:
@@ -145,7 +146,7 @@ def _failing_schedule(ledger: Ledger, stable: Any) -> None:
         copy = replace(whole, id=f"task-nightly-{number}", schedule=None, schedule_id=whole.id)
         ledger.add_task(copy, Share.OPEN)
         run = a_run(ledger, copy, stable, f"run-nightly-{number}")
-        ledger.finish_run(run.id, Outcome(result, 1.0, "the feed was empty"), None, (), ())
+        ledger.finish_run(run.id, Outcome(result, 1.0, "the feed was empty"))
 
 
 def add_varying_evolution(home: Home) -> str:

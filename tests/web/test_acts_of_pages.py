@@ -27,6 +27,7 @@ from agentos.domain import (
     ProposalState,
     Rating,
     Result,
+    RunEnd,
     Share,
     TaskState,
 )
@@ -292,7 +293,7 @@ def test_an_answer_that_nobody_changes_comes_back_as_it_was(
     task = a_task("task-odd", "Odd")
     ledger.add_task(task, Share.OPEN)
     run = a_run(ledger, task, Registry(served.home.registry).stable(), "run-odd")
-    ledger.finish_run(run.id, Outcome(Result.FAILED, 0.0, "no"), answer, (), ())
+    ledger.finish_run(run.id, Outcome(Result.FAILED, 0.0, "no"), RunEnd(answer))
     ledger.close()
     found = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", browser.get("/runs/run-odd").text, re.DOTALL)
     assert bool(found) == whole
@@ -350,7 +351,7 @@ def test_a_probation_is_drawn_as_live_points_with_its_e_value(browser: httpx.Cli
         )  # fmt: skip
         ledger.begin_run(run)
         result = Outcome(Result.FAILED, 0.0, f"worse {SCRIPT}")
-        ledger.finish_run(run.id, result, None, (), ("skill/calc",))
+        ledger.finish_run(run.id, result, RunEnd(resources=("skill/calc",)))
     ledger.close()
     page = browser.get(address).text
     assert page.count('<circle class="against"') >= 1

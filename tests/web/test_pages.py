@@ -30,6 +30,7 @@ from agentos.domain import (
     Question,
     Rating,
     Result,
+    RunEnd,
     Share,
     Step,
     SupervisorWorth,
@@ -254,7 +255,7 @@ def test_what_files_start_has_no_button_to_run_it_now(browser: httpx.Client, ser
         ledger.add_task(copy, Share.OPEN)
         failed = replace(ledger.run("run-nightly-2"), id="run-inbox", task_id=copy.id, outcome=None)
         ledger.begin_run(failed)
-        ledger.finish_run(failed.id, Outcome(Result.FAILED, 0.0, "no"), None, (), ())
+        ledger.finish_run(failed.id, Outcome(Result.FAILED, 0.0, "no"))
     page = browser.get("/").text
     assert "/schedules/task-nightly/run" in page
     assert "/schedules/task-inbox/pause" in page
@@ -309,7 +310,7 @@ def test_half_a_character_breaks_no_page(browser: httpx.Client, served: Served) 
     run = a_run(ledger, task, Registry(served.home.registry).stable(), "run-half")
     step = Step(run.id, 0, "call", {"tool": half}, {"text": half + "x" * 9_000}, None, datetime.now(UTC), 1.0)
     ledger.append_step(step)
-    ledger.finish_run(run.id, Outcome(Result.FAILED, 0.0, half), half, (), ())
+    ledger.finish_run(run.id, Outcome(Result.FAILED, 0.0, half), RunEnd(half))
     ledger.close()
     for address in ("/runs/run-half/steps/0/in", "/runs/run-half/steps/0/out"):
         assert "half \\ud800 of it" in browser.get(address).text
@@ -374,7 +375,7 @@ def test_a_run_shows_the_tree_of_what_it_handed_over(browser: httpx.Client, serv
             run = replace(a_run(ledger, task, stable, f"run-tree-{number}"), parent=above)
             above = run.id
             if result is not None:
-                ledger.finish_run(run.id, Outcome(result, 0.0, "why", cost=Cost(calls=7)), None, (), ())
+                ledger.finish_run(run.id, Outcome(result, 0.0, "why", cost=Cost(calls=7)))
     page = browser.get("/runs/run-tree-0").text
     (table,) = re.findall(r'<section id="handed">.*?</section>', page, re.DOTALL)
     rows = [re.sub(r"<[^>]+>", " ", row).split() for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)[1:]]
@@ -446,7 +447,7 @@ def test_a_run_is_shown_whose_snapshot_or_resources_are_nowhere(
             ledger.add_task(task, Share.OPEN)
             run = a_run(ledger, task, snapshot, f"run-odd-{number}")
             used = ("no kind/x", "skill/calc")
-            ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), None, (), used)
+            ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), RunEnd(resources=used))
     for address in (
         "/runs/run-odd-0",
         "/runs/run-odd-1",

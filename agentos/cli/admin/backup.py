@@ -107,15 +107,9 @@ def prune(
     from agentos.settings import load_settings
 
     home = Home.find()
-    wanted = load_settings(home.settings).retention
-    found = prune_home(
-        home,
-        datetime.now(UTC),
-        wanted.days if days is None else days,
-        wanted.gb if gb is None else gb,
-        apply=yes,
-        say=tell_progress,
-    )
+    asked = {name: value for name, value in (("days", days), ("gb", gb)) if value is not None}
+    limits = load_settings(home.settings).retention.model_copy(update=asked)
+    found = prune_home(home, datetime.now(UTC), limits, apply=yes, say=tell_progress)
     if as_json:
         print_json({**asdict(found), "applied": yes})
         return

@@ -50,8 +50,7 @@ def web(
         raise UserError(missing_extra("web", "The page")) from None
     serve(
         Home.find(),
-        served_to_others(Reach(bind, address, certificate, key, proxy_header, proxy_from)),
-        port,
+        served_to_others(Reach(bind, address, certificate, key, proxy_header, proxy_from, port)),
         open_browser=open_browser,
         tell=print_text,
         until=sys.stdin.buffer if kept else None,

@@ -118,7 +118,7 @@ def idle_text(counted: Mapping[str, int]) -> str:
 def standings(home: Home, reader: Reader, groups: Sequence[FailureGroup]) -> Mapping[str, Standing]:
     """By the id of each failure that opens no evolution as it is: why. Without those that have one at work or behind them."""
     from agentos.daemon.offline import policy_of
-    from agentos.evolver.content import load_taxonomy
+    from agentos.evolver.documents import load_taxonomy
     from agentos.evolver.policy import Policy
     from agentos.shipped import folder
 

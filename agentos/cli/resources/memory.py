@@ -151,7 +151,7 @@ def _form(name: str) -> int:
 
 def _fared(memories: Mapping[str, str]) -> Sequence[KnownLesson]:
     """The lessons of memories (kind/name -> text), with how the runs ended that had them."""
-    from agentos.evolver.content import load_policy
+    from agentos.evolver.documents import load_policy
     from agentos.evolver.memory.lessons import fared
     from agentos.registry.store import Registry
     from agentos.shipped import folder

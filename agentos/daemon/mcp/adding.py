@@ -140,7 +140,7 @@ def program_of(server: ServerTool, modules: Mapping[str, bytes], brings: bytes |
 def say(sandbox: Sandbox, program: ServerProgram, fetch: Fetch | None = None) -> McpServed:
     """What the server says of itself when it is started in a box. Raises UserError, Unavailable."""
     try:
-        with closing(ServerBox(sandbox, program, {}, fetch=fetch)) as box:
+        with closing(ServerBox(sandbox, program, fetch=fetch)) as box:
             return box.served
     except McpFault as error:
         raise UserError(f"{error} ({error.fault.type})") from None

@@ -53,6 +53,19 @@ class ServerProgram:
     ] = ()  # that it may reach by ``fetch``; ``environment`` are headers where it has a URL
 
 
+@dataclass(frozen=True, slots=True)
+class ServedRun:
+    """The run that a server is started for: what it finds in its directory, and for how long and how much it may speak.
+
+    The defaults are for a look at what a server says of itself.
+    """
+
+    id: str = ""
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+    wall_s: float = 60.0
+    output_bytes: int = 1 << 20
+
+
 def mcp_fault(type: str, message: str, resource: str) -> WireFault:
     """A fault of the tools of this resource."""
     return WireFault(type=type, message=message[:20_000], where="", resource=resource)
@@ -67,6 +80,9 @@ class McpFault(Exception):
         super().__init__(fault.message)
 
 
+_LOOK = ServedRun()
+
+
 class ServerBox:
     """A running server; ``served`` is what it said of itself. One call at a time, from any thread."""
 
@@ -74,10 +90,7 @@ class ServerBox:
         self,
         sandbox: Sandbox,
         program: ServerProgram,
-        inputs: Mapping[str, bytes],
-        run: str = "",
-        wall_s: float = 60.0,
-        output_bytes: int = 1 << 20,
+        run: ServedRun = _LOOK,
         fetch: Fetch | None = None,
         opened: Callable[[ServerBox], None] | None = None,
     ) -> None:
@@ -88,21 +101,21 @@ class ServerBox:
         self._resource = program.resource
         self._is_far = bool(program.url)
         brings = program.brings
-        size = sum(map(len, inputs.values())) + len(brings or b"")
+        size = sum(map(len, run.inputs.values())) + len(brings or b"")
         limits = Limits(
-            wall_s=wall_s,
+            wall_s=run.wall_s,
             memory_mb=_MEMORY_MB,
             workspace_mb=_FILES_MB + (size >> 20),
-            output_bytes=max(output_bytes, _LIST_BYTES),
+            output_bytes=max(run.output_bytes, _LIST_BYTES),
         )
         certificate = certificate_for(program.hosts) if program.hosts and not program.url else ""
-        self._box: Box = sandbox.open(limits, run=run)
-        start_s = min(_START_S, wall_s)
+        self._box: Box = sandbox.open(limits, run=run.id)
+        start_s = min(_START_S, run.wall_s)
         self._exchange = Exchange(self._box, start_s + _SLACK_S)
         job = McpJob(
             root=program.resource,
             files=[f"{program.resource}/{WHEELS}/{name}" for name in program.modules],
-            inputs=list(inputs),
+            inputs=list(run.inputs),
             brings=brings is not None,
             command=list(program.command),
             environment=dict(program.environment),
@@ -112,7 +125,7 @@ class ServerBox:
             wall_s=start_s,
             output_bytes=limits.output_bytes,
         )
-        blobs = [*program.modules.values(), *inputs.values(), *([brings] if brings is not None else [])]
+        blobs = [*program.modules.values(), *run.inputs.values(), *([brings] if brings is not None else [])]
         with ExitStack() as undo:
             undo.callback(self.close)
             if opened is not None:

@@ -29,7 +29,7 @@ from agentos.daemon.requests.run_requests import (
     RunEnds,
     Ungranted,
 )
-from agentos.daemon.requests.secret_requests import FilledRequest, Vault, fill, place_of
+from agentos.daemon.requests.secret_requests import OutgoingRequest, Vault, fill, place_of
 from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
 from agentos.evolver.find.mining import GRANT
 from agentos.evolver.history.recordings import FETCH, fetch_key
@@ -101,23 +101,21 @@ class Egress(RequestHandler):
         granted = self._server.secrets if self._server else None
         try:
             target, host = self._allowed(url)
-            filled = fill(self._vault, self._asking, target, headers, content, granted)
+            request = OutgoingRequest(method, target, headers, content)
+            filled = fill(self._vault, self._asking, request, granted)
         except Denied as error:  # on record: somebody may want to know what was tried
             return _refusal(error)
         try:
-            seen = self._answered(method, filled, host, until)
+            seen = self._answered(filled.request, host, until)
         except Denied as error:  # it may quote what was sent
             seen = _refusal(error)
         return {name: filled.redact(value) for name, value in seen.items()}
 
-    def _answered(self, method: str, filled: FilledRequest, host: str, until: float) -> dict[str, Json]:
-        target = filled.target
-        port = target.port or (443 if target.scheme == "https" else 80)
+    def _answered(self, request: OutgoingRequest, host: str, until: float) -> dict[str, Json]:
+        port = request.target.port or (443 if request.target.scheme == "https" else 80)
         try:
             plain = _connected(self._addresses(host, port, until), port, until)
-            status, found, data = _fetch(
-                plain, method, (target, host, port), filled.headers, filled.content, until
-            )
+            status, found, data = _fetch(plain, request, http.client.HTTPConnection(host, port), until)
         except ssl.SSLCertVerificationError as error:
             why = f"{host} shows a certificate that is not trusted ({error.verify_message})"
             told = "SSL_CERT_FILE in the daemon's environment names those to trust"
@@ -310,16 +308,11 @@ def _data(told: Json) -> bytes:
 
 
 def _fetch(
-    plain: socket.socket,
-    method: str,
-    where: tuple[SplitResult, str, int],
-    headers: Mapping[str, str],
-    content: bytes,
-    until: float,
+    plain: socket.socket, request: OutgoingRequest, connection: http.client.HTTPConnection, until: float
 ) -> tuple[int, dict[str, str], bytes]:
-    target, host, port = where
+    """Status, headers and body of what answers on the open socket; ``connection`` names its host and port."""
+    target = request.target
     secure = target.scheme == "https"
-    connection = http.client.HTTPConnection(host, port)
     connection.default_port = 443 if secure else 80  # what is left out after the host's name
     path = (target.path or "/") + (f"?{target.query}" if target.query else "")
     with plain, plain.dup() as handle:
@@ -327,8 +320,8 @@ def _fetch(
         cut = threading.Timer(max(0.01, until - time.monotonic()), _cut, (handle,))
         cut.start()
         try:
-            connection.sock = _secured(plain, host) if secure else plain
-            connection.request(method, path, content or None, dict(headers))
+            connection.sock = _secured(plain, connection.host) if secure else plain
+            connection.request(request.method, path, request.content or None, dict(request.headers))
             response = connection.getresponse()
             data = response.read(BODY_MAX + 1)
             if response.length and len(data) <= BODY_MAX:  # read() does not tell of what never came

@@ -17,7 +17,7 @@ from pydantic import BaseModel, StrictBool
 
 from agentos.domain import Budget, Json, ModelSpec, Step
 from agentos.errors import ModelFailed
-from agentos.evolver.advice import Line, Unusable, json_in, spoken
+from agentos.models.requests import Line, Unusable, json_in, spoken
 from agentos.ports import Grant, Models
 from agentos.supervisor.watching import NODE
 

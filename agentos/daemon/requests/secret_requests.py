@@ -58,27 +58,34 @@ class HomeVault:
 
 
 @dataclass(frozen=True, slots=True)
-class FilledRequest:
-    """A request with its secrets in it. Nothing of this may be recorded but what ``redact`` returns."""
+class OutgoingRequest:
+    """An HTTP request to the outside; ``target`` is its URL, taken apart."""
 
+    method: str
     target: SplitResult
     headers: Mapping[str, str]
     content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FilledRequest:
+    """A request with its secrets in it. Nothing of this may be recorded but what ``redact`` returns."""
+
+    request: OutgoingRequest
     redact: Callable[[Json], Json]
 
 
 def fill(
     vault: Vault | None,
     asking: RunContext,
-    target: SplitResult,
-    headers: Mapping[str, str],
-    content: bytes,
+    request: OutgoingRequest,
     granted: frozenset[str] | None = None,
 ) -> FilledRequest:
     """The request as it goes out; ``granted`` are the secrets of the MCP server that makes it, None where a tool of the
     run does. Raises Denied for a secret that may not go there, Unavailable.
     """
-    body = content.decode("latin-1")  # byte for byte: what a placeholder stands among may be anything
+    target, headers = request.target, request.headers
+    body = request.content.decode("latin-1")  # byte for byte: what a placeholder stands among may be anything
     form = _form(headers)
     kind = _QUOTED if form == "form" else _PLAIN
     outside = target._replace(query="").geturl()
@@ -89,7 +96,7 @@ def fill(
     names = {*_QUOTED.findall(target.query), *kind.findall(body)}
     names |= {name for value in headers.values() for name in _PLAIN.findall(value)}
     if not names:
-        return FilledRequest(target, headers, content, lambda value: value)
+        return FilledRequest(request, lambda value: value)
     values = {name: _allowed(vault, asking, target, name, granted) for name in sorted(names)}
     spelt: Mapping[str, Callable[[str], str]] = {
         "form": quote_plus,
@@ -102,8 +109,8 @@ def fill(
         for name, value in headers.items()
     }
     data = kind.sub(lambda found: spelt[form](values[found[1]]).encode().decode("latin-1"), body)
-    redactor = Redactor(list(values.items()))
-    return FilledRequest(target._replace(query=query), filled, data.encode("latin-1"), redactor.value)
+    whole = OutgoingRequest(request.method, target._replace(query=query), filled, data.encode("latin-1"))
+    return FilledRequest(whole, Redactor(list(values.items())).value)
 
 
 def _form(headers: Mapping[str, str]) -> str:

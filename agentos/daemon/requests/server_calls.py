@@ -13,7 +13,7 @@ from typing import Any
 
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.mcp.adding import as_it_is_now, question_of
-from agentos.daemon.mcp.server_box import Fetch, McpFault, ServerBox, ServerProgram, mcp_fault
+from agentos.daemon.mcp.server_box import Fetch, McpFault, ServedRun, ServerBox, ServerProgram, mcp_fault
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunSpending
 from agentos.daemon.requests.secret_requests import HomeVault
@@ -148,13 +148,11 @@ class RunServers:
             }
         except NotFound as error:
             raise Unavailable(f"an input of {asking.task.id} is gone: {error}") from None
+        left_s = max(_LEAST_S, asking.deadline - time.monotonic())
         box = ServerBox(
             self._parts.sandbox,
             self._parts.program(asking, tool),
-            inputs,
-            run=asking.run_id,
-            wall_s=max(_LEAST_S, asking.deadline - time.monotonic()),
-            output_bytes=asking.bundle.limits.output_bytes,
+            ServedRun(asking.run_id, inputs, left_s, asking.bundle.limits.output_bytes),
             fetch=self._way_out(tool),
             opened=partial(self._opened, server),
         )

@@ -38,6 +38,7 @@ from agentos.domain import (
     Recording,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Step,
@@ -312,7 +313,7 @@ class _HandOvers(RequestHandler):
             raise
         self._parts.hold()
         left = [InputFile(path, ledger.blobs.put(data), len(data)) for path, data in done.files.items()]
-        ledger.finish_run(run.id, done.outcome, done.answer, left, done.resources)
+        ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, left, done.resources))
         return done
 
     def _add(self, task: Task, share: Share) -> None:

@@ -87,6 +87,17 @@ class RunServices:
     supervised: Callable[[Task, Snapshot], SupervisorPlan | None] = lambda task, snapshot: None
 
 
+@dataclass(frozen=True, slots=True)
+class _AskedRun:
+    """What ``execute`` was asked for."""
+
+    task: Task
+    snapshot: Snapshot
+    run_id: str
+    on_step: Callable[[Step], None] | None
+    plan: Plan
+
+
 class BoxExecutor:
     """Implements ``ports.Executor``. Thread-safe: any number of runs at a time."""
 
@@ -126,20 +137,13 @@ class BoxExecutor:
         plan: Plan | None = None,
     ) -> Attempt:
         """Run once and grade; see ``ports.Executor``."""
-        plan = plan or Plan()
-        with self._places.place(self._placement(task, snapshot, plan)) as place:
-            done = self._execute(place.sandbox, task, snapshot, run_id, on_step, plan)
+        asked = _AskedRun(task, snapshot, run_id, on_step, plan or Plan())
+        with self._places.place(self._placement(task, snapshot, asked.plan)) as place:
+            done = self._execute(place.sandbox, asked)
         return replace(done, host=place.host)
 
-    def _execute(
-        self,
-        sandbox: Sandbox,
-        task: Task,
-        snapshot: Snapshot,
-        run_id: str,
-        on_step: Callable[[Step], None] | None,
-        plan: Plan,
-    ) -> Attempt:
+    def _execute(self, sandbox: Sandbox, asked: _AskedRun) -> Attempt:
+        task, snapshot = asked.task, asked.snapshot
         steps: list[Step] = []
         started = time.monotonic()
         workspace_mb = task.limits.workspace_mb
@@ -153,11 +157,11 @@ class BoxExecutor:
             job = PreparedRun(
                 task,
                 snapshot,
-                run_id,
+                asked.run_id,
                 bundle,
                 self._inputs(task),
-                on_step or steps.append,
-                plan,
+                asked.on_step or steps.append,
+                asked.plan,
                 self._serving.redact,
             )
             if task.call is None:
@@ -168,7 +172,7 @@ class BoxExecutor:
                     supervised=self._serving.supervised(task, snapshot),
                 )
             ran = self._in_a_box(sandbox, job, spent)
-            drifted = drift(self._registry, bundle, plan, steps)
+            drifted = drift(self._registry, bundle, asked.plan, steps)
         except Mismatch as error:
             ran = BoxResult(Result.FAILED, error.fault)
         graded = Grade(())

@@ -25,6 +25,7 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Step,
@@ -232,7 +233,11 @@ class TaskRunner:
             due = deliveries_of(task, run.id, ended, self._ledger.blobs)
             left = self._left(run.id)
             self._ledger.finish_run(
-                run.id, done.outcome, done.answer, outputs, done.resources, due, left, done.host
+                run.id,
+                done.outcome,
+                RunEnd(done.answer, outputs, done.resources, done.host),
+                records=due,
+                steps=left,
             )
             self._held.pop(run.id, None)
         except (Unavailable, *MACHINE) as error:

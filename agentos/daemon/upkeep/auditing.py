@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from agentos.domain import (
     EvolutionState,
     Json,
     Probe,
+    SafetyRate,
     Trial,
     Verdict,
     dataclass,
@@ -162,25 +164,33 @@ def evolution_faults(
             faults += misquoted(registry, candidate)
             faults += misplaced(registry, candidate, story.trials)
             faults += untimely(candidate, story.trials, reader.arrived)
-            again = _computed_again(blobs, verdict, candidate, story)
+            again = computed_again(blobs, verdict, candidate, story.trials, story.rates)
             faults += [f"{verdict.id}: {fault}" for fault in again]
         except (AgentOSError, ValueError) as error:  # a blob that is gone, a policy that is none
             faults.append(f"{verdict.id} cannot be computed again: {error}")
     return list(dict.fromkeys(faults))
 
 
-def _computed_again(
-    blobs: BlobStore, verdict: Verdict, candidate: Candidate, story: EvolutionRecords
+def computed_again(
+    blobs: BlobStore,
+    verdict: Verdict,
+    candidate: Candidate,
+    trials: Sequence[Trial],
+    rates: Sequence[SafetyRate] = (),
 ) -> list[str]:
-    from agentos.evolver.content import policy_from_json
+    """As ``judge.recompute``, by the policy that is stored with the verdict; of all of its evolution's trials and rates."""
+    from agentos.evolver.documents import policy_from_json
     from agentos.evolver.verdict.gates import judged_rates
     from agentos.evolver.verdict.judge import recompute
     from agentos.evolver.verdict.pairing import judged_trials
 
     document = json.loads(blobs.get(verdict.policy_sha256))
-    judged = judged_trials(candidate, story.trials)
-    rates = judged_rates(candidate, story.rates)
-    return recompute(verdict, candidate, judged, policy_from_json(document), digest(document), rates)
+    judged = judged_trials(candidate, trials)
+    policy = policy_from_json(document)
+    if verdict.policy_sha256 == digest(document):
+        # what an earlier version stored lacks the keys that were added since: the same policy by another digest
+        verdict = replace(verdict, policy_sha256=policy.sha256)
+    return recompute(verdict, candidate, judged, policy, judged_rates(candidate, rates))
 
 
 def began_with(reader: LedgerSnapshot) -> str:

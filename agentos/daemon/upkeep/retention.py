@@ -19,6 +19,7 @@ from agentos.home import Home
 from agentos.ledger import retention
 from agentos.ledger.integrity import LedgerSnapshot
 from agentos.ledger.store import Ledger
+from agentos.settings import Retention
 
 _GB = 1 << 30
 _LAST = "retention.at"  # memo: when the daemon began to prune last, or put it off
@@ -48,13 +49,12 @@ class RetentionReport:
 def prune(
     home: Home,
     now: datetime,
-    days: float,
-    gb: float,
+    limits: Retention,
     *,
     apply: bool,
     say: Callable[[str], None] = lambda _: None,
 ) -> RetentionReport:
-    """Let go what is older than ``days``, and, beyond ``gb``, the oldest first; 0 means no limit.
+    """Let go what is too old, and, where the home is too large, the oldest first.
 
     Without ``apply`` nothing is changed. Killed anywhere it is simply done again: a blob goes after the rows that named it.
     """
@@ -62,7 +62,7 @@ def prune(
     ledger = Ledger(home.ledger)
     try:
         with LedgerSnapshot(home.ledger) as frozen:
-            before = _cut(frozen, now, days, gb, size)
+            before = _cut(frozen, now, limits, size)
             rows = frozen.rows
             to_seq = retention.last_before(rows, before)
             protected = retention.protected_runs(rows) | retention.ended_later(rows, before, to_seq)
@@ -104,8 +104,9 @@ def _sweep(home: Home, ledger: Ledger, gone: retention.PrunedTotals, apply: bool
     return sum(size > 0 for size in freed), sum(freed)
 
 
-def _cut(frozen: LedgerSnapshot, now: datetime, days: float, gb: float, size: int) -> datetime:
+def _cut(frozen: LedgerSnapshot, now: datetime, limits: Retention, size: int) -> datetime:
     """Before which moment things go. Beyond the size it moves on by the share that is too much."""
+    days, gb = limits.days, limits.gb
     first_of_all = datetime.min.replace(tzinfo=now.tzinfo)
     cut = now - timedelta(days=days) if 0 < days < (now - first_of_all).days else first_of_all
     if not gb or size <= gb * _GB:

@@ -77,7 +77,7 @@ def daemon_status(home: Home) -> DaemonStatus:
 
 
 def _settings_fault(home: Home) -> str:
-    from agentos.evolver.content import load_policy
+    from agentos.evolver.documents import load_policy
     from agentos.settings import load_settings
 
     own = home.root / "policy.toml"

@@ -18,7 +18,7 @@ from agentos.domain import (
     SupervisorWorth,
     is_memory,
 )
-from agentos.evolver.content import load_policy
+from agentos.evolver.documents import load_policy
 from agentos.evolver.memory import lessons
 from agentos.evolver.watch import health
 from agentos.evolver.watch.health import EvolutionCost, Health

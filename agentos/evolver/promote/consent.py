@@ -14,7 +14,7 @@ import pwd
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,15 +116,17 @@ def _own_user_namespace() -> bool:
         return not os.path.isdir("/proc/self/ns")
 
 
-def issue(
-    key: bytes,
-    candidate: Candidate,
-    verdict: Verdict,
-    principal: str,
-    expires_at: datetime,
-    given: str = STANDING,
-) -> Consent:
-    """A consent for exactly this candidate with this verdict, and how it was given."""
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Who says yes, until when that holds, and how it was given."""
+
+    principal: str
+    expires_at: datetime
+    given: str = STANDING
+
+
+def issue(key: bytes, candidate: Candidate, verdict: Verdict, approval: Approval) -> Consent:
+    """A consent for exactly this candidate with this verdict."""
     blank = Consent(
         id=new_id("consent"),
         evolution_id=candidate.evolution_id,
@@ -132,10 +134,10 @@ def issue(
         candidate_tree=candidate.snapshot.tree,
         manifest_sha256=digest(candidate.manifest),
         verdict_sha256=verdict.sha256,
-        principal=principal,
-        expires_at=expires_at,
+        principal=approval.principal,
+        expires_at=approval.expires_at,
         token="",
-        given=given,
+        given=approval.given,
     )
     return replace(blank, token=_token(key, blank))
 

@@ -29,7 +29,7 @@ from agentos.evolver.promote import (
     PromotionContext,
     RollBackContext,
 )
-from agentos.evolver.promote.consent import STANDING, expiry, failing_review, issue, verify
+from agentos.evolver.promote.consent import STANDING, Approval, expiry, failing_review, issue, verify
 from agentos.evolver.promote.driving import concerns, passed
 from agentos.evolver.promote.rebasing import (
     applies,
@@ -354,7 +354,7 @@ def take_up_stale(parts: PromotionContext, ended: Evolution) -> Evolution:
 def _store(parts: ConsentContext, candidate: Candidate, principal: str, given: str) -> Consent:
     verdict = verdict_on(parts, candidate.id)
     expires = expiry(parts.now(), parts.policy.consent.expires_s)
-    consent = issue(parts.consent_key, candidate, verdict, principal, expires, given)
+    consent = issue(parts.consent_key, candidate, verdict, Approval(principal, expires, given))
     said = {"consent": consent.id, "principal": principal, "given": given}
     parts.audit.note("consent", candidate.evolution_id, said, (consent,))
     return consent

@@ -27,21 +27,11 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import ModelFailed
-from agentos.evolver.advice import (
-    WIDE,
-    Line,
-    RequestDraft,
-    Unusable,
-    json_in,
-    quoted,
-    spoken,
-    texts,
-    told,
-    with_data,
-)
+from agentos.evolver.advice import WIDE, RequestDraft, quoted, texts, told, with_data
 from agentos.evolver.find.holding_back import runs_of, shown_part
 from agentos.evolver.promote import ReviewContext
 from agentos.evolver.promote.consent import stored_review
+from agentos.models.requests import Line, Unusable, json_in, spoken
 
 PURPOSE = "review"
 ANSWER_TOKENS = 4_096

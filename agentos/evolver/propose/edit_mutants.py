@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from agentos.evolver.propose.moot_mutants import Change, moot, with_node, written_nodes
-from agentos.syntax import parse
+from agentos.syntax import is_python, tree_of
 
 _OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "and": "or", "or": "and"}
 _WIDER = {"==": (">=", "<="), "!=": ("<", ">")}
@@ -71,7 +71,7 @@ def mutants(old: str, new: str, most: int) -> dict[str, str]:
     for token in _newly_written(old, new):
         for other in _others(token) if token.start not in units else ():
             source = _with(new, token, other)
-            if len(found) < most and source not in (old, new) and _parses(source):
+            if len(found) < most and source not in (old, new) and is_python(source):
                 found.setdefault(f"the same edit with {other} for {token.string}", source)
     return found | ({**names(old, new, most), **bounds(old, new, most)} if _writes_one(old, new) else {})
 
@@ -101,7 +101,7 @@ def taken_otherwise(old: str, new: str) -> dict[str, str]:
         found[f"the same edit with another mark for {mark!r}"] = text
     for table, text in _all_kept(written, new):
         found[f"the same edit with doubles of {table} kept"] = text
-    return {words: source for words, source in found.items() if _parses(source)}
+    return {words: source for words, source in found.items() if is_python(source)}
 
 
 def _compared_otherwise(node: ast.AST, gone: Sequence[str]) -> Iterator[Change]:
@@ -120,7 +120,7 @@ def _compared_otherwise(node: ast.AST, gone: Sequence[str]) -> Iterator[Change]:
 
 def _texts_gone(old: str, new: str) -> list[str]:
     """Texts of the lines that go which the new text has nowhere."""
-    kept = {*_texts(_tree(new) or ast.Module([], []))}
+    kept = {*_texts(tree_of(new) or ast.Module([], []))}
     nodes = (node for node in written_nodes(new, old)[0] if isinstance(node, ast.Constant))
     return sorted({node.value for node in nodes if isinstance(node.value, str)} - kept)
 
@@ -204,7 +204,7 @@ def _units(source: str) -> set[tuple[int, int]]:
     """Where the numbers of conversions stand, as of `24 * 60`: of these no one is one too many or too few."""
     return {
         (part.lineno, part.col_offset)
-        for node in ast.walk(_tree(source) or ast.Module([], []))
+        for node in ast.walk(tree_of(source) or ast.Module([], []))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
         if all(isinstance(part, ast.Constant) and part.value in _UNITS for part in (node.left, node.right))
         for part in (node.left, node.right)
@@ -225,7 +225,7 @@ def bounds(old: str, new: str, most: int) -> dict[str, str]:
                 where, source = "", re.sub(rf"\b{token.string}\b", other, old)
             else:
                 where, source = f" in line {token.start[0]}", _with(old, token, other)
-            if source != new and _parses(source):
+            if source != new and is_python(source):
                 found[f"instead {other} for {token.string}{where}"] = source
     return found
 
@@ -236,7 +236,7 @@ def names(old: str, new: str, most: int) -> dict[str, str]:
     ``far - 1 - 1`` is ``near - 1`` as long as the two lie one apart.
     """
     found: dict[str, str] = {}
-    tree = _tree(old)
+    tree = tree_of(old)
     edited = _gone(old, new)
     for function in ast.walk(tree) if tree is not None else ():
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -290,7 +290,7 @@ def loosened(old: str, new: str) -> str:
 
     An anchor of a pattern, or a condition: a test of an ``if``, of a comprehension, or one of several that are joined.
     """
-    before, after = _tree(old), _tree(new)
+    before, after = tree_of(old), tree_of(new)
     if before is None or after is None:
         return ""
     gone, come = _changes(_texts(before), _texts(after))
@@ -304,7 +304,7 @@ def loosened(old: str, new: str) -> str:
 
 def decided(old: str, new: str) -> list[str]:
     """The old text with each condition that ``loosened`` says is taken away always true, and always false."""
-    before, after = _tree(old), _tree(new)
+    before, after = tree_of(old), tree_of(new)
     if before is None or after is None:
         return []
     gone = {*_conditions_gone(before, after)}
@@ -352,7 +352,7 @@ def _conditions(tree: ast.Module) -> Iterator[ast.expr]:
 
 def _spelled_out(source: str, other: str) -> str:
     """The same program with those f-strings that the other text lacks as calls: of what is in one no parser tells the place."""
-    tree, others = _tree(source), _tree(other)
+    tree, others = tree_of(source), tree_of(other)
     if tree is None or others is None:
         return source
     known = {ast.dump(node) for node in ast.walk(others) if isinstance(node, ast.JoinedStr)}
@@ -365,7 +365,7 @@ def _spelled_out(source: str, other: str) -> str:
         head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset :]
         lines[first : last + 1] = [head + _called(node).encode() + tail]
     text = b"".join(lines).decode()
-    return text if _parses(text) else source
+    return text if is_python(text) else source
 
 
 def _called(text: ast.JoinedStr) -> str:
@@ -430,17 +430,6 @@ def _with(source: str, token: tokenize.TokenInfo, text: str) -> str:
     line = lines[row - 1]
     lines[row - 1] = line[:start] + text + line[token.end[1] :]
     return "\n".join(lines)
-
-
-def _parses(source: str) -> bool:
-    return _tree(source) is not None
-
-
-def _tree(source: str) -> ast.Module | None:
-    try:
-        return parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _cut(text: str) -> str:

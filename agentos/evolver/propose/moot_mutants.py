@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 
-from agentos.syntax import parse
+from agentos.syntax import is_python, parse, tree_of
 
 _SHOWN = 40  # characters of what is made moot
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Break, ast.Continue, ast.Delete)
@@ -42,7 +42,7 @@ def moot(old: str, new: str) -> dict[str, str]:
         changes += _picked_otherwise(node)
     for words, place, text in [*_both(old, new), *changes]:
         source = with_node(new, place, text)
-        if source not in (old, new) and _parses(source):
+        if source not in (old, new) and is_python(source):
             found.setdefault(f"the same edit {words}", source)
     return found
 
@@ -74,7 +74,7 @@ def undone(old: str, new: str, *, simpler: bool = True) -> dict[str, str]:
         return {}
     parts = {}
     for words, source in found.items():
-        if _parses(source) and (meaning := _meaning(source)) not in known:
+        if is_python(source) and (meaning := _meaning(source)) not in known:
             known.add(meaning)
             parts[words] = source
     return parts
@@ -168,7 +168,7 @@ def idle(old: str, new: str) -> dict[str, str]:
                     found.setdefault(_cut(node), with_node(new, node, f"({ast.unparse(kept)})"))
         elif isinstance(node, _SIMPLE):
             found.setdefault(_cut(node), with_node(new, node, "pass"))
-    return {text: source for text, source in found.items() if source != old and _parses(source)}
+    return {text: source for text, source in found.items() if source != old and is_python(source)}
 
 
 def constant_tests(old: str, new: str) -> dict[str, str]:
@@ -179,7 +179,7 @@ def constant_tests(old: str, new: str) -> dict[str, str]:
     for test in (*tests, *wholes):
         for word in ("True", "False") if not isinstance(test, ast.Constant) else ():
             found.setdefault(f"{_cut(test)} always {word.lower()}", with_node(new, test, word))
-    return {words: source for words, source in found.items() if source != old and _parses(source)}
+    return {words: source for words, source in found.items() if source != old and is_python(source)}
 
 
 def _is_round(node: ast.Call) -> bool:
@@ -188,13 +188,12 @@ def _is_round(node: ast.Call) -> bool:
 
 def near_texts(old: str, new: str) -> list[str]:
     """Texts that stand in the lines that the edit writes, and in those that they replace."""
-    try:
-        trees = parse(old), parse(new)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    before, after = tree_of(old), tree_of(new)
+    if before is None or after is None:
         return []
     found = [
         node.value
-        for tree, lines in zip(trees, _changed_lines(old, new), strict=True)
+        for tree, lines in zip((before, after), _changed_lines(old, new), strict=True)
         for node in _within(tree, lines)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
@@ -203,9 +202,8 @@ def near_texts(old: str, new: str) -> list[str]:
 
 def written_nodes(old: str, new: str) -> tuple[Sequence[ast.AST], list[ast.expr]]:
     """Nodes of the new text, and tests and operands of ``and`` and ``or``, that the lines which it replaces lack."""
-    try:
-        before, after = parse(old), parse(new)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    before, after = tree_of(old), tree_of(new)
+    if before is None or after is None:
         return [], []
     lines = _changed_lines(old, new)
     gone, come = [*_within(before, lines[0])], [*_within(after, lines[1])]
@@ -426,9 +424,8 @@ def edited_lines(old: str, new: str) -> set[int]:
     Of a statement that is changed all lines; of one that is added those of the statements around it. Nothing
     where the edit is of no function, or a text is no Python.
     """
-    try:
-        tree = parse(old)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = tree_of(old)
+    if tree is None:
         return set()
     before, after = old.split("\n"), new.split("\n")  # as Python counts lines
     touched: set[int] = set()
@@ -463,14 +460,6 @@ def with_node(source: str, node: ast.AST, text: str) -> str:
     first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined] # of expressions and statements
     head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset :]  # type: ignore[attr-defined]
     return b"".join([*lines[:first], head, text.encode(), tail, *lines[last + 1 :]]).decode()
-
-
-def _parses(source: str) -> bool:
-    try:
-        parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
 
 
 def _cut(node: ast.AST) -> str:

@@ -10,7 +10,7 @@ import ast
 import difflib
 from collections.abc import Iterator, Set
 
-from agentos.syntax import Definition, parse
+from agentos.syntax import Definition, tree_of
 
 _FIXED = frozenset(
     {"int", "float", "str", "bool", "bytes", "tuple"}
@@ -25,9 +25,8 @@ def unread(old: str, new: str, *, helper: bool = False) -> str:
     are names that begin with "_", and parameters of methods, which others may have to pass. Names of a ``helper`` module,
     which a tool imports, are read there.
     """
-    try:
-        tree = parse(new)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(new)
+    if tree is None:
         return ""
     lines = _written(old, new)
     methods = {id(part) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for part in node.body}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from agentos.domain import Arm, Candidate, Evolution, Result, Run, Snapshot, Task, Trial, TrialSet, work_of
 from agentos.evolver.find.mining import BATCH, CURSOR
-from agentos.evolver.history.content import content_of
+from agentos.evolver.history.content_digest import content_of
 from agentos.evolver.replay import FreshContext
 from agentos.evolver.replay.jobs import TrialJob, recording_for, run_all
 from agentos.evolver.replay.trials import failing_alike

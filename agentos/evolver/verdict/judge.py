@@ -333,18 +333,13 @@ def recompute(
     candidate: Candidate,
     trials: Sequence[Trial],
     policy: Policy,
-    policy_sha256: str | None = None,
     rates: Sequence[SafetyRate] = (),
 ) -> list[str]:
-    """Why the stored verdict is not what the stored trials give: one sentence a difference, or none.
-
-    ``policy_sha256`` is the digest of the document that the policy was read back from: one that an
-    earlier version stored lacks the keys that were added since.
-    """
+    """Why the stored verdict is not what the stored trials give: one sentence a difference, or none."""
     # Fresh work may have come after the verdict.
     if trials_sha256(compared := split(trials)[0], rates) == verdict.trials_sha256:
         trials = compared
-    again = replace(judge(candidate, trials, policy, rates), policy_sha256=policy_sha256 or policy.sha256)
+    again = judge(candidate, trials, policy, rates)
     # Both: a reason quotes tasks, and these may say what an earlier version said.
     verdict, again = (
         replace(item, reasons=tuple(map(as_said_now, item.reasons))) for item in (verdict, again)

@@ -36,7 +36,7 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history import HistoryContext
-from agentos.evolver.history.content import content_of
+from agentos.evolver.history.content_digest import content_of
 from agentos.evolver.policy import Probation
 from agentos.evolver.states import no_model
 from agentos.evolver.verdict.paired_tests import log_e

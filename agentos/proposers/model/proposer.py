@@ -19,7 +19,6 @@ from agentos.evolver.advice import (
     Declined,
     EditReply,
     RequestDraft,
-    Unusable,
     choice,
     chosen_number,
     parse,
@@ -29,6 +28,7 @@ from agentos.evolver.advice import (
     told_of,
 )
 from agentos.evolver.memory.lessons import added, changed, lessons_in
+from agentos.models.requests import Unusable
 from agentos.ports import Adviser, Brief, Proposal, Snapshots
 from agentos.proposers.model.choosing import LAYERS as CHOOSING
 from agentos.proposers.model.choosing import rules_for, with_rule

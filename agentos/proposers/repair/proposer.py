@@ -37,6 +37,7 @@ from agentos.proposers.repair.scope import given_names
 from agentos.proposers.repair.search import (
     HOPELESS,
     Nearness,
+    Plausible,
     Search,
     SearchBudget,
     SearchPlan,
@@ -378,7 +379,8 @@ def repairs(
             nearness=Nearness(given, plan.old) if some else None,
         )
         full = search
-        proposals, search = _proposals(brief, search, order, opened, about, effort)
+        found, search = _searched(brief, full, order, opened, effort)
+        proposals = _proposals(brief, search, found, opened[0], about)
         movers = [*full.moved, *search.moved] if some and not proposals else []
         first = partial_of(proposal_of, brief, full, found=about)
         moved = first_edits(full, movers, probed.tried.raised, opened[0], first)
@@ -432,28 +434,33 @@ def sorted_out(brief: Brief, tried: BenchResult) -> tuple[tuple[int, ...], tuple
     return evidence, tuple(working)
 
 
-def _proposals(
+def _searched(
     brief: Brief,
     search: Search,
     order: Callable[[SearchBudget], Iterable[RankedEdit]],
     benches: Sequence[Bench],
-    about: SearchFindings,
     effort: Effort,
-) -> tuple[list[Proposal], Search]:
-    """From full fixes; where there is none, perhaps from those that pass some of the evidence."""
-    full = search
+) -> tuple[Sequence[Plausible], Search]:
+    """Full fixes; where there is none, perhaps what passes some of the evidence. With the search that found them."""
     found = search.run(order(search.meter), benches)
-    if not found and effort.partial and len(search.plan.evidence) > 1:
-        with _tried_before(brief, search.plan, effort, partial=True) as past:
-            more = replace(search.meter, cpu_s=(MOVED if full.moved else PARTIAL) * effort.cpu_s)
-            search = replace(search, partial=True, meter=more, past=past)
-            found = search.run(order(search.meter), benches)
+    if found or not effort.partial or len(search.plan.evidence) < 2:
+        return found, search
+    with _tried_before(brief, search.plan, effort, partial=True) as past:
+        more = replace(search.meter, cpu_s=(MOVED if search.moved else PARTIAL) * effort.cpu_s)
+        again = replace(search, partial=True, meter=more, past=past)
+        found = again.run(order(again.meter), benches)
+    return found, again if found else search
+
+
+def _proposals(
+    brief: Brief, search: Search, found: Sequence[Plausible], bench: Bench, about: SearchFindings
+) -> list[Proposal]:
+    """One for each behaviour among the plausible edits that pass the most."""
     if not found:
-        return [], full
-    old = benches[0].try_source(brief.source, cases=search.plan.generated).outputs
+        return []
+    old = bench.try_source(brief.source, cases=search.plan.generated).outputs
     most = max(sum(p.passed) for p in found)
     failures = raised([search.plan.old[case] for case in search.plan.evidence])
     behaviours = hypotheses(search.program, old, [p for p in found if sum(p.passed) == most], failures)
     about = replace(about, alternatives=len(behaviours) - 1)
-    chosen = behaviours[: brief.max_candidates]
-    return [proposal_of(brief, search, hypothesis, about) for hypothesis in chosen], search
+    return [proposal_of(brief, search, one, about) for one in behaviours[: brief.max_candidates]]

@@ -27,6 +27,7 @@ from agentos.errors import Conflict, NotFound, Unavailable
 from agentos.registry.git import CONFIG, environment
 
 T = TypeVar("T")
+G = TypeVar("G", pygit2.Commit, pygit2.Tree)
 
 MAIN = "refs/heads/main"
 EMAIL = "agentos@localhost"  # of what this program itself commits
@@ -266,12 +267,16 @@ class Repository:
 
     def commit(self, id: str | pygit2.Oid) -> pygit2.Commit:
         """The commit; raises Unavailable when it is missing or corrupt."""
+        return self._object(id, pygit2.Commit)
+
+    def _object(self, id: str | pygit2.Oid, kind: type[G]) -> G:
+        name = kind.__name__.lower()
         try:
             found = self.git[id]
         except (KeyError, ValueError, pygit2.GitError) as error:
-            raise Unavailable(f"The registry lacks or cannot read commit {id}: {error}") from None
-        if not isinstance(found, pygit2.Commit):
-            raise Unavailable(f"{id} in the registry is no commit")
+            raise Unavailable(f"The registry lacks or cannot read {name} {id}: {error}") from None
+        if not isinstance(found, kind):
+            raise Unavailable(f"{id} in the registry is no {name}")
         return found
 
     def snapshot(self, commit: pygit2.Oid | str) -> Snapshot:
@@ -283,13 +288,7 @@ class Repository:
         """The tree; raises Unavailable when it is missing or corrupt."""
         if id == EMPTY_TREE or id == str(EMPTY_TREE):
             self.git.TreeBuilder().write()
-        try:
-            found = self.git[id]
-        except (KeyError, ValueError, pygit2.GitError) as error:
-            raise Unavailable(f"The registry lacks or cannot read tree {id}: {error}") from None
-        if not isinstance(found, pygit2.Tree):
-            raise Unavailable(f"{id} in the registry is no tree")
-        return found
+        return self._object(id, pygit2.Tree)
 
     def entry(self, root: str | pygit2.Oid, path: str) -> pygit2.Object | None:
         """What stands at ``path`` below the tree ``root``, None when nothing does."""

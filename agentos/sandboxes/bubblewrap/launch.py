@@ -23,6 +23,7 @@ from typing import IO, Any
 
 import agentos
 from agentos.errors import Unavailable
+from agentos.sandboxes.box import worker_environment
 
 LABEL_VARIABLE = "AGENTOS_SANDBOX"  # in bubblewrap's own environment, for the reaper
 START_S = 60.0
@@ -157,18 +158,7 @@ def _python(runtime: Runtime, seen: dict[Path, Path]) -> list[str]:
         arguments += ["--ro-bind", str(seen[extra]), _EXTRA.format(number)]
         path.append(_EXTRA.format(number))
     python = runtime.prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-    environment = {
-        "PATH": f"{runtime.prefix}/bin:/usr/local/bin:/usr/bin:/bin",
-        "PYTHONPATH": ":".join(path),  # for programs that a job starts; the template itself is isolated
-        "PYTHONHASHSEED": "0",  # equal runs iterate over sets alike
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HOME": "/tmp",  # noqa: S108 - the sandbox's own
-        "LANG": "C.UTF-8",
-        "TZ": "UTC",
-        "MALLOC_ARENA_MAX": "2",  # threads must not reserve address space that counts as memory
-        "LANGSMITH_TRACING": "false",
-    }
-    for name, value in environment.items():
+    for name, value in worker_environment(path, f"{runtime.prefix}/bin").items():
         arguments += ["--setenv", name, value]
     boot = _BOOT.format(path=path)
     # last, the file systems made so far close: boxes share them and must find nothing to write to

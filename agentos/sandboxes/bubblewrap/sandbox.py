@@ -26,7 +26,7 @@ from agentos import shipped
 from agentos.domain import Limits
 from agentos.errors import Unavailable, lacking
 from agentos.sandboxes import cgroups, seccomp
-from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
+from agentos.sandboxes.box import FirstProcess, WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.bubblewrap.launch import Runtime, Template
 from agentos.sandboxes.content import BoxLimits, box_limits, call_list, file_systems_and_limits
 from agentos.sandboxes.docker.image_host import runtime
@@ -222,9 +222,9 @@ class Bubblewrap:
                     handed.callback(os.close, door)
                 template.spawn(request, [*theirs, greeter.fileno(), *doors])
                 greeter.close()
-                pid, pidfd = _hello(greeting)
+                process = FirstProcess(*_hello(greeting))
                 channel.bound(*answer_bounds(limits))
-                box = WorkerBox(channel, pidfd, pid, group, began, run)
+                box = WorkerBox(channel, process, group, began, run)
                 undo.pop_all()
             box.kill_after(limits.wall_s, extras.grace_s)
             with contextlib.suppress(WireClosed):  # it is dead already; its reader will see

@@ -26,7 +26,7 @@ from typing import Any
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups, seccomp
-from agentos.sandboxes.box import WorkerBox, answer_bounds, pipes
+from agentos.sandboxes.box import FirstProcess, WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.content import call_list
 from agentos.sandboxes.docker.engine import DockerEngine, answering, docker
 from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, ContainerProfile, ProfileKind
@@ -137,7 +137,7 @@ class Container:
         for place in group.places:
             with contextlib.suppress(OSError):  # an engine user who is not root; the engine itself has no way
                 cgroups.hold_connections(place)
-        box = ContainerBox(channel, self._pidfd, self.pid, group, began, run)
+        box = ContainerBox(channel, FirstProcess(self.pid, self._pidfd), group, began, run)
         box.kill_after(limits.wall_s, grace_s)
         try:
             channel.send({"go": True})

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import Limits
+from agentos.sandboxes.box import worker_environment
 from agentos.sandboxes.content import BoxLimits, call_list
 from agentos.sandboxes.seccomp import CONDITIONAL, NEW_NAMESPACE, SOL_SOCKET
 
@@ -62,7 +63,7 @@ class ContainerProfile:
             "Cmd": ["/usr/local/bin/python3", "-I", "-S", "-c", self.boot()],
             "Entrypoint": [],
             "User": "0:0" if "user" in self.weak else USER,
-            "Env": [f"{name}={value}" for name, value in environment(self.path()).items()],
+            "Env": [f"{name}={value}" for name, value in worker_environment(self.path()).items()],
             "Hostname": "sandbox",
             "WorkingDir": "/ws",
             "Labels": dict(labels),
@@ -126,21 +127,6 @@ class ContainerProfile:
         if "seccomp" in self.weak:
             return ["seccomp=unconfined"]
         return ["no-new-privileges:true", f"seccomp={json.dumps(seccomp_profile())}"]
-
-
-def environment(path: Iterable[str]) -> dict[str, str]:
-    """All that the worker and its children see of an environment."""
-    return {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "PYTHONPATH": ":".join(path),  # for programs that a job starts; the worker is isolated
-        "PYTHONHASHSEED": "0",  # equal runs iterate over sets alike
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HOME": "/tmp",  # noqa: S108 - the box's own
-        "LANG": "C.UTF-8",
-        "TZ": "UTC",
-        "MALLOC_ARENA_MAX": "2",  # threads must not reserve address space that counts as memory
-        "LANGSMITH_TRACING": "false",
-    }
 
 
 def seccomp_profile(beside: Iterable[str] = ()) -> dict[str, Any]:

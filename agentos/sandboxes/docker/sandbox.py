@@ -46,8 +46,8 @@ class _Works:
 class Docker:
     """Boxes in containers, without network, without host files.
 
-    ``home`` labels what is made in the engine and holds the socket directories. ``entry``,
-    ``extra`` and ``weak`` are as in ``Bubblewrap``. ``ready`` containers are kept warm for each of
+    ``home`` labels what is made in the engine and holds the socket directories. ``entry`` and
+    ``extra`` are as in ``Bubblewrap``. ``ready`` containers are kept warm for each of
     the kinds asked for most of late; by default one for each core. ``image`` is the one to use when it is
     not to be found out (which reads the installed libraries).
 
@@ -57,6 +57,7 @@ class Docker:
     name = "docker"
     reaches = "container"
     lacks = ""
+    weak: frozenset[str] = frozenset()  # walls that a test goes without: it is used without being probed then
 
     def __init__(
         self,
@@ -64,7 +65,6 @@ class Docker:
         *,
         entry: str = ENTRY,
         extra: tuple[Path, ...] = (),
-        weak: frozenset[str] = frozenset(),
         ready: int | None = None,
         image: str | None = None,
     ) -> None:
@@ -72,7 +72,6 @@ class Docker:
         self._home = home
         self._entry = entry
         self._extra = extra
-        self._weak = weak
         self._image = image
         self._ready = (os.cpu_count() or 1) if ready is None else ready
         self._lock = threading.Lock()
@@ -95,7 +94,7 @@ class Docker:
         with self._starting:
             if self.level != "unprobed":
                 return
-            if self._weak:
+            if self.weak:
                 self.level = "weak"
                 return
             if why := refusal(self.examine()):
@@ -155,7 +154,7 @@ class Docker:
                 try:
                     name = self._image or find(engine)
                     image = digest_of(engine, name)
-                    walls = ContainerProfile(name, box_limits(), self._extra, self._weak)
+                    walls = ContainerProfile(name, box_limits(), self._extra, self.weak)
                 except Unavailable:
                     engine.close()
                     raise

@@ -25,7 +25,7 @@ from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.ports import BoxUsage
 from agentos.sandboxes import seccomp
-from agentos.sandboxes.box import answer_bounds, pipes
+from agentos.sandboxes.box import answer_bounds, pipes, worker_environment
 from agentos.sandboxes.content import BoxLimits, box_limits, call_list, file_systems_and_limits
 from agentos.sandboxes.docker import image_host
 from agentos.sandboxes.docker.profile import (
@@ -35,7 +35,6 @@ from agentos.sandboxes.docker.profile import (
     OWNER_LABEL,
     SITE,
     WORKER_MB,
-    environment,
 )
 from agentos.sandboxes.kubernetes.cluster import (
     Attached,
@@ -78,7 +77,7 @@ def describe(kind: PodKind, settings: KubernetesSettings, extras: BoxLimits) -> 
         "ephemeral-storage": f"{_LOG_MB}Mi",
     }
     path = [KERNEL, SITE]
-    variables = [f"{name}={value}" for name, value in environment(path).items()]
+    variables = [f"{name}={value}" for name, value in worker_environment(path).items()]
     security: dict[str, Any] = {
         "runAsNonRoot": True,
         "runAsUser": _UID,

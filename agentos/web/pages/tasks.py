@@ -33,7 +33,7 @@ from agentos.errors import NotFound, UserError
 from agentos.ledger.listing import evolution_page, newest_open_runs
 from agentos.ledger.reading import Reader, TaskView
 from agentos.registry.git.reading import tool_paths
-from agentos.syntax import parse
+from agentos.syntax import tree_of
 from agentos.taskfile import drafts_of
 from agentos.web.context import WebContext
 
@@ -82,9 +82,8 @@ def task_form(site: WebContext, tool: str) -> TaskForm:
 
 def declared_schema(source: bytes) -> dict[str, Any] | None:
     """What a tool file says of its arguments, read and not run: its class ``Input``. None where that does not tell."""
-    try:
-        tree = parse(source.decode())
-    except (SyntaxError, ValueError):
+    tree = tree_of(source)
+    if tree is None:
         return None
     found = next((it for it in tree.body if isinstance(it, ast.ClassDef) and it.name == "Input"), None)
     if found is None or [ast.unparse(base) for base in found.bases] not in (

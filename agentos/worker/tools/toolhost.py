@@ -188,15 +188,16 @@ def _plain(reply: _Reply, path: str) -> _Reply:
 
 
 def call_work(
-    held: BundleFiles, path: str, args: Any, most: int, wall_s: float, *, trace: bool
+    held: BundleFiles, path: str, args: Any, allowance: ChildLimits, *, trace: bool
 ) -> Callable[[], bytes]:
     """What a child does for one call: the JSON of a reply. A program's time is measured there."""
     root = held.root
+    most = allowance.output_bytes
 
     def work() -> bytes:
         lines: set[int] = set()
         if programs.is_program(path):
-            return _reply_of(lambda: programs.call(held, path, args, most, wall_s), held, path)
+            return _reply_of(lambda: programs.call(held, path, args, most, allowance.wall_s), held, path)
         try:
             tool = toolfile.load(held.text(path), path, root, held)
         except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
@@ -299,13 +300,12 @@ def _make_calls(
     while True:
         try:
             asked = channel.receive().head
-            most = allowance.output_bytes
             given = allowance
             if "argv" in asked:
                 work = program_work(asked["argv"], asked["environment"])
-                given = replace(allowance, kept_bytes=min(most, _PRINTED_MAX))
+                given = replace(allowance, kept_bytes=min(allowance.output_bytes, _PRINTED_MAX))
             elif "args" in asked:
-                work = call_work(held, asked["path"], asked["args"], most, given.wall_s, trace=asked["trace"])
+                work = call_work(held, asked["path"], asked["args"], allowance, trace=asked["trace"])
             else:
                 work = card_work(held, asked["path"])
             try:

@@ -20,6 +20,7 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Step,
@@ -88,7 +89,9 @@ class Bench:
             ledger.append_step(Step(run.id, index, node, None, observed, found, NOW, 1.0))
         results = (CheckResult("equals", passed=passed),) if fault is None else ()
         outcome = Outcome(Result.PASSED if passed else Result.FAILED, float(passed), "no", fault, results)
-        ledger.finish_run(run.id, outcome, outputs[0] if passed else None, (), (f"skill/{tool}", HARNESS))
+        ledger.finish_run(
+            run.id, outcome, RunEnd(outputs[0] if passed else None, resources=(f"skill/{tool}", HARNESS))
+        )
         return ledger.run(run.id)
 
     def diagnosed(self) -> list[Diagnosis]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentos.domain import CheckResult, Fault, Json, Outcome, Result, Run, Share, Snapshot, Step
-from agentos.evolver.content import load_taxonomy
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.agent_failures import root_step, telling_step
 from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of
 from agentos.shipped import folder

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from agentos.domain import Cost, Fault, Json, Outcome, Result, Run, Share, Sighting, Step, Task
+from agentos.domain import Cost, Fault, Json, Outcome, Result, Run, RunEnd, Share, Sighting, Step, Task
 from agentos.evolver.find.mining import mine
 from tests.evolver.conftest import World
 
@@ -45,7 +45,7 @@ def ran(
         world.ledger.append_step(step)
     result = Result.BUDGET if fault else Result.PASSED
     world.ledger.finish_run(
-        run.id, Outcome(result, 0.0, "said so", fault, cost=cost), None, (), ("harness/desk",)
+        run.id, Outcome(result, 0.0, "said so", fault, cost=cost), RunEnd(resources=("harness/desk",))
     )
     return world.ledger.run(run.id)
 

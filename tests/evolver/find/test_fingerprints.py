@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentos.domain import Fault, Outcome, Result, Run, Share, Snapshot
-from agentos.evolver.content import load_taxonomy
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.fingerprints import classify, failure_of, normalise
 from agentos.shipped import folder
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentos.domain import Result, Snapshot
-from agentos.evolver.content import load_taxonomy
+from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.fingerprints import AgentActions, failure_of
 from agentos.shipped import folder
 from agentos.trajectories.past import ImportTarget, Source, past_of

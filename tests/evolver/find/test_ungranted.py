@@ -18,6 +18,7 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    RunEnd,
     Share,
     Sighting,
     Step,
@@ -62,7 +63,7 @@ def ran(
         action = {"method": "GET", "url": "http://api.example.org/rates"}
         world.ledger.append_step(Step(run.id, 0, node, action, seen, None, now, 1.0))
     outcome = Outcome(Result.FAILED, 0.0, fault.message, fault) if fault else PASSED
-    world.ledger.finish_run(run.id, outcome, None, (), ("harness/desk",))
+    world.ledger.finish_run(run.id, outcome, RunEnd(resources=("harness/desk",)))
     return world.ledger.run(run.id)
 
 

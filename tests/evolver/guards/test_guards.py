@@ -11,7 +11,7 @@ import pytest
 
 from agentos.domain import RefusalKind, Tier, tier_of
 from agentos.errors import Invalid
-from agentos.evolver.content import load_policy
+from agentos.evolver.documents import load_policy
 from agentos.evolver.guards.static import RULES, RuleHit
 from agentos.evolver.guards.static.check import asked, findings, guard, refusal, scan
 from agentos.evolver.guards.static.rules_names import SDK_METHODS, SDK_PRIVATE, SDK_PUBLIC

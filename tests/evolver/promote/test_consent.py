@@ -29,7 +29,17 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.errors import Conflict, PromotionRefused, UserError
-from agentos.evolver.promote.consent import TERMINAL, YES, issue, login, make_key, person, read_key, verify
+from agentos.evolver.promote.consent import (
+    TERMINAL,
+    YES,
+    Approval,
+    issue,
+    login,
+    make_key,
+    person,
+    read_key,
+    verify,
+)
 from tests.test_durable import no_file_beyond
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,7 +51,7 @@ CANDIDATE = Candidate(
 VERDICT = Verdict(
     "verdict-1", "evo-1", "cand-1-1", Decision.PROMOTE, (), (), (), (), "t1", "t0", "m", "t", "p"
 )
-CONSENT = issue(KEY, CANDIDATE, VERDICT, "person:ada", NOW + timedelta(hours=1))
+CONSENT = issue(KEY, CANDIDATE, VERDICT, Approval("person:ada", NOW + timedelta(hours=1)))
 
 
 def test_a_consent_stands_for_what_it_was_given() -> None:
@@ -66,7 +76,7 @@ def test_an_invented_token_is_refused(forge: Callable[[str], str]) -> None:
 
 
 def test_a_token_made_with_another_key_is_refused() -> None:
-    forged = issue(bytes(32), CANDIDATE, VERDICT, "person:ada", NOW + timedelta(hours=1))
+    forged = issue(bytes(32), CANDIDATE, VERDICT, Approval("person:ada", NOW + timedelta(hours=1)))
     with pytest.raises(PromotionRefused) as raised:
         verify(KEY, forged, CANDIDATE, VERDICT, NOW)
     assert raised.value.kind == RefusalKind.FORGED
@@ -139,7 +149,7 @@ def test_the_tier_is_the_highest_of_what_is_touched(paths: tuple[str, ...], tier
 
 
 def test_how_it_was_given_is_bound_and_cannot_be_dropped() -> None:
-    given = issue(KEY, CANDIDATE, VERDICT, "person:ada(1000)", NOW + timedelta(hours=1), YES)
+    given = issue(KEY, CANDIDATE, VERDICT, Approval("person:ada(1000)", NOW + timedelta(hours=1), YES))
     verify(KEY, given, CANDIDATE, VERDICT, NOW)
     for other in (TERMINAL, ""):
         with pytest.raises(PromotionRefused) as raised:

@@ -25,6 +25,7 @@ from agentos.domain import (
     ResourceId,
     Result,
     Run,
+    RunEnd,
     Share,
     Snapshot,
     Step,
@@ -123,7 +124,7 @@ class Boxes:
         run = Run(f"run-{name}", name, task.key, Share.OPEN, 1, self.base, "fake", "none", NOW)
         run = replace(run, **changes)
         self.ledger.begin_run(run)
-        self.ledger.finish_run(run.id, outcome, {}, (), ("agent/default", "harness/default"))
+        self.ledger.finish_run(run.id, outcome, RunEnd({}, resources=("agent/default", "harness/default")))
         return run
 
 

@@ -39,7 +39,16 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound, PromotionRefused, UserError
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import ConsentPolicy, Policy
-from agentos.evolver.promote.consent import expiry, genuine, issue, make_key, person, read_key, verify
+from agentos.evolver.promote.consent import (
+    Approval,
+    expiry,
+    genuine,
+    issue,
+    make_key,
+    person,
+    read_key,
+    verify,
+)
 from agentos.evolver.promote.driving import vouch
 from agentos.evolver.promote.probing import probe_fault, probe_promotion
 from agentos.evolver.promote.promotion import (
@@ -92,7 +101,9 @@ class Case:
     verdict: Verdict
 
     def consent(self, principal: str = "person:ada", claimed: str = "", **over: Any) -> Consent:
-        given = issue(KEY, self.candidate, self.verdict, principal, datetime.now(UTC) + timedelta(hours=1))
+        given = issue(
+            KEY, self.candidate, self.verdict, Approval(principal, datetime.now(UTC) + timedelta(hours=1))
+        )
         given = replace(given, **over, principal=claimed or principal)
         self.parts.records.put(given)
         return given
@@ -649,7 +660,7 @@ def test_the_principal_is_whoever_runs_the_process() -> None:
 def test_a_consent_ends_at_its_very_moment(case: Case) -> None:
     ends = expiry(datetime(2026, 1, 1, tzinfo=UTC), 60)
     assert ends == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
-    given = issue(KEY, case.candidate, case.verdict, "person:ada", ends)
+    given = issue(KEY, case.candidate, case.verdict, Approval("person:ada", ends))
     verify(KEY, given, case.candidate, case.verdict, ends - timedelta(microseconds=1))
     with pytest.raises(PromotionRefused) as raised:
         verify(KEY, given, case.candidate, case.verdict, ends)
@@ -657,7 +668,7 @@ def test_a_consent_ends_at_its_very_moment(case: Case) -> None:
 
 
 def test_a_stored_consent_is_genuine_with_its_key_and_every_word_of_it(case: Case) -> None:
-    given = issue(KEY, case.candidate, case.verdict, "person:ada", datetime(2026, 1, 1, tzinfo=UTC))
+    given = issue(KEY, case.candidate, case.verdict, Approval("person:ada", datetime(2026, 1, 1, tzinfo=UTC)))
     stored = to_json(given)
     assert genuine(KEY, stored)
     assert genuine(KEY, to_json(replace(given)))
@@ -668,12 +679,14 @@ def test_a_stored_consent_is_genuine_with_its_key_and_every_word_of_it(case: Cas
 
 
 def test_a_consent_from_before_it_said_how_it_was_given_is_genuine_still(case: Case) -> None:
-    old = issue(KEY, case.candidate, case.verdict, "person:ada", datetime(2026, 1, 1, tzinfo=UTC), "")
+    old = issue(
+        KEY, case.candidate, case.verdict, Approval("person:ada", datetime(2026, 1, 1, tzinfo=UTC), "")
+    )
     stored = to_json(old)
     assert genuine(KEY, stored)
     assert genuine(KEY, {name: value for name, value in stored.items() if name != "given"})
     assert not genuine(KEY, {**stored, "given": "terminal"}), "how it was given cannot be put in later"
-    nobody = issue(KEY, case.candidate, case.verdict, "", datetime(2026, 1, 1, tzinfo=UTC))
+    nobody = issue(KEY, case.candidate, case.verdict, Approval("", datetime(2026, 1, 1, tzinfo=UTC)))
     assert genuine(KEY, to_json(nobody)), "nothing else that is empty is left out"
 
 

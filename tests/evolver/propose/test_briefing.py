@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from agentos.domain import Fault, InputFile, Json, Limits, Outcome, Result, Run, Share, Step, Task
+from agentos.domain import Fault, InputFile, Json, Limits, Outcome, Result, Run, RunEnd, Share, Step, Task
 from agentos.evolver.propose.briefing import calls_in
 from agentos.ports import ObservedRun
 from tests.evolver.conftest import PATH, RESOURCE, World
@@ -24,7 +24,7 @@ def failed(world: World, name: str, action: Json, content: bytes = b"") -> Obser
     run = Run(step.run_id, name, task.key, Share.OPEN, 1, world.registry.stable(), "fake", "none", NOW)
     world.ledger.begin_run(run)
     world.ledger.append_step(step)
-    world.ledger.finish_run(run.id, Outcome(Result.FAILED, 0.0, "x", fault), None, (), (RESOURCE,))
+    world.ledger.finish_run(run.id, Outcome(Result.FAILED, 0.0, "x", fault), RunEnd(resources=(RESOURCE,)))
     return ObservedRun(task, world.ledger.run(run.id), (step,))
 
 

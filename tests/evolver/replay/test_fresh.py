@@ -28,8 +28,8 @@ from agentos.domain import (
     work_of,
 )
 from agentos.errors import Conflict
-from agentos.evolver.content import policy_from_json
 from agentos.evolver.cycle import finish_promotion, fresh_due, trials_of, try_fresh
+from agentos.evolver.documents import policy_from_json
 from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.promote.promotion import approve, settle_overtaken
 from agentos.evolver.promote.rebasing import misplaced

@@ -100,7 +100,7 @@ def test_the_newest_fitting_run_is_taken_and_none_that_says_nothing(world: World
         stable = world.registry.stable()
         run = Run(f"run-later-{number}", again.id, task.key, Share.OPEN, 1, stable, sandbox, "none", NOW)
         world.ledger.begin_run(run)
-        world.ledger.finish_run(run.id, Outcome(result, 0.0, ""), None, (), ())
+        world.ledger.finish_run(run.id, Outcome(result, 0.0, ""))
         return run
 
     newest = later(Result.FAILED, 1)

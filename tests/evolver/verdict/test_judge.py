@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agentos.daemon.upkeep.auditing import computed_again
 from agentos.domain import (
     Arm,
     Behaviour,
@@ -27,9 +28,10 @@ from agentos.domain import (
     Trial,
     TrialSet,
     Verdict,
+    canonical,
     digest,
 )
-from agentos.evolver.content import policy_from_json
+from agentos.evolver.documents import policy_from_json
 from agentos.evolver.policy import CHECKED, STOOD, Policy
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import (
@@ -43,6 +45,7 @@ from agentos.evolver.verdict.judge import (
 )
 from agentos.evolver.verdict.paired_tests import EARLIER_WORDS
 from agentos.evolver.verdict.pairing import CHOOSING, FIRST, judged_trials, too_costly
+from agentos.ledger.blobs import BlobStore
 from agentos.ledger.rows.codec import from_json
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
@@ -301,7 +304,7 @@ STORED = {
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_a_verdict_that_an_earlier_version_stored_is_computed_again(name: str) -> None:
+def test_a_verdict_that_an_earlier_version_stored_is_computed_again(name: str, tmp_path: Path) -> None:
     """Trials without run ids, a policy without what came later, an edit of which less was seen: the same to the bit."""
     stored = json.loads(Path(__file__).with_name(name).read_text())
     verdict = from_json(Verdict, stored["verdict"])
@@ -310,7 +313,10 @@ def test_a_verdict_that_an_earlier_version_stored_is_computed_again(name: str) -
     policy, sha256 = policy_from_json(stored["policy"]), digest(stored["policy"])
     assert not any(key in stored["policy"].get(section, ()) for section, key in STORED[name].items())
     assert sha256 not in (policy.sha256, POLICY.sha256)
-    assert recompute(verdict, candidate, kept, policy, sha256) == []
+    blobs = BlobStore(tmp_path)
+    assert blobs.put(canonical(stored["policy"])) == verdict.policy_sha256 == sha256
+    assert computed_again(blobs, verdict, candidate, kept) == []
+    assert computed_again(blobs, replace(verdict, fixed=()), candidate, kept) != []
     assert verdict.kinds == ()
     assert verdict.sha256 == digest(stored["verdict"]), "what consents were bound to then"
     again = judge(candidate, kept, policy)

@@ -21,8 +21,8 @@ from agentos.domain import (
     Verdict,
     canonical,
 )
-from agentos.evolver.content import policy_from_json
 from agentos.evolver.cycle import trials_of
+from agentos.evolver.documents import policy_from_json
 from agentos.evolver.policy import Judge, Policy
 from agentos.evolver.verdict.gates import over_fitted, rarer
 from agentos.evolver.verdict.judge import recompute

@@ -19,6 +19,7 @@ from agentos.domain import (
     ResourceId,
     Result,
     Run,
+    RunEnd,
     Share,
     Sighting,
 )
@@ -184,7 +185,7 @@ def run_unchecked(world: World, points: int, *, passed: bool = True) -> None:
     )
     world.ledger.begin_run(run)
     done = attempt(passed=passed, resources=("skill/calc",))
-    world.ledger.finish_run(run.id, done.outcome, done.answer, (), done.resources)
+    world.ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, resources=done.resources))
 
 
 def test_work_without_checks_says_nothing_either_way(world: World, promoted: Evolution) -> None:

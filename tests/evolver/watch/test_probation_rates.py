@@ -20,6 +20,7 @@ from agentos.domain import (
     Outcome,
     Result,
     Run,
+    RunEnd,
     Share,
     Step,
 )
@@ -66,7 +67,7 @@ def run_live(
     world.ledger.begin_run(run)
     passed = outcome is Result.PASSED
     ended = Outcome(outcome, float(passed), "said so", fault, cost=Cost(calls=calls))
-    world.ledger.finish_run(run.id, ended, None, (), (RESOURCE,))
+    world.ledger.finish_run(run.id, ended, RunEnd(resources=(RESOURCE,)))
     return world.ledger.run(run.id)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from agentos.domain import Call
 from agentos.domain import RefusalKind as K
-from agentos.evolver.content import policy_from_json
+from agentos.evolver.documents import policy_from_json
 from agentos.evolver.policy import Policy, SurfacePolicy
 from agentos.evolver.propose.validation import screen
 from agentos.ports import Case

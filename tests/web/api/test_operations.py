@@ -14,7 +14,17 @@ import pytest
 
 from agentos.client import ApiError, Client
 from agentos.daemon.control.tokens import known_token
-from agentos.domain import Consent, Evolution, EvolutionState, Feedback, Outcome, Result, Share, TaskState
+from agentos.domain import (
+    Consent,
+    Evolution,
+    EvolutionState,
+    Feedback,
+    Outcome,
+    Result,
+    RunEnd,
+    Share,
+    TaskState,
+)
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -135,7 +145,7 @@ def test_an_answer_with_half_a_character_is_told(served: Served, raw: Any, token
     task = a_task("task-half", "half")
     ledger.add_task(task, Share.OPEN)
     run = a_run(ledger, task, Registry(served.home.registry).stable(), "run-half")
-    ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), "half \ud800 of it", (), ())
+    ledger.finish_run(run.id, Outcome(Result.PASSED, 1.0, ""), RunEnd("half \ud800 of it"))
     known = known_token(served.home, token)
     assert known is not None
     ledger.note("api.act", task.id, {"act": "conversation.turn", "token_id": known.id})

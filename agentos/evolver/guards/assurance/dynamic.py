@@ -37,7 +37,7 @@ from agentos.ports import Plan, Snapshots
 from agentos.resources import examine, is_tool_file, resources_of
 from agentos.resources.documents import DOCUMENT
 from agentos.shipped import seed_files
-from agentos.syntax import parse
+from agentos.syntax import tree_of
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -192,7 +192,8 @@ def _reached(parts: SafetyContext, candidate: Candidate, agent: str) -> frozense
         given = []
         for snapshot in (candidate.base, candidate.snapshot):
             left_out = without and frozenset(learnt(parts.snapshots.names(snapshot)))
-            executor = parts.executor_with(_beside(parts, snapshot, agent, probe, place, left_out), left_out)
+            files = {**probe.files(place), **_agent_with(parts, snapshot, agent, place, left_out)}
+            executor = parts.executor_with(files, left_out)
             given.append(executor.given(task, snapshot))
         return given[0] != given[1] or not given[0]
 
@@ -277,26 +278,20 @@ def learnt(names: Iterable[ResourceId]) -> Iterator[ResourceId]:
             yield resource
 
 
-def _beside(
-    parts: SafetyContext,
-    snapshot: Snapshot,
-    agent: str,
-    probe: SafetyProbe,
-    name: str,
-    without: frozenset[ResourceId],
+def _agent_with(
+    parts: SafetyContext, snapshot: Snapshot, agent: str, tool: str, without: frozenset[ResourceId]
 ) -> dict[str, bytes]:
-    """The probe's own files, and the agent's document with its tool alone where a model is asked."""
-    files = dict(probe.files(name))
-    if probe.model:
-        path = f"{Kind.AGENT}/{agent}/{DOCUMENT}"
-        own = parts.snapshots.files(snapshot, path).get(path, b"")
-        files[path] = with_tool(own, name, without)
-    return files
+    """The agent's document, by its path, with this tool alone."""
+    path = f"{Kind.AGENT}/{agent}/{DOCUMENT}"
+    own = parts.snapshots.files(snapshot, path).get(path, b"")
+    return {path: with_tool(own, tool, without)}
 
 
 def _happened(parts: SafetyContext, side: _Side, probe: SafetyProbe, without: frozenset[ResourceId]) -> bool:
     name = "".join(random.choices(_LETTERS, k=8))  # noqa: S311 - as above
-    files, content = _beside(parts, side.snapshot, side.agent, probe, name, without), probe.content(name)
+    files, content = dict(probe.files(name)), probe.content(name)
+    if probe.model:
+        files |= _agent_with(parts, side.snapshot, side.agent, name, without)
     inputs = (InputFile(INPUT, parts.blobs.put(content), len(content)),) if content else ()
     task = probe.task(name, side.agent, inputs, parts.now())
     executor = RetryingExecutor(parts.executor_with(files, without), parts.policy.replay.infra_retries)
@@ -327,9 +322,8 @@ def is_read(snapshots: Snapshots, candidate: Candidate) -> bool:
 
 def _told(source: str) -> list[str]:
     """The statements of a tool's file of which its card is made: all that define no function, bodies left out."""
-    try:
-        module = parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    module = tree_of(source)
+    if module is None:
         return [source]
     kept = []
     for node in module.body:
