@@ -571,6 +571,15 @@ def test_a_token_comes_from_the_kubeconfig_a_file_or_a_program(
     assert counted.read_text() == "xx", "once for each that asks, until it ends"
 
 
+def test_an_end_without_a_zone_is_one_of_utc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = {"token": "t", "expirationTimestamp": "2026-01-01T00:00:00"}
+    plugin = {"apiVersion": "v1", "command": "echo", "args": [json.dumps({"status": status})]}
+    write_config(tmp_path / "config", {"exec": plugin})
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    access = find_access("", "n")
+    assert access.headers() == access.headers() == {"Authorization": "Bearer t"}
+
+
 @pytest.mark.parametrize(
     ("user", "of"),
     [
@@ -578,6 +587,9 @@ def test_a_token_comes_from_the_kubeconfig_a_file_or_a_program(
         ({"token": "t"}, {"context": "two"}),
         ({"exec": {"apiVersion": "v1", "command": "false"}}, {}),
         ({"exec": {"apiVersion": "v1", "command": "no-such-program"}}, {}),
+        ({"exec": {"apiVersion": "v1"}}, {}),
+        ({"exec": {"command": "true"}}, {}),
+        ({"exec": {"apiVersion": "v1", "command": "true", "env": [{"name": "HOME"}]}}, {}),
     ],
 )
 def test_what_would_trust_anybody_or_nobody_is_refused(
