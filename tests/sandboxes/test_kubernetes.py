@@ -11,6 +11,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -354,6 +355,29 @@ def test_who_may_not_ask_leaves_no_descriptors_behind(tmp_path: Path) -> None:
         os.close(reads)
         os.close(writes)
         cluster.close()
+
+
+def test_whoever_is_attaching_while_the_sandbox_is_closed_is_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        cluster = Cluster(Access(f"http://127.0.0.1:{silent.getsockname()[1]}", "n", None))
+        reads, writes = os.pipe()
+
+        def attach() -> None:
+            try:
+                cluster.attach("agentos-x", "box", reads, writes, lambda whole: None)
+            except ClusterFault as fault:
+                told.append(fault.kind)
+
+        attaching = threading.Thread(target=attach)
+        attaching.start()
+        connection, _ = silent.accept()
+        cluster.close()
+        attaching.join(10)
+        connection.close()
+    os.close(reads)
+    os.close(writes)
+    assert told == ["cut"]
 
 
 @pytest.mark.docker

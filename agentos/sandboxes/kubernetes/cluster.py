@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -134,7 +134,7 @@ class Cluster:
             body = error.response.body or b""
             _well(error.response.status_code, {"message": bytes(body).decode(errors="replace")})
             raise ClusterFault("cut", f"attaching: {error}") from None
-        except (TimeoutError, OSError, InvalidHandshake, InvalidURI) as error:
+        except (TimeoutError, OSError, InvalidHandshake, InvalidURI, CancelledError) as error:
             begun.cancel()
             attached.hang_up()
             kind: Kind = "slow" if isinstance(error, TimeoutError) else "cut"
