@@ -48,6 +48,7 @@ def test_a_server_is_added_listed_tried_and_removed(agentos: Agentos) -> None:
         "1.0.0",
         ["count-up", "look", "wrong"],
     )
+    assert row["references"] == ["counter/count_up", "counter/look", "counter/wrong"]
     tools = json.loads(agentos("skill", "show", "counter", "--json").stdout)
     assert tools["evolves"]  # its wheels alone: tests/daemon/test_pinning.py
     assert "same: count-up, look, wrong" in agentos("mcp", "test", "counter").stdout
