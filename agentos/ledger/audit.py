@@ -82,13 +82,14 @@ class Entry:
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Self:
-        """From its columns. A detail that was damaged is no longer what was hashed."""
+        """From its columns. What was damaged is no longer what was hashed."""
         seq, at, event, subject, detail, previous, sealed = row
         try:
             text = plain(detail)
         except Unavailable:
             text = "null"
-        return cls(seq, at, event, subject, text, in_digits(previous), in_digits(sealed))
+        # bytes, where somebody wrote some
+        return cls(seq, str(at), str(event), str(subject), text, in_digits(previous), in_digits(sealed))
 
     def row(self) -> dict[str, object]:
         """Its columns."""

@@ -30,6 +30,7 @@ from agentos.plugins import registry
 FILES = "files"  # the setting `blobs` of a home that keeps them itself
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 INLINE_MAX = 8 << 10  # characters of JSON that a row may hold itself
+_PIECE = 1 << 20  # bytes of a blob that are compared at once
 _SHOWN = 1_000  # characters of a big value that stay readable at either end
 _URL = re.compile(r"file:///[^\s?#]+|(?!file:)[a-z][a-z0-9+.-]*://[^\s?#]+")
 
@@ -154,7 +155,7 @@ class BlobStore:
         folder = f"{self._root}/{sha256[:2]}"
         path = f"{folder}/{sha256[2:]}"
         try:
-            if not self._refreshed(path, len(data)):
+            if not self._refreshed(path, data):
                 self._write(Path(path), data)
             flush_folder(folder)  # also when it was there: its writer may not have come so far
         except OSError as error:
@@ -283,13 +284,25 @@ class BlobStore:
             return 0
         return found.st_size
 
-    def _refreshed(self, path: str, size: int) -> bool:
-        """Whether the blob is there, whole, and was marked as stored now (see ``remove``)."""
+    def _refreshed(self, path: str, data: bytes) -> bool:
+        """Whether the blob is there, as it should be, and was marked as stored now (see ``remove``).
+
+        It is read: whoever puts the content of a damaged one again has what it takes to mend it.
+        """
         try:
             os.utime(path)
-            return os.stat(path).st_size == size
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
+        try:
+            at = 0
+            while part := os.read(file, min(_PIECE, len(data) + 1)):
+                if not data.startswith(part, at):
+                    return False
+                at += len(part)
+            return at == len(data)
+        finally:
+            os.close(file)
 
     def _path(self, sha256: str) -> Path:
         return self._root / sha256[:2] / sha256[2:]

@@ -37,7 +37,7 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import all_rows, tables_of
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import PrunedRange, PrunedTotals, of_bodies, pruned_so_far, tasks_without_inputs
-from agentos.ledger.rows.codec import data_of, from_text, plain, time_text
+from agentos.ledger.rows.codec import data_of, fields_of, from_text, plain, time_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
     SETS,
@@ -144,11 +144,14 @@ def told(reader: LedgerSnapshot) -> AuditedDigests:
         if not isinstance(detail, dict):
             continue
         _remember(found, entry, detail)
-        if RECORDS in detail or SETS in detail:
+        # of another form they were written by somebody else, which the chain tells
+        records, sets = detail.get(RECORDS), detail.get(SETS)
+        if isinstance(records, dict) or isinstance(sets, dict):
             found.since = found.since or entry.seq
-            found.records |= {name: (entry.seq, sha256) for name, sha256 in detail.get(RECORDS, {}).items()}
-        if SETS in detail:
-            found.sets[entry.subject] = (entry.seq, detail[SETS])
+        if isinstance(records, dict):
+            found.records |= {name: (entry.seq, sha256) for name, sha256 in records.items()}
+        if isinstance(sets, dict):
+            found.sets[entry.subject] = (entry.seq, sets)
     return found
 
 
@@ -191,6 +194,9 @@ def rows_faults(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
             yield from look
         except Unavailable as error:
             yield f"{error}; what comes after it was not looked at"
+        # a column or a detail of a kind that this program never writes there: to be told as well
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            yield f"a row is damaged ({type(error).__name__}: {error}); what comes after it was not looked at"
 
 
 def _runs(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
@@ -234,12 +240,13 @@ def _runs(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
 
 def _unfinished(reader: LedgerSnapshot) -> Iterator[str]:
     for name, result, body in reader.rows("SELECT id, result, body FROM run WHERE seq IS NULL"):
-        if result is not None or data_of(body).get("outcome") is not None:
+        if result is not None or fields_of(body).get("outcome") is not None:
             yield f"the run {name} has an outcome, and never ended"
 
 
 def _tasks(reader: LedgerSnapshot) -> Iterator[str]:
-    for name, key, body in reader.rows("SELECT id, task_key, body FROM task"):
+    sql = "SELECT id, task_key, name, agent, parent, schedule_id, body FROM task"
+    for name, key, *own, body in reader.rows(sql):
         try:
             task = from_text(Task, body)
         except Unavailable as error:
@@ -247,6 +254,8 @@ def _tasks(reader: LedgerSnapshot) -> Iterator[str]:
             continue
         if (task.id, task.key) != (name, key):
             yield f"the task {name}: what it asks for is not what its key was made of"
+        elif (task.name, task.agent, task.parent, task.schedule_id) != tuple(own):
+            yield f"the task {name}: its columns are not what its record says"
     lost = (
         "SELECT run.id, run.task_id FROM run LEFT JOIN task ON task.id = run.task_id "
         "WHERE task.id IS NULL OR task.task_key <> run.task_key"
@@ -295,14 +304,14 @@ def _decisions(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     for evolution_id, candidate_id, body in reader.rows(
         "SELECT evolution_id, candidate_id, body FROM verdict"
     ):
-        there[evolution_id, candidate_id, str(data_of(body).get("decision"))] += 1
+        there[evolution_id, candidate_id, str(fields_of(body).get("decision"))] += 1
     for evolution_id, candidate_id, decision in there - log.verdicts:
         yield f"the verdict on {candidate_id} of {evolution_id} ({decision}) has no audit entry"
     for evolution_id, candidate_id, decision in log.verdicts - there:
         yield f"the verdict on {candidate_id} of {evolution_id} ({decision}) is gone or says something else"
     missing = dict(log.consents)
     for name, body in reader.rows("SELECT id, body FROM consent"):
-        entry, principal = missing.pop(name, None), data_of(body).get("principal")
+        entry, principal = missing.pop(name, None), fields_of(body).get("principal")
         if entry is None:
             yield f"the consent {name} of {principal} has no audit entry"
         elif principal != entry.detail.get("principal"):
@@ -313,7 +322,7 @@ def _decisions(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
 def _evolutions(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     missing = dict(log.evolutions)
     for name, state, body in reader.rows("SELECT id, state, body FROM evolution"):
-        stored = data_of(body).get("state")
+        stored = fields_of(body).get("state")
         if name not in missing:
             yield f"the evolution {name} has no audit entry"
             continue
@@ -427,8 +436,8 @@ def _named(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, st
     """Every blob that a row names and that has to be there, with the row."""
     idle = tasks_without_inputs(reader.rows, gone)
     for name, body in reader.rows("SELECT id, body FROM task"):
-        inputs = () if name in idle else data_of(body).get("inputs")
-        yield from ((name, item["sha256"]) for item in inputs or ())
+        inputs = () if name in idle else fields_of(body).get("inputs")
+        yield from ((name, sha256) for sha256 in _digests(inputs))
     yield from _named_by_runs(reader, gone)
     like = "action LIKE '{\"blob\"%' OR observation LIKE '{\"blob\"%'"
     for run_id, *values in reader.rows(f"SELECT run_id, action, observation FROM step WHERE {like}"):
@@ -439,14 +448,20 @@ def _named(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, st
         if trial.evolution_id not in gone.evolutions:
             yield trial.id, trial.steps_in or trial.steps_sha256
     for name, body in reader.rows("SELECT id, body FROM verdict"):
-        yield name, data_of(body).get("policy_sha256", "")
+        yield name, str(fields_of(body).get("policy_sha256", ""))
+
+
+def _digests(files: Json) -> Iterator[str]:
+    """Of stored files; that a file is none is a fault of its record, which is told elsewhere."""
+    found = files if isinstance(files, list) else ()
+    yield from (str(file.get("sha256", "")) for file in found if isinstance(file, dict))
 
 
 def _named_by_runs(reader: LedgerSnapshot, gone: PrunedTotals) -> Iterator[tuple[str, str]]:
     for seq, name, body in reader.rows("SELECT seq, id, body FROM run WHERE seq IS NOT NULL"):
         if gone.range_with(name, seq):
             continue
-        run = data_of(body)
-        yield from ((name, item["sha256"]) for item in run.get("outputs") or ())
+        run = fields_of(body)
+        yield from ((name, sha256) for sha256 in _digests(run.get("outputs")))
         if is_reference(run.get("answer")):
             yield name, run["answer"]["blob"]

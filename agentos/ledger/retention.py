@@ -20,7 +20,8 @@ from datetime import datetime
 from typing import Any
 
 from agentos.domain import Json, dataclass
-from agentos.ledger.rows.codec import data_of, plain, time_text
+from agentos.errors import Unavailable
+from agentos.ledger.rows.codec import data_of, fields_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
 from agentos.ledger.rows.record_types import RECORDS, of_run
 
@@ -204,10 +205,15 @@ def pruned_so_far(rows: Rows) -> PrunedTotals:
     """Read from the audit log alone: the table ``pruned`` is there for the triggers."""
     ranges, evolutions = [], set[str]()
     for seq, detail in rows("SELECT seq, detail FROM audit WHERE event = ? ORDER BY seq", EVENT):
-        said = data_of(detail)
-        if "from_seq" in said:
-            ranges.append(range_of(seq, said))
-        evolutions.update(said.get("evolutions") or ())
+        try:
+            said = fields_of(detail)
+            if "from_seq" in said:
+                ranges.append(range_of(seq, said))
+            evolutions.update(said.get("evolutions") or ())
+        except (KeyError, TypeError) as error:
+            raise Unavailable(
+                f"entry {seq} of the audit log is damaged: {type(error).__name__}: {error}"
+            ) from None
     return PrunedTotals(tuple(sorted(ranges, key=lambda item: item.to_seq)), frozenset(evolutions))
 
 

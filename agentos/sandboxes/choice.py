@@ -12,7 +12,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -146,13 +146,14 @@ class Choice:
         return self.choose().open(limits, light=light, run=run)
 
     def close(self) -> None:
-        """Close all that were started; idempotent."""
+        """Close all that were started; idempotent. One that cannot be closed, as a plug-in's, keeps no other open."""
         self._closed = True
         for name, lock in list(self._locks.items()):
             with lock:
                 sandbox = self._made.pop(name, None)
             if sandbox is not None:
-                sandbox.close()
+                with suppress(Unavailable):
+                    sandbox.close()
 
     def _names(self, asked: str, prefer: str) -> list[str]:
         for name in (asked, prefer, self._wanted):
@@ -183,7 +184,8 @@ class Choice:
             sandbox.start()
         except Unavailable as error:
             if sandbox is not None:
-                sandbox.close()
+                with suppress(Unavailable):  # why it did not start is what is to be told
+                    sandbox.close()
             self._failed[name] = (time.monotonic(), str(error))
             return str(error)
         self._made[name] = sandbox

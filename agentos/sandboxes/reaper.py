@@ -120,8 +120,9 @@ def _remove(leftover: Leftover) -> bool:
     place = Path(leftover.what)
     boxes = [child for child in place.glob("*/") if (child / "cgroup.procs").exists()]
     for box in boxes:
-        for pid in (box / "cgroup.procs").read_text().split():
-            _kill(int(pid))
+        with contextlib.suppress(OSError):  # gone by itself, or by another who looked
+            for pid in (box / "cgroup.procs").read_text().split():
+                _kill(int(pid))
     return all([cgroups.remove(box) for box in [*boxes, place]])
 
 

@@ -378,6 +378,7 @@ def test_an_evolution_that_gives_another_reason(agentos: Agentos, home: Home) ->
         ("trial", "candidate_id"),
         ("probe", "driving_sha256"),
         ("run", "finished_at"),
+        *(("task", column) for column in ("name", "agent", "parent", "schedule_id")),
     ],
 )
 def test_a_column_by_which_records_are_found(agentos: Agentos, home: Home, table: str, column: str) -> None:
@@ -388,7 +389,7 @@ def test_a_column_by_which_records_are_found(agentos: Agentos, home: Home, table
 
 
 @pytest.mark.parametrize("table", ["evolution", "consent", "verdict"])
-@pytest.mark.parametrize("body", [b"\x01cut", "no JSON"])
+@pytest.mark.parametrize("body", [b"\x01cut", "no JSON", "[]", "null", "3"])
 def test_a_row_that_cannot_be_read_is_named_and_the_rest_is_looked_at(
     agentos: Agentos, home: Home, table: str, body: object
 ) -> None:
@@ -399,6 +400,27 @@ def test_a_row_that_cannot_be_read_is_named_and_the_rest_is_looked_at(
     found = faults(agentos)
     assert any(name in fault for fault in found)
     assert any("task" in fault and name not in fault for fault in found)
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        *(("audit", column) for column in ("at", "event", "subject", "detail")),
+        ("attestation", "evolution_id"),
+        ("run", "body"),
+        ("task", "body"),
+    ],
+)
+@pytest.mark.parametrize(
+    "value", [b"\xff\xfe", "[]", '{"records": 3, "sets": [1], "inputs": [3], "outputs": 1}']
+)
+def test_what_stands_in_a_column_for_something_else_is_a_fault_and_no_bug(
+    agentos: Agentos, home: Home, table: str, column: str, value: object
+) -> None:
+    with opened(home) as connection:
+        newest = f"SELECT max(rowid) FROM {table}"
+        connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ({newest})", (value,))
+    assert faults(agentos)
 
 
 def blobs(home: Home) -> list[Path]:

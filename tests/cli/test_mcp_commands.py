@@ -48,6 +48,7 @@ def test_a_server_is_added_listed_tried_and_removed(agentos: Agentos) -> None:
         "1.0.0",
         ["count-up", "look", "wrong"],
     )
+    assert row["references"] == ["counter/count_up", "counter/look", "counter/wrong"]
     tools = json.loads(agentos("skill", "show", "counter", "--json").stdout)
     assert tools["evolves"]  # its wheels alone: tests/daemon/test_pinning.py
     assert "same: count-up, look, wrong" in agentos("mcp", "test", "counter").stdout
@@ -261,6 +262,8 @@ def test_what_a_client_may_read_and_say(home: Home) -> None:
     assert tools.list_evolutions(state="held")["evolutions"] == []
     run = tools.list_runs(limit=3)["runs"][0]
     shown = tools.show_run(run["id"])["run"]
+    assert tools.show_run(run["id"], 10**30)["steps"] == []
+    assert tools.show_run(run["id"], -(10**30)) == tools.show_run(run["id"])
     assert shown["answer"] == {"grade": "pass"} or shown["result"] == "failed"
     assert "share" not in shown  # who proposes edits is not to learn what is held out
     with pytest.raises(UserError, match="The task's own check says otherwise"):

@@ -176,6 +176,21 @@ def test_a_damaged_backup_is_told_and_changes_nothing(home: Home, tmp_path: Path
     refused()
 
 
+def test_a_packed_backup_with_a_wrong_bit_is_told(tmp_path: Path) -> None:
+    whole, bad = io.BytesIO(), tmp_path / "bad.tgz"
+    with tarfile.open(fileobj=whole, mode="w:gz") as tar:
+        info = tarfile.TarInfo("notes")
+        info.size = 60_000
+        tar.addfile(
+            info, io.BytesIO(b"".join(b"%d " % (number * number) for number in range(9_000))[:60_000])
+        )
+    data = whole.getvalue()
+    for place in range(600, len(data), 300):
+        bad.write_bytes(data[:place] + b"\xff" * 8 + data[place + 8 :])
+        with pytest.raises(Invalid):
+            verify_backup(bad)
+
+
 @pytest.mark.slow
 def test_nothing_is_overwritten(home: Home, tmp_path: Path) -> None:
     target = tmp_path / "home.tar"

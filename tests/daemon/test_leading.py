@@ -307,6 +307,18 @@ def test_what_the_mirror_has_is_known_to_the_next_daemon_also_while_it_is_away(
     assert (said["main"], bool(said["why"])) == (had, True)
 
 
+def test_a_mirror_that_is_away_for_days_is_tried_again(home: Home, ledger: Ledger, tmp_path: Path) -> None:
+    url = str(tmp_path / "nowhere.git")
+    keeper = MirrorKeeper(ledger, Mirror(home.registry, url), url, lambda why: None)
+    keeper._failures = 1_023  # some 13 hours of a try a minute
+    keeper.look()
+    assert ledger.get_kv(MIRROR)["why"]
+    keeper._due = 0.0
+    bare(tmp_path / "nowhere.git")
+    keeper.look()
+    assert ledger.get_kv(MIRROR)["main"] == main(home)
+
+
 def test_nobody_leads_on_what_somebody_else_wrote_to_the_mirror(
     home: Home, ledger: Ledger, tmp_path: Path
 ) -> None:

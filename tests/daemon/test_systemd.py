@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from agentos.cli.admin import service
 from agentos.daemon.control import systemd
 from agentos.daemon.control.systemd import SystemdUnit
 from agentos.daemon.process import LogFile, set_up_logs
@@ -60,6 +62,17 @@ def test_one_that_cannot_start_is_tried_again_without_end(place: Home) -> None:
 def test_the_unit_of_a_stand_by_stands_by(place: Home) -> None:
     parsed = read(SystemdUnit(place, "agentos", user=False, stand_by=True).text())
     assert shlex.split(parsed["Service"]["ExecStart"])[-3:] == ["daemon", "run", "--stand-by"]
+
+
+def test_a_stand_by_stays_one_when_its_service_is_installed_again(
+    place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(systemd, "BOOTED", place.root / "nowhere")
+    monkeypatch.setenv("AGENTOS_HOME", str(place.root))
+    unit = SystemdUnit(place, "agentos", user=True)
+    for words, stands_by in ([], False), (["--stand-by"], True), ([], True), (["--no-stand-by"], False):
+        assert CliRunner().invoke(service.app, ["install", "--user", *words]).exit_code == 0
+        assert unit.stands_by == stands_by
 
 
 ANALYZE = shutil.which("systemd-analyze")

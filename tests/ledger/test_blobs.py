@@ -29,11 +29,12 @@ def test_a_blob_is_a_file_named_by_its_digest(blobs: BlobStore, tmp_path: Path) 
     assert place(tmp_path, sha256).stat().st_mode & 0o777 == 0o600
 
 
-def test_damage_is_unavailable_and_a_cut_blob_is_mended_by_putting_it_again(
-    blobs: BlobStore, tmp_path: Path
+@pytest.mark.parametrize("damaged", [b"c", b"", b"conTent", b"content and more"])
+def test_damage_is_unavailable_and_mended_by_putting_it_again(
+    damaged: bytes, blobs: BlobStore, tmp_path: Path
 ) -> None:
     sha256 = blobs.put(b"content")
-    place(tmp_path, sha256).write_bytes(b"c")
+    place(tmp_path, sha256).write_bytes(damaged)
     with pytest.raises(Unavailable, match="damaged"):
         blobs.get(sha256)
     blobs.put(b"content")

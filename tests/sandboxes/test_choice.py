@@ -110,3 +110,32 @@ def test_each_is_started_once_and_one_that_was_away_not_asked_for_every_box(
     assert chosen.closed
     with pytest.raises(Unavailable, match="closed"):
         made.choose()
+
+
+class Stuck(Known):
+    """Cannot be closed, as a plug-in's may be."""
+
+    def close(self) -> None:
+        raise Unavailable("it does not let go")
+
+
+def test_one_that_cannot_be_closed_keeps_no_other_open(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stuck, other = Stuck("bubblewrap"), Known("docker")
+    table = {"bubblewrap": lambda home, uid: stuck, "docker": lambda home, uid: other}
+    monkeypatch.setattr(choice, "SANDBOXES", table)
+    both = Choice(tmp_path, None)
+    both.choose("bubblewrap")
+    both.choose("docker")
+    both.close()
+    assert other.closed
+
+
+def test_one_that_neither_starts_nor_closes_gives_way_to_the_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Known, "missing", frozenset({"bubblewrap"}))
+    table = {"bubblewrap": lambda home, uid: Stuck("bubblewrap"), "docker": lambda home, uid: Known("docker")}
+    monkeypatch.setattr(choice, "SANDBOXES", table)
+    assert Choice(tmp_path, None).choose().name == "docker"

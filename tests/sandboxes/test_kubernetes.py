@@ -11,6 +11,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -356,6 +357,29 @@ def test_who_may_not_ask_leaves_no_descriptors_behind(tmp_path: Path) -> None:
         cluster.close()
 
 
+def test_whoever_is_attaching_while_the_sandbox_is_closed_is_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        cluster = Cluster(Access(f"http://127.0.0.1:{silent.getsockname()[1]}", "n", None))
+        reads, writes = os.pipe()
+
+        def attach() -> None:
+            try:
+                cluster.attach("agentos-x", "box", reads, writes, lambda whole: None)
+            except ClusterFault as fault:
+                told.append(fault.kind)
+
+        attaching = threading.Thread(target=attach)
+        attaching.start()
+        connection, _ = silent.accept()
+        cluster.close()
+        attaching.join(10)
+        connection.close()
+    os.close(reads)
+    os.close(writes)
+    assert told == ["cut"]
+
+
 @pytest.mark.docker
 def test_a_token_that_does_not_stand_is_refused(
     tmp_path: Path, cluster: FakeCluster, make_pods: Make, monkeypatch: pytest.MonkeyPatch
@@ -571,6 +595,15 @@ def test_a_token_comes_from_the_kubeconfig_a_file_or_a_program(
     assert counted.read_text() == "xx", "once for each that asks, until it ends"
 
 
+def test_an_end_without_a_zone_is_one_of_utc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = {"token": "t", "expirationTimestamp": "2026-01-01T00:00:00"}
+    plugin = {"apiVersion": "v1", "command": "echo", "args": [json.dumps({"status": status})]}
+    write_config(tmp_path / "config", {"exec": plugin})
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    access = find_access("", "n")
+    assert access.headers() == access.headers() == {"Authorization": "Bearer t"}
+
+
 @pytest.mark.parametrize(
     ("user", "of"),
     [
@@ -578,6 +611,9 @@ def test_a_token_comes_from_the_kubeconfig_a_file_or_a_program(
         ({"token": "t"}, {"context": "two"}),
         ({"exec": {"apiVersion": "v1", "command": "false"}}, {}),
         ({"exec": {"apiVersion": "v1", "command": "no-such-program"}}, {}),
+        ({"exec": {"apiVersion": "v1"}}, {}),
+        ({"exec": {"command": "true"}}, {}),
+        ({"exec": {"apiVersion": "v1", "command": "true", "env": [{"name": "HOME"}]}}, {}),
     ],
 )
 def test_what_would_trust_anybody_or_nobody_is_refused(

@@ -118,6 +118,36 @@ def test_a_template_that_died_is_started_again_once(make: Make, small: Limits, r
         assert sandbox.template_pid not in (-1, first)
 
 
+_WITHOUT = """
+import os, resource, sys
+from agentos.errors import Unavailable
+from agentos.sandboxes.bubblewrap.launch import Runtime, Template
+runtime = Runtime.here()
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+for spare in range(8):
+    held = []
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    for _ in range(spare):
+        os.close(held.pop())
+    try:
+        Template({}, runtime, int(sys.argv[1]) or None, "nobody")
+    except (OSError, Unavailable):
+        print("told", flush=True)
+    for file in held:
+        os.close(file)
+"""
+
+
+def test_a_template_that_may_open_no_more_files_ends(run_uid: int | None) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", _WITHOUT, str(run_uid or 0)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.split() == ["told"] * 8, done.stderr
+
+
 def test_closing_the_sandbox_ends_its_boxes(make: Make, small: Limits, tmp_path: Path) -> None:
     sandbox = make(home=tmp_path)
     box = sandbox.open(small)

@@ -33,7 +33,7 @@ from agentos.sandboxes.remote.box import Admission
 from agentos.sandboxes.remote.fleet import Door, Fleet
 from agentos.sandboxes.remote.places import HostSandbox, WorkerPlaces, unwanted
 from agentos.sandboxes.remote.protocol import BOX, JOIN, KEY_HEADER, MESSAGE_MAX, MESSAGES_MAX, Hello
-from agentos.sandboxes.remote.worker import BoxWorker, Joining
+from agentos.sandboxes.remote.worker import BoxWorker, Joining, _run_uid
 from agentos.testing import FakeSandbox
 from agentos.wire import FrameError, WireClosed, WireLate
 
@@ -734,6 +734,29 @@ def test_a_worker_whose_token_is_refused_ends_with_what_to_type(control: Control
     worker = BoxWorker(fake, Joining(control.url, "nonsense", 1, 1), lambda text: None)
     with pytest.raises(UserError, match="token add"):
         asyncio.run(worker.run())
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"labels": ("GPU",)},
+        {"labels": tuple(f"a{n}" for n in range(21))},
+        {"boxes": 2000},
+        {"memory_mb": 1 << 40},
+    ],
+)
+def test_what_no_control_process_takes_is_told_before_anybody_is_dialled(
+    more: dict[str, Any], fake: FakeSandbox
+) -> None:
+    joining = Joining("http://127.0.0.1:1", "token", **{"boxes": 1, "memory_mb": 1, **more})
+    with pytest.raises(UserError):
+        asyncio.run(BoxWorker(fake, joining, lambda text: None).run())
+
+
+def test_a_user_id_that_was_written_half_is_claimed_anew(tmp_path: Path) -> None:
+    (tmp_path / "run_uid").write_text("")
+    claimed = _run_uid(tmp_path)
+    assert _run_uid(tmp_path) == int((tmp_path / "run_uid").read_text()) == claimed
 
 
 @pytest.mark.slow

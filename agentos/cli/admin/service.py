@@ -25,13 +25,17 @@ def install(
     user: User = False,
     name: Name = "agentos",
     stand_by: Annotated[
-        bool,
-        typer.Option("--stand-by", help="Of one that waits while another one leads on the same database."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--stand-by/--no-stand-by",
+            help="Of one that waits while another one leads on the same database; as it is where neither is given.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the unit and change nothing.")] = False,
 ) -> None:
     """Write the unit of this home and enable it. Safe to repeat, also after an upgrade."""
-    unit = replace(_unit(user, name), stand_by=stand_by)
+    unit = _unit(user, name)
+    unit = replace(unit, stand_by=unit.stands_by if stand_by is None else stand_by)
     if dry_run:
         print(unit.text(), end="")
         return

@@ -143,14 +143,20 @@ def _files_hint(command: Sequence[str], files: Path | None) -> str:
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """List the servers that were added, with their versions and tools."""
-    from agentos.daemon.mcp.adding import tools_of
     from agentos.registry.store import Registry
+    from agentos.resources import tool_reference
+    from agentos.resources.servers import server_tool
 
     registry = Registry(Home.find().registry)
     main = registry.stable()
     rows = []
     for resource in registry.names(main):
-        if resource.kind is Kind.SKILL and (tools := tools_of(registry.files(main, str(resource)))):
+        if resource.kind is not Kind.SKILL:
+            continue
+        files = registry.files(main, str(resource))
+        by_path = {path: tool for path in sorted(files) if (tool := server_tool(path, files[path]))}
+        if by_path:
+            tools = [*by_path.values()]
             version = registry.latest(resource)
             rows.append(
                 {
@@ -158,13 +164,14 @@ def list_(as_json: AsJson = False) -> None:
                     "version": version.number if version else "?",
                     "command": " ".join(tools[0].command),
                     "tools": [tool.tool for tool in tools],
+                    "references": [*map(tool_reference, by_path)],  # as a task names them
                 }
             )
     if as_json:
         print_json(rows)
         return
     cells = [
-        [str(row["server"]), str(row["version"]), str(row["command"]), ", ".join(row["tools"])]
+        [str(row["server"]), str(row["version"]), str(row["command"]), ", ".join(row["references"])]
         for row in rows
     ]
     print_table(

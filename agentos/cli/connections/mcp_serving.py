@@ -152,6 +152,7 @@ def _token(home: Home, client: str) -> tuple[Path, str]:
 # Its docstring is what the program reads. Nothing here can do more than the commands of the same name.
 
 
+_STEPS_OF_A_RUN = 1 << 31  # none has as many; a larger number is none for the database
 _LIST_MAX, _STEPS_MAX, _FOUND_MAX = 100, 200, 20
 
 
@@ -223,7 +224,7 @@ class HomeTools:
     def show_run(self, run: str, after_step: int = -1) -> dict[str, Any]:
         """A run by its id: its answer, its checks and its steps (200 at a time; after_step is the last one seen)."""
         found = self._reader.run(self._reader.resolve("run", run))
-        steps = self._reader.steps(found.id, after_step)
+        steps = self._reader.steps(found.id, max(-1, min(after_step, _STEPS_OF_A_RUN)))
         feedback = self._reader.find(Feedback, run_id=found.id)
         whole = {**without_share(found), **self._told_run(found)}
         return _plain(

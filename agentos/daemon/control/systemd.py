@@ -152,6 +152,15 @@ class SystemdUnit:
             self._ctl("daemon-reload")
         return True
 
+    @property
+    def stands_by(self) -> bool:
+        """Whether the unit that is there is of one that stands by."""
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):
+            return False
+        return any(line.startswith("ExecStart=") and line.endswith(" --stand-by") for line in lines)
+
     def status(self) -> ServiceStatus:
         """What is there, and what systemd says of it."""
         said = {}

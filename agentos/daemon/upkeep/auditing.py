@@ -35,7 +35,7 @@ from agentos.ledger.audit import AuditHead, Noted
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.integrity import LedgerSnapshot, blob_faults, rows_faults, told
 from agentos.ledger.reading import EvolutionRecords
-from agentos.ledger.rows.codec import data_of, from_text
+from agentos.ledger.rows.codec import data_of, fields_of, from_text
 from agentos.registry.store import Registry
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def consent_faults(reader: LedgerSnapshot, key_path: Path, evolution_id: str = "
         return
     for name, body in rows:
         try:
-            stored = data_of(body)
+            stored = fields_of(body)
         except Unavailable as error:
             yield f"the consent {name} cannot be read: {error}"
             continue

@@ -19,6 +19,7 @@ import sqlite3
 import subprocess
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
@@ -338,7 +339,7 @@ def verify_backup(path: Path, into: Path | None = None, say: _SAID = lambda _: N
                     say(f"{len(seen)} files")
     except FileNotFoundError:
         raise UserError(f"there is no backup {path}") from None
-    except (tarfile.TarError, EOFError, ValueError, OSError) as error:
+    except (tarfile.TarError, zlib.error, EOFError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise Unavailable(f"the backup {path} cannot be read or unpacked: {error.strerror}") from error
         # of several lines the first says it: tarfile tells of all packers that it tried

@@ -55,7 +55,7 @@ class MirrorKeeper:
         if state.why:
             state = MirrorState(self._said.main if self._said else "", state.why)
             self._failures += 1
-            pause = min(2.0**self._failures, _LONGEST_S)
+            pause = min(2.0 ** min(self._failures, 10), _LONGEST_S)  # beyond 1023 there is no such float
             self._due = time.monotonic() + pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads tries
         else:
             self._pushed, self._failures = fingerprint, 0

@@ -164,6 +164,14 @@ def data_of(body: str | bytes) -> Json:
         raise Unavailable(f"a stored record is damaged: {error}") from None
 
 
+def fields_of(body: str | bytes) -> dict[str, Json]:
+    """As ``data_of``, of a record; raises Unavailable also where it is no object."""
+    found = data_of(body)
+    if not isinstance(found, dict):
+        raise Unavailable(f"a stored record is damaged: it is a {type(found).__name__}")
+    return found
+
+
 def bundle(trials: Sequence[Trial], texts: Sequence[str]) -> bytes:
     """Trials, as their JSON texts, in one compressed list; without their ids where these follow from what they are."""
     short = map(_without_id, trials, texts)

@@ -106,7 +106,9 @@ def read(folder: Path) -> FolderContent:
 
 def _read_directory(directory: int, prefix: str, content: FolderContent) -> None:
     if prefix.count("/") > _DEEPEST:
-        content.left_out.append(f"{prefix!r} is left out: it lies too deep")
+        content.left_out.append(
+            f"{prefix!r} is left out: it lies too deep (at most {_DEEPEST} folders below the skill's own)"
+        )
         return
     for name in sorted(os.listdir(directory)):
         if ignored(name):

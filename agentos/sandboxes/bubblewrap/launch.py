@@ -192,8 +192,10 @@ class Template:
         started = threading.Event()
 
         def keep() -> None:
-            data = [_memory_file(content) for content in (_PASSWD, _GROUP, _HOSTS)]
+            data: list[int] = []
             try:
+                for content in (_PASSWD, _GROUP, _HOSTS):
+                    data.append(_memory_file(content))
                 self._process = subprocess.Popen(
                     command(program, runtime, run_uid, data),
                     stdin=theirs.fileno(),

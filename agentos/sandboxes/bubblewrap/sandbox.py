@@ -177,7 +177,11 @@ class Bubblewrap:
                     "seccomp": seccomp.assemble(call_list()).hex(),
                     "known": _shipped_harness(),
                 }
-                self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
+                try:
+                    self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
+                except OSError as error:
+                    why = lacking(error) or error
+                    raise Unavailable(f"the sandbox could not be made: {why}") from None
             return self._template, self._extras
 
     def _group(self, quota: cgroups.Quota, run: str) -> cgroups.ControlGroup | None:

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -134,7 +134,7 @@ class Cluster:
             body = error.response.body or b""
             _well(error.response.status_code, {"message": bytes(body).decode(errors="replace")})
             raise ClusterFault("cut", f"attaching: {error}") from None
-        except (TimeoutError, OSError, InvalidHandshake, InvalidURI) as error:
+        except (TimeoutError, OSError, InvalidHandshake, InvalidURI, CancelledError) as error:
             begun.cancel()
             attached.hang_up()
             kind: Kind = "slow" if isinstance(error, TimeoutError) else "cut"
@@ -161,7 +161,7 @@ class Cluster:
     def _headers(self) -> dict[str, str]:
         try:
             return self._access.headers()
-        except (UserError, OSError) as error:
+        except (UserError, OSError, UnicodeDecodeError) as error:
             raise ClusterFault("refused", str(error)) from None
 
     def _ask(
@@ -445,25 +445,28 @@ def _content(table: Mapping[str, Any], name: str, folder: Path) -> bytes:
 
 def _asked(plugin: Mapping[str, Any], url: str) -> tuple[str, datetime | None]:
     """What the program of the kubeconfig prints: a token, and when to ask anew."""
-    version = str(plugin["apiVersion"])
-    asked = {
-        "apiVersion": version,
-        "kind": "ExecCredential",
-        "spec": {"interactive": False, "cluster": {"server": url}},
-    }
-    variables = {one["name"]: one["value"] for one in plugin.get("env") or ()}
+    command: Any = plugin.get("command")
     try:
+        asked = {
+            "apiVersion": str(plugin["apiVersion"]),
+            "kind": "ExecCredential",
+            "spec": {"interactive": False, "cluster": {"server": url}},
+        }
+        variables = {one["name"]: one["value"] for one in plugin.get("env") or ()}
         done = subprocess.run(
-            [plugin["command"], *(plugin.get("args") or ())],
+            [command, *(plugin.get("args") or ())],
             env=os.environ | variables | {"KUBERNETES_EXEC_INFO": json.dumps(asked)},
             stdin=subprocess.DEVNULL, capture_output=True, timeout=_PLUGIN_S, check=True,
         )  # fmt: skip
         status = json.loads(done.stdout)["status"]
         token = str(status["token"])
         ends = status.get("expirationTimestamp")
-        return token, datetime.fromisoformat(ends) - _EARLY if ends else datetime.max.replace(tzinfo=UTC)
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
+        if not ends:
+            return token, datetime.max.replace(tzinfo=UTC)
+        until = datetime.fromisoformat(ends)
+        return token, (until if until.tzinfo else until.replace(tzinfo=UTC)) - _EARLY
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError, OverflowError) as error:
         told = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
         raise UserError(
-            f"The kubeconfig's program {plugin['command']!r} gave no token ({told or f'{type(error).__name__}: {error}'})."
+            f"The kubeconfig's program {command!r} gave no token ({told or f'{type(error).__name__}: {error}'})."
         ) from None

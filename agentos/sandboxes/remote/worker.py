@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from agentos import __version__
 from agentos.domain import Limits
+from agentos.durable import write_whole
 from agentos.errors import AgentOSError, Unavailable, UserError
 from agentos.ports import Box, Sandbox
 from agentos.sandboxes.box import CHUNK
@@ -59,6 +61,12 @@ _DIAL_S = 10.0
 # beyond twice as many as it says: the daemon spreads by them, this is against one that does not
 _SPARE_BOXES = 8
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_CANNOT_JOIN = {
+    "labels": "--label takes at most 20 labels, each of up to 63 lower-case letters, digits and the signs . = _ -, "
+    "such as zone=a",
+    "boxes": "--boxes takes a number from 1 to 1024",
+    "memory_mb": f"--memory-mb takes a number from 1 to {1 << 30}",
+}
 
 log = logging.getLogger("agentos.worker")
 
@@ -119,6 +127,7 @@ class BoxWorker:
 
     async def run(self) -> None:
         """Until ``stop``. Raises UserError where to try again would change nothing."""
+        self._hello()  # what is wrong with it is told before anybody is dialled
         tries = 0
         while not self._stop.is_set():
             began = time.monotonic()
@@ -193,18 +202,25 @@ class BoxWorker:
         return "the connection to the control process ended"
 
     def _hello(self) -> Hello:
-        return Hello(
-            program=__version__,
-            sandbox=self._sandbox.name,
-            level=self._sandbox.level,
-            image=self._sandbox.image,
-            machine=platform.machine(),
-            host=socket.gethostname()[:200],
-            cores=os.cpu_count() or 1,
-            memory_mb=self._joining.memory_mb,
-            boxes=self._joining.boxes,
-            labels=self._joining.labels,
-        )
+        """Raises UserError for a label or a number that no control process takes."""
+        try:
+            return Hello(
+                program=__version__,
+                sandbox=self._sandbox.name,
+                level=self._sandbox.level,
+                image=self._sandbox.image,
+                machine=platform.machine(),
+                host=socket.gethostname()[:200],
+                cores=os.cpu_count() or 1,
+                memory_mb=self._joining.memory_mb,
+                boxes=self._joining.boxes,
+                labels=self._joining.labels,
+            )
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UserError(
+                _CANNOT_JOIN.get(str(first["loc"][0])) or f"This worker cannot join: {error}"
+            ) from None
 
     async def _beat(self, connection: ClientConnection, heard: list[float]) -> None:
         """Say that it is there; hang up where the other end is silent."""
@@ -344,6 +360,8 @@ def _run_uid(state: Path) -> int:
     from agentos.settings import claim_uid
 
     kept = state / "run_uid"
-    if not kept.exists():
-        kept.write_text(str(claim_uid(state)))
-    return int(kept.read_text())
+    with suppress(FileNotFoundError, ValueError):  # the latter: written half, on a disk that was full
+        return int(kept.read_text())
+    uid = claim_uid(state)
+    write_whole(kept, str(uid).encode())
+    return uid
