@@ -292,6 +292,18 @@ def _formatter() -> type[structlog.stdlib.ProcessorFormatter]:
 class LogFile(RotatingFileHandler):
     """Rotates when it is full already: to see whether the next line fits, each would be made twice."""
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line; into a new file where somebody removed this one, or moved it away."""
+        path = Path(self.baseFilename)
+        with suppress(OSError):
+            if self.stream is not None and not (
+                path.exists() and os.path.samefile(path, self.stream.fileno())
+            ):
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                gone, self.stream = self.stream, self._open()
+                gone.close()
+        super().emit(record)
+
     def shouldRollover(self, record: logging.LogRecord) -> bool:
         """Whether the file has reached its size."""
         return self.stream is not None and self.stream.tell() >= self.maxBytes > 0

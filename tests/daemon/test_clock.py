@@ -74,6 +74,18 @@ def test_what_comes_within_the_repeated_hour_comes_in_both() -> None:
     assert due_after("*/30 2 * * *", BERLIN, between) == datetime(2026, 10, 25, 1, tzinfo=UTC)
 
 
+def test_the_short_form_of_each_hour_is_that_of_the_line() -> None:
+    start = datetime(2026, 10, 24, 22, tzinfo=UTC)
+    assert times("@hourly", start, 8) == times("0 * * * *", start, 8)
+
+
+def test_a_time_that_is_left_out_and_one_that_is_shown_both_run_where_they_change_places() -> None:
+    start = datetime(2027, 10, 2, 14, tzinfo=UTC)  # 02:00 to 02:30 is left out an hour and a half later
+    found = times("15,40 2 * * *", start, 8, "Australia/Lord_Howe")
+    assert [f"{local(moment, 'Australia/Lord_Howe'):%H:%M}" for moment in found] == ["02:40", "02:45"]
+    assert due_after("15,40 2 * * *", "Australia/Lord_Howe", start) == found[0]
+
+
 def test_the_very_moment_is_due_and_not_the_next() -> None:
     seven = datetime(2026, 6, 1, 7, tzinfo=ZoneInfo(BERLIN)).astimezone(UTC)
     assert due_before("0 7 * * *", BERLIN, seven) == seven

@@ -60,6 +60,19 @@ def test_one_that_turns_works_and_one_that_pauses_does_not(home: Home, beats: He
     assert "the disk is full" in status.why
 
 
+def test_it_is_told_again_where_the_folder_was_moved_away_and_another_one_put_there(
+    home: Home, beats: HeartbeatFile
+) -> None:
+    beats.turned()
+    beats.write("", "", ())
+    home.run.rename(home.root / "away")
+    shutil.copytree(home.root / "away", home.run, ignore=shutil.ignore_patterns("heartbeat.json"))
+    assert daemon_status(home).state == "silent"
+    beats._next = 0.0
+    beats.write("", "", ())
+    assert daemon_status(home).state == "works"
+
+
 def test_a_task_that_waits_for_its_first_host_says_so(home: Home, beats: HeartbeatFile) -> None:
     beats.turned()
     beats.write("", "", ["task-a"])

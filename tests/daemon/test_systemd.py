@@ -154,3 +154,16 @@ def test_the_log_goes_on_in_a_new_file_when_one_is_full(tmp_path: Path) -> None:
         file.close()
     sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
     assert sizes == {"daemon.log": 1000, "daemon.log.1": 1000, "daemon.log.2": 1000}
+
+
+def test_the_log_goes_on_where_it_was_when_its_folder_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    file = LogFile(folder / "daemon.log", maxBytes=1000, backupCount=2, encoding="utf-8")
+    for number in range(3):
+        file.emit(logging.LogRecord("agentos", logging.INFO, "", 0, str(number), None, None))
+        if number == 0:
+            folder.rename(tmp_path / "away")
+    file.close()
+    assert (tmp_path / "away" / "daemon.log").read_text() == "0\n"
+    assert (folder / "daemon.log").read_text() == "1\n2\n"

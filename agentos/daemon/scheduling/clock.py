@@ -15,6 +15,8 @@ from zoneinfo import ZoneInfo
 from croniter import CroniterBadDateError, croniter
 
 _MOMENT = timedelta(milliseconds=1)
+_EACH_HOUR = {"@hourly": "0 * * * *"}  # the one short form that goes by the running clock
+_CHANGE = timedelta(hours=3)  # more than clocks are put on or back by
 _CHANGES_MAX = 1_000  # of a clock, beyond which nothing is looked for
 
 
@@ -43,19 +45,26 @@ def due_after(cron: str, zone: str, now: datetime) -> datetime | None:
 
 
 def _search(cron: str, zone: str, now: datetime, *, forward: bool) -> datetime | None:
+    cron = _EACH_HOUR.get(cron.strip().lower(), cron)
     if any(field.startswith("*") for field in cron.split()[:2]):
         return _by_running_clock(cron, zone, now, forward=forward)
     # a time of day may come again, or have been skipped, near a change of the clock
-    start = local(now, zone).replace(tzinfo=None) + timedelta(hours=-3 if forward else 3)
+    start = local(now, zone).replace(tzinfo=None) + (-_CHANGE if forward else _CHANGE)
     times = croniter(cron, start)
+    nearest: datetime | None = None
     for _ in range(10_000):
         naive = _next(times, forward=forward)
         if naive is None:
-            return None
+            break
         found = _moment(naive, zone).astimezone(UTC)
+        if nearest is not None and abs(found - nearest) > _CHANGE:
+            break
         if found > now if forward else found <= now:
-            return found
-    return None
+            # one that the clock leaves out may run after the next one that it shows
+            nearest = found if nearest is None else (min if forward else max)(nearest, found)
+            if _offset(found - _CHANGE, zone) == _offset(found + _CHANGE, zone):
+                break
+    return nearest
 
 
 def _by_running_clock(cron: str, zone: str, now: datetime, *, forward: bool) -> datetime | None:

@@ -92,6 +92,13 @@ class HeartbeatFile:
         known = self._chores.get(name)
         return known is not None and time.monotonic() - known.last > _AGAIN_S
 
+    def _is_in_place(self) -> bool:
+        """Not once the file was removed, or its folder moved away and another one put there."""
+        try:
+            return os.path.samestat(os.fstat(self._file), self._path.stat())
+        except FileNotFoundError:
+            return False
+
     def _failing(self) -> str:
         """Those that failed again when they came again; one that comes no more is no fault for ever."""
         lately = time.monotonic() - _LATELY_S
@@ -131,7 +138,7 @@ class HeartbeatFile:
             chores=self._failing(),
         )
         try:
-            if self._file >= 0 and not os.fstat(self._file).st_nlink:
+            if self._file >= 0 and not self._is_in_place():
                 gone, self._file = self._file, -1
                 os.close(gone)
             if self._file < 0:

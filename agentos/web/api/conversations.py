@@ -188,7 +188,8 @@ async def follow(
         raise
     finally:
         if not over:
-            _cancel(site, begun.task_id)
+            # the ledger may be waited for, and what is awaited here would be cancelled by the hanging up
+            asyncio.get_running_loop().run_in_executor(None, _cancel, site, begun.task_id)
 
 
 def _cancel(site: ApiHome, task_id: str) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -265,6 +266,20 @@ def test_who_hangs_up_ends_the_turn(talk: Talk, client: openai.OpenAI) -> None:
     first = next(stream)
     task_id = first.id.removeprefix("chatcmpl-").rpartition("-")[0]
     stream.close()
+    until(lambda: talk.reader.task_view(task_id).state is TaskState.CANCELLED, "it is cancelled", 60)
+
+
+def test_who_hangs_up_holds_up_nobody_else_while_the_ledger_is_written(
+    talk: Talk, client: openai.OpenAI
+) -> None:
+    stream = client.chat.completions.create(model="tester", messages=[user("[slow]")], stream=True)
+    task_id = next(stream).id.removeprefix("chatcmpl-").rpartition("-")[0]
+    with closing(sqlite3.connect(talk.home.ledger, isolation_level=None, timeout=60)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        stream.close()
+        for _ in range(200):  # the server finds that nobody listens any more while it answers these
+            assert client.with_options(max_retries=0).models.list(timeout=15).data
+        writer.execute("ROLLBACK")
     until(lambda: talk.reader.task_view(task_id).state is TaskState.CANCELLED, "it is cancelled", 60)
 
 
