@@ -25,6 +25,7 @@ from typing import Any
 
 import certifi
 import pytest
+from _pytest.assertion import rewrite
 
 from tests.command_server import ForkedPopen, command_server, share
 from tests.postgres import PostgresServer, programs
@@ -73,6 +74,32 @@ def pytest_configure(config: pytest.Config) -> None:
         share(config.workerinput["door"])
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Each worker does its part of what they would each do for all files: on a fresh clone, most of collecting."""
+    given = getattr(session.config, "workerinput", None)
+    if given is None or sys.dont_write_bytecode:
+        return
+    asked = [Path(word.partition("::")[0]).resolve() for word in session.config.args]
+    here = Path(__file__).parent
+    files = sorted({*here.rglob("test_*.py"), *here.rglob("conftest.py")})
+    wanted = [
+        path
+        for path in files
+        if any(path.is_relative_to(place) for place in asked) and not _is_left_out(path, session.config)
+    ]
+    rewrite_asserts(wanted[int(given["workerid"].removeprefix("gw")) :: given["workercount"]], session.config)
+
+
+def rewrite_asserts(paths: list[Path], config: pytest.Config) -> None:
+    """Write what pytest imports in place of these test modules, where that is not there or of another text."""
+    for path in paths:
+        compiled = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+        if rewrite._read_pyc(path, compiled) is None:
+            compiled.parent.mkdir(parents=True, exist_ok=True)
+            source, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source, compiled)
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
@@ -112,13 +139,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A module of which ``-m "not … and not …"`` leaves nothing is not even imported, by three workers."""
+    """A module of which ``-m "not … and not …"`` leaves nothing is not even imported, by each worker."""
+    return _is_left_out(collection_path, config) or None
+
+
+def _is_left_out(collection_path: Path, config: pytest.Config) -> bool:
     words = config.option.markexpr.split(" and ")
     if collection_path.suffix != ".py" or not all(word.startswith("not ") for word in words):
-        return None
+        return False
     marks = _MARKS.search(collection_path.read_text())
     unwanted = {word.removeprefix("not ") for word in words}
-    return bool(marks and unwanted.intersection(re.findall(r"pytest\.mark\.(\w+)", marks[1]))) or None
+    return bool(marks and unwanted.intersection(re.findall(r"pytest\.mark\.(\w+)", marks[1])))
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

@@ -1,7 +1,8 @@
-"""Servers of the standard library on loopback, for as long as a block of code."""
+"""Servers of the standard library on loopback, and a port for one of another process, for as long as a block of code."""
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,3 +24,15 @@ def serving(server: S) -> Iterator[S]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def held_port() -> Iterator[int]:
+    """A port on which another process can listen, as one that takes an address again, and which is given to no other.
+
+    One that is only looked up may be somebody's connection by the time a server begins.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield int(held.getsockname()[1])

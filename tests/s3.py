@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+
+from tests.loopback import held_port
 
 BUCKET = "blobs"
 KEYS = {
@@ -38,14 +39,13 @@ class S3Server:
     @contextmanager
     def start(cls) -> Iterator[S3Server]:
         """Up, with an empty bucket, until the end of the context."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            server = cls(free.getsockname()[1])
-        server.up()
-        try:
-            yield server
-        finally:
-            server.kill()
+        with held_port() as port:
+            server = cls(port)
+            server.up()
+            try:
+                yield server
+            finally:
+                server.kill()
 
     def up(self) -> None:
         """Begin to serve, with an empty bucket."""

@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.assertion import rewrite
+
+from tests.conftest import rewrite_asserts
 
 ROOT = Path(__file__).resolve().parent.parent
 SKIPS = """
@@ -52,3 +55,18 @@ def test_no_skip_passes_where_everything_is_demanded(tmp_path: Path, demanded: s
     )
     assert done.returncode == code, done.stdout
     assert ("3 skipped" in done.stdout) == (code == 0)
+
+
+def test_a_module_whose_asserts_are_rewritten_is_not_rewritten_again(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    path = tmp_path / "test_one.py"
+    compiled = rewrite.get_cache_dir(path) / f"test_one{rewrite.PYC_TAIL}"
+    for number in range(2):
+        path.write_text(f"def test_one():\n    assert {number}\n")
+        assert rewrite._read_pyc(path, compiled) is None
+        rewrite_asserts([path], pytestconfig)
+        written = compiled.stat().st_ino
+        assert rewrite._read_pyc(path, compiled) is not None
+        rewrite_asserts([path], pytestconfig)
+        assert compiled.stat().st_ino == written

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -210,11 +209,9 @@ def test_bytes_that_are_no_text_are_refused() -> None:
 def test_a_huge_file_is_refused_by_its_size_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.yaml"
     with path.open("wb") as file:
-        file.truncate(100 << 20)
-    started = time.perf_counter()
-    with pytest.raises(Invalid, match="104,857,600 bytes"):
+        file.truncate(1 << 40)  # more than there is memory for
+    with pytest.raises(Invalid, match="1,099,511,627,776 bytes"):
         read_drafts(path)
-    assert time.perf_counter() - started < 0.5
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from tests.cli.evolved_home import evolve_home
+from tests.loopback import held_port
 
 Agentos = Callable[..., subprocess.CompletedProcess[str]]
 SERVER = Path(__file__).parent.parent / "daemon" / "mcp_servers"
@@ -162,10 +163,9 @@ def test_a_task_of_very_many_files_is_refused_before_they_are_written(home: Home
 
 
 @pytest.fixture
-def port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def port() -> Iterator[int]:
+    with held_port() as held:
+        yield held
 
 
 @contextmanager

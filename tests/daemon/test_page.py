@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -15,12 +17,7 @@ from agentos.daemon.control.page import PageKeeper, page_note
 from agentos.home import Home
 from agentos.sandboxes.owner import Owner
 from tests.daemon.conftest import Daemon, until
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+from tests.loopback import held_port
 
 
 def pid_of(home: Home) -> int:
@@ -40,8 +37,13 @@ def answers(port: int) -> bool:
 
 
 @pytest.fixture
-def keeper(home: Home) -> Any:
-    port = free_port()
+def port() -> Iterator[int]:
+    with held_port() as held:
+        yield held
+
+
+@pytest.fixture
+def keeper(home: Home, port: int) -> Any:
     made = PageKeeper(home, port)
     yield made, port
     made.close()
@@ -67,15 +69,12 @@ def test_it_is_up_and_up_again_and_gone_with_its_keeper(home: Home, keeper: tupl
 @pytest.mark.slow
 def test_one_that_a_person_started_is_left_to_them(home: Home, keeper: tuple[PageKeeper, int]) -> None:
     page, port = keeper
-    other = PageKeeper(home, free_port())
-    try:
+    with held_port() as held, closing(PageKeeper(home, held)) as other:
         until(lambda: other.keep() or pid_of(home), "theirs is up")
         theirs = pid_of(home)
         page.keep()
         assert pid_of(home) == theirs
         assert not answers(port)
-    finally:
-        other.close()
 
 
 @pytest.mark.slow
@@ -98,10 +97,10 @@ def test_the_pause_grows_where_it_falls_at_once(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_where_it_cannot_be_started_the_daemon_goes_on(home: Home) -> None:
+def test_where_it_cannot_be_started_the_daemon_goes_on(home: Home, port: int) -> None:
     now = [0.0]
     (home.logs / "web.out").mkdir(parents=True)
-    page = PageKeeper(home, free_port(), lambda: now[0])
+    page = PageKeeper(home, port, lambda: now[0])
     page.keep()
     assert page._child is None
     assert page.fault
@@ -115,8 +114,7 @@ def test_where_it_cannot_be_started_the_daemon_goes_on(home: Home) -> None:
     page.close()
 
 
-def test_a_killed_daemon_takes_it_along(home: Home, daemon: Daemon) -> None:
-    port = free_port()
+def test_a_killed_daemon_takes_it_along(home: Home, daemon: Daemon, port: int) -> None:
     home.settings.write_text(f"web = true\nweb_port = {port}\n{home.settings.read_text()}")
     daemon.start()
     until(lambda: answers(port), "the page answers")

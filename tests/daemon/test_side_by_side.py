@@ -153,7 +153,7 @@ def test_a_wait_is_told_to_whoever_starts_the_next_one_and_ends_with_it(parts: S
     held = parts._held(Direct(), evolution.id)
     thread = threading.Thread(target=lambda: result.append(held.step("x", work)))
     thread.start()
-    for _ in range(200):
+    for _ in range(1_200):
         if evolution.id in parts.waiting:
             break
         thread.join(0.05)

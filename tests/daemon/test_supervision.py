@@ -33,5 +33,5 @@ def test_a_refused_call_is_not_the_answer_of_another_that_is_silent() -> None:
     supervision.saw(
         step("act", {"tool": "t", "args": {"n": 2}}, None, 0.0, box_fault("refused", "no", "", ""))
     )
-    assert noted.wait(10)
+    assert noted.wait(60)
     supervision.close()

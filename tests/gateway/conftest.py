@@ -128,6 +128,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         patch.setenv("GATEWAY_SPACED_KEY", "sk-ends-with-a-line-break\n")
         patch.setenv("UNRELATED_SECRET", "the-secret-of-somebody-else")
         models = GatewayModels(home, settings_for(server, budget={"run_calls": 0, "evolution_calls": 4}))
+        models.process(within())  # what a test measures is no start
         yield Bench(home, server, models)
         models.close()
 

@@ -73,13 +73,13 @@ def test_retry_after_is_honoured_and_a_call_that_cannot_wait_that_long_fails_at_
     bench.server.fault_next("rate_limit", retry_after_s=1)
     began = time.monotonic()
     bench.open().complete(asking("wait a second"), within())
-    assert 1.0 <= time.monotonic() - began < 5.0
-    bench.server.fault_next("rate_limit", retry_after_s=30)
+    assert 1.0 <= time.monotonic() - began < 20.0  # no more than is asked for
+    bench.server.fault_next("rate_limit", retry_after_s=45)
     began = time.monotonic()
     with pytest.raises(ModelFailed) as caught:
-        bench.open().complete(asking("cannot wait"), within(5))
+        bench.open().complete(asking("cannot wait"), within(30))
     assert caught.value.kind == "overloaded"
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < 20.0  # neither the 45 s nor its own 30
 
 
 @pytest.mark.slow  # litellm is imported
@@ -153,8 +153,8 @@ def test_a_server_that_talks_but_has_no_answer_in_time_is_slow_and_not_asked_a_t
     for _ in range(2):  # after one alone the model may only have been loaded
         bench.server.fault_next("hang")
         run, began = bench.new_run(), time.monotonic()
-        hang(run, 2.0)
-        assert 1.0 < time.monotonic() - began < 8.0
+        hang(run, 5.0)  # a tenth of it is for the server to show that it is alive
+        assert 2.5 < time.monotonic() - began < 20.0
         assert [row.fault for row in bench.calls(run)] == ["slow"]
     assert sent_since(bench, before) == 2, "what is slow would be slow again, and is paid each time"
     hang(bench.new_run(), 1.5)

@@ -234,7 +234,8 @@ def test_a_call_that_kills_each_gateway_is_not_paid_for_ever(
     def kill_each() -> None:
         for number in range(1, 6):
             until(lambda number=number: len(server.requests) == number)  # type: ignore[misc]
-            os.kill(bench.models.pid or 0, signal.SIGKILL)
+            assert bench.models.pid is not None  # 0 would be the suite's own group
+            os.kill(bench.models.pid, signal.SIGKILL)
 
     with ModelServer() as server, own_gateway(tmp_path, server) as bench, ThreadPoolExecutor(1) as pool:
         server.fault_next("hang", times=6)
@@ -294,12 +295,11 @@ def test_a_gateway_that_is_being_replaced_keeps_nobody_beyond_his_time(
         now[0] = second
         patient = pool.submit(bench.open().complete, asking("patient"), within())
         until(lambda: read_ending(bench.home.run) is not None)
-        began = time.monotonic()
         hasty = bench.open()
         with pytest.raises(ModelFailed) as caught:
             hasty.complete(asking("hasty"), within(0.5))
         hasty.close()
-        assert time.monotonic() - began < 4.0
+        assert not slow.done(), "whom the others wait for"
         assert caught.value.kind == "timeout"
         assert {said(slow.result()), said(patient.result())} == {"#1", "#2"}
         models.close()

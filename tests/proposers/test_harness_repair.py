@@ -152,6 +152,7 @@ def test_files_that_no_failing_run_goes_through_are_not_searched() -> None:
     assert paths == {"harness/desk/harness.py", "harness/desk/joining.py"}
 
 
+@pytest.mark.slow
 def test_an_edit_that_breaks_what_works_is_not_proposed() -> None:
     """Without the join in order, lists come out right; without a join at all, a single name would not."""
     single = [(case(number, name, checked=False), [len(name)]) for number, name in enumerate(("a", "bb"), 7)]

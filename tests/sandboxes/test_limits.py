@@ -123,7 +123,7 @@ def test_the_last_clock_ends_a_box_that_nobody_reads(sandbox: Bubblewrap, small:
         box.kill_after(0.1)
         box.channel.send({"do": "bombs:sleep_for_ever", "args": []})
         with pytest.raises(WireClosed):
-            box.channel.receive(deadline=time.monotonic() + 5)
+            box.channel.receive(deadline=time.monotonic() + 60)
 
 
 def test_a_reader_with_a_deadline_is_never_held_up(box: WorkerBox) -> None:
@@ -137,7 +137,7 @@ def test_talking_without_end_fills_nothing(box: WorkerBox) -> None:
     box.channel.send({"do": "bombs:talk_without_end", "args": []})
     until = time.monotonic() + 0.2
     while time.monotonic() < until:
-        box.channel.receive(deadline=time.monotonic() + 5)
+        box.channel.receive(deadline=time.monotonic() + 60)
     assert box.close().memory_peak_mb < 64 + of_the_worker(box)
 
 
@@ -157,13 +157,13 @@ def test_talking_without_end_fills_nothing(box: WorkerBox) -> None:
 def test_what_is_no_frame_is_an_error_and_no_allocation(length: int, body: bytes, box: WorkerBox) -> None:
     box.channel.send({"do": "bombs:send_raw", "args": [(length.to_bytes(4, "big") + body).hex()]})
     with pytest.raises(FrameError):
-        box.channel.receive(deadline=time.monotonic() + 5)
+        box.channel.receive(deadline=time.monotonic() + 60)
 
 
 def test_half_a_frame_is_the_end(box: WorkerBox) -> None:
     box.channel.send({"do": "bombs:send_raw", "args": ["0000ffff7b", "exit"]})
     with pytest.raises(WireClosed):
-        box.channel.receive(deadline=time.monotonic() + 5)
+        box.channel.receive(deadline=time.monotonic() + 60)
 
 
 def test_no_descriptor_of_a_box_reaches_the_kernel_process(box: WorkerBox, run: Run) -> None:
@@ -181,7 +181,7 @@ def test_what_a_box_leaves_comes_out_as_plain_files_only(box: WorkerBox, run: Ru
     impossible = run(box, "bombs:leave_traps")
     assert {"device", "foreign link"} >= set(impossible) >= {"device"}
     box.channel.send({"do": "bombs:send_workspace", "args": []})
-    (archive,) = box.channel.receive(deadline=time.monotonic() + 10).blobs
+    (archive,) = box.channel.receive(deadline=time.monotonic() + 60).blobs
     files, refused = read_tar(archive)
     assert set(files) <= {"good/plain.txt", "hard", "suid"}
     assert files["suid"] == b"x"
@@ -214,7 +214,7 @@ def test_without_control_groups_processes_and_memory_are_still_held(
 def test_a_slow_reader_is_no_lever(box: WorkerBox) -> None:
     """The box blocks on a full pipe; closing it still takes a moment only."""
     box.channel.send({"do": "bombs:talk_without_end", "args": []})
-    select.select([box.channel], [], [], 5)
+    select.select([box.channel], [], [], 60)
     began = time.monotonic()
     box.close()
     assert time.monotonic() - began < 8

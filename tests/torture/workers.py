@@ -41,6 +41,7 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.sandboxes.reaper import leftovers
 from tests.command_server import Command, command_server
+from tests.loopback import held_port
 
 LOST_S = 5
 _DOUBT = "may or may not have happened"
@@ -248,11 +249,6 @@ def comes(holds: Callable[[], object], what: str, seconds: float) -> None:
         time.sleep(0.05)
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
 @contextmanager
 def cluster(place: Path, *, here: int = 0, settings: str = "") -> Iterator[Cluster]:
     """A home with the test kit and a tool that tells the outside; nothing is started yet."""
@@ -261,7 +257,8 @@ def cluster(place: Path, *, here: int = 0, settings: str = "") -> Iterator[Clust
     site = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
     site.told = Counter()  # type: ignore[attr-defined]
     threading.Thread(target=site.serve_forever, daemon=True).start()
-    port = _free_port()
+    held = ExitStack()
+    port = held.enter_context(held_port())
     with home.settings.open("a") as file:
         file.write(
             f'egress = ["127.0.0.1:{site.server_port}"]\nevolve = "manual"\n{settings}\n[workers]\n'
@@ -282,6 +279,7 @@ def cluster(place: Path, *, here: int = 0, settings: str = "") -> Iterator[Clust
         made.close()
         site.shutdown()
         site.server_close()
+        held.close()
 
 
 def task_of(made: Cluster, number: int, tool: str, **args: Any) -> Task:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import ssl
 import subprocess
 import sys
@@ -36,6 +35,7 @@ from agentos.web.app import _done
 from agentos.web.context import Reach, WebContext, served_to_others
 from agentos.web.guard import ACT_BURST
 from agentos.web.sessions import LoginLinks, Sessions
+from tests.loopback import held_port
 from tests.web.conftest import Served, serving
 from tests.web.test_pages import fields
 from tests.web.test_server import PATIENCE_S
@@ -405,8 +405,14 @@ def test_what_is_not_safe_to_serve_is_refused_with_what_to_type(
     assert (reach.hosts, reach.origins) == ({"agents.example.org"}, {SERVER})
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    with held_port() as held:
+        yield held
+
+
 @pytest.mark.slow
-def test_as_a_command_it_serves_by_tls_alone(home: Any, pair: tuple[Path, Path]) -> None:
+def test_as_a_command_it_serves_by_tls_alone(home: Any, pair: tuple[Path, Path], port: int) -> None:
     text = tokens.add(home, "ada", (TokenScope.LOOK,), 1, datetime.now(UTC))[1]
     command = [
         sys.executable,
@@ -423,7 +429,6 @@ def test_as_a_command_it_serves_by_tls_alone(home: Any, pair: tuple[Path, Path])
     refused = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert refused.returncode == 1
     assert "--certificate FILE --key FILE" in refused.stderr
-    port = free_port()
     address = f"https://agents.example.org:{port}"
     command[command.index("--port") + 1] = str(port)
     command += ["--address", address, "--certificate", str(pair[0]), "--key", str(pair[1])]
@@ -454,12 +459,6 @@ def test_as_a_command_it_serves_by_tls_alone(home: Any, pair: tuple[Path, Path])
     written = [path.read_bytes() for path in home.root.rglob("*") if path.is_file()]
     for secret in (text, let_in["Cookie"].partition("=")[2]):
         assert not any(secret.encode() in data for data in written)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def wait_for(answer: Callable[[], object]) -> None:

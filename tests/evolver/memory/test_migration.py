@@ -113,7 +113,7 @@ def test_an_edit_that_wants_no_other_form_needs_nothing(parts: Dependencies) -> 
         (returning("{name: 3 for name in memories}"), "returned no text for memory/facts: int"),
         (returning("dict(memories)"), "leaves every memory as it is"),
         (returning("{name: '' for name in memories}"), "makes memory/facts what may not be: nothing is left"),
-        (returning("{name: 'x\\n' * (1 << 20) for name in memories}"), "bytes, at most"),
+        (returning("{name: 'x\\n' * ((1 << 19) + 1) for name in memories}"), "bytes, at most"),
         (returning("{name: '\\ud800' + name for name in memories}"), "a migrated memory is not Unicode"),
         (returning("{name: 'key sk-0123456789abcdefghij' for name in memories}"), "looks like a secret"),
         (returning("{name: 'say: a secret answer' for name in memories}"), "writes an expected value"),

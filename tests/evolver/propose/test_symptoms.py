@@ -175,6 +175,7 @@ def test_the_digits_of_a_float_are_counted_without_its_power(answer: float, nois
     assert bool(noise({"a": [answer]})) is noisy
 
 
+@pytest.mark.slow
 def test_a_table_with_many_keys_is_looked_through_soon() -> None:
     """Each key is a place, and each place may be what each other one adds up to."""
     right: Json = {"words": {f"w{number}": number for number in range(800)}, "sizes": [1, 2], "total": 3}

@@ -191,9 +191,9 @@ def test_an_expected_value_is_found_through_names_and_as_a_whole_number() -> Non
     "written", ["9 ** 9 ** 9", "'a' * 10 ** 9", "'%999999999d' % 1", "f'{1:>999999999}'"]
 )
 def test_what_would_cost_much_to_reckon_is_not_reckoned(written: str) -> None:
-    since = time.monotonic()
+    since = time.process_time()
     assert refused("    total = 0.0\n", f"    total = 0.0\n    len(str({written}))\n") is None
-    assert time.monotonic() - since < 2
+    assert time.process_time() - since < 2
 
 
 def test_a_skill_that_is_called_a_harness_keeps_its_tools_contract() -> None:

@@ -23,7 +23,13 @@ def test_the_catalogue_is_large_and_no_line_stands_in_it_twice() -> None:
     assert len(pairs) == len(set(pairs))
 
 
-@pytest.mark.parametrize("operator", sorted({rewrite.operator for rewrite in CATALOGUE}))
+@pytest.mark.parametrize(
+    "operator",
+    [
+        pytest.param(operator, marks=pytest.mark.slow if operator == "rewrite" else ())
+        for operator in sorted({rewrite.operator for rewrite in CATALOGUE})
+    ],
+)
 def test_each_line_gives_what_it_says(operator: str) -> None:
     for rewrite in (each for each in CATALOGUE if each.operator == operator):
         before, after = example_of(rewrite, rewrite.old), example_of(rewrite, rewrite.new)

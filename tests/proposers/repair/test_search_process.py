@@ -115,6 +115,7 @@ class Watched(LocalBenches):
         return made
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_gone_is_told_by_its_own_error() -> None:
     with pytest.raises(Unavailable, match="the sandbox is gone"):
         all_of(SearchProcess("tool", Gone(), 1), brief_of(LIMIT, "big", x=3))
@@ -144,6 +145,7 @@ def test_a_killed_search_goes_on_behind_what_it_had_tried(tmp_path: Path) -> Non
     assert "of them now" in str(effort)
 
 
+@pytest.mark.slow
 def test_a_search_that_broke_is_told_from_one_that_was_cut_short() -> None:
     broken = replace(brief_of(LIMIT, "big", x=3), source=None)  # type: ignore[arg-type] # what no proposer can read
     with pytest.raises(RuntimeError, match="Error: "):
