@@ -14,6 +14,7 @@ import resource
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from string import Formatter
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ def parse(source: str) -> ast.Module:
     return tree
 
 
+@lru_cache(maxsize=64)  # the base's file is asked for with each edit of it, and each edit by several rules
 def is_python(source: str) -> bool:
     """Whether the interpreter takes it; it would not import a module that it does not."""
     return tree_of(source) is not None

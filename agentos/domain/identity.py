@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import FrozenInstanceError, is_dataclass
 from datetime import datetime
 from enum import StrEnum
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 # A JSON value. Not the recursive union: every reader checks what it got (it often comes from a
@@ -58,13 +57,14 @@ def values_of(record: Any) -> dict[str, Any]:
     """A record's fields by name, in their order; records in them are left as they are."""
     kind = type(record)
     if (get := _GETTERS.get(kind)) is None:
-        names = tuple(kind.__dataclass_fields__)
-        get = attrgetter(*names) if len(names) > 1 else lambda item: [getattr(item, name) for name in names]
+        names = kind.__dataclass_fields__
+        # One display, compiled once for the kind: half the time of getting the values and then pairing them with names.
+        get = eval(f"lambda record: {{{', '.join(f'{name!r}: record.{name}' for name in names)}}}")  # noqa: S307
         _GETTERS[kind] = get
-    return dict(zip(kind.__dataclass_fields__, get(record), strict=True))
+    return get(record)
 
 
-_GETTERS: dict[type, Callable[[Any], Iterable[Any]]] = {}  # by kind of record
+_GETTERS: dict[type, Callable[[Any], dict[str, Any]]] = {}  # by kind of record
 
 
 def _plain(item: object) -> object:

@@ -26,7 +26,6 @@ from agentos.domain import (
     Trial,
     TrialSet,
     Verdict,
-    canonical,
 )
 from agentos.evolver.diagnose.diagnosis import diagnose
 from agentos.evolver.find.holding_back import shown_part, to_hide
@@ -226,7 +225,7 @@ def try_candidate(parts: CycleContext, candidate_id: str, sets: TaskSets) -> str
     replay_candidate(parts, evolution, candidate, with_inherited(parts, evolution, candidate, sets))
     replay_control(parts, evolution, candidate, trials_of(parts, candidate))
     # The policy is kept under the digest that the verdict names, so that it can be computed again.
-    parts.blobs.put(canonical(parts.policy))
+    parts.blobs.put(parts.policy.text)
     trials = trials_of(parts, candidate)
     verdict = judge(candidate, trials, parts.policy)
     if verdict.decision is Decision.PROMOTE:
@@ -412,7 +411,7 @@ def _settle(parts: CycleContext, evolution: Evolution, candidate: Candidate, fre
     """The verdict with the fresh work in it; then the end, or the policy's consent, which has it promoted as ever."""
     if evolution.state is not EvolutionState.AWAITING_CONSENT:
         return  # a person decided meanwhile
-    parts.blobs.put(canonical(parts.policy))
+    parts.blobs.put(parts.policy.text)
     verdict = judge(candidate, trials_of(parts, candidate), parts.policy, rates_of(parts, candidate))
     if verdict.decision is not Decision.PROMOTE and not fresh.broken:
         return  # by another policy than the first: a person decides, on what they were asked about

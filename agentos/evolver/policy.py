@@ -6,8 +6,9 @@ The digest of the policy is part of every verdict, so that a verdict says under 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from agentos.domain import Layer, Mode, Tier, digest
+from agentos.domain import Layer, Mode, Tier, canonical, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +308,7 @@ class WaitPolicy:
     machinery_s: float = 1800.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: each verdict and promotion asks for what is derived from it
 class Policy:
     """All of it. ``sha256`` identifies the rules in a verdict."""
 
@@ -328,9 +329,15 @@ class Policy:
     wait: WaitPolicy = field(default_factory=WaitPolicy)
     edition: int = EDITION
 
-    @property
+    @cached_property
+    def text(self) -> bytes:
+        """Its canonical form, which ``sha256`` is of."""
+        return canonical(self)
+
+    @cached_property
     def sha256(self) -> str:
-        return digest(self)
+        """The rules' name in a verdict."""
+        return digest(self.text)
 
 
 @dataclass(frozen=True, slots=True)

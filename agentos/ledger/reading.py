@@ -307,7 +307,7 @@ class Reader:
         shelf = shelf_of(kind)
         if kind is Trial and "evolution_id" in equal:
             trials: Sequence[Any] = self._trials.of(self._rows, str(equal["evolution_id"]))
-            return [trial for trial in trials if len(equal) == 1 or matches(trial, equal)]
+            return [*trials] if len(equal) == 1 else [trial for trial in trials if matches(trial, equal)]
         columns = [name for name in equal if name in ("id", *shelf.columns)]
         where, values = condition({name: equal[name] for name in columns})
         rows = self._rows(f"SELECT body FROM {shelf.table} {where} ORDER BY seq", *values)

@@ -292,15 +292,16 @@ class Repository:
 
     def entry(self, root: str | pygit2.Oid, path: str) -> pygit2.Object | None:
         """What stands at ``path`` below the tree ``root``, None when nothing does."""
-        found: pygit2.Object = self.tree(root)
-        for part in path.split("/"):
-            if found.type != ObjectType.TREE:
-                return None
-            try:
-                found = self.tree(found.id)[part]
-            except KeyError:
-                return None
-        return found
+        tree, (*above, name) = self.tree(root), path.split("/")
+        try:
+            for part in above:
+                found = tree[part]
+                if found.type != ObjectType.TREE:
+                    return None
+                tree = self.tree(found.id)
+            return tree[name]
+        except KeyError:
+            return None
 
     def blob(self, id: pygit2.Oid, path: str) -> bytes:
         """A file's content; raises Unavailable (naming path and object) when missing or corrupt."""
