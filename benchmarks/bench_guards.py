@@ -288,8 +288,8 @@ def given_site(place: Path, edit: Labelled) -> Path:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: given\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[agentos.proposers]\ngiven = given:Given\n")
     (place / "given.py").write_text(PROPOSER)
-    path = f"skill/{edit.tool.name}/tools/{edit.tool.function}.py"
-    (place / "edit.json").write_text(json.dumps({path: edit.source}))
+    file, text = edit.changed
+    (place / "edit.json").write_text(json.dumps({f"skill/{edit.tool.name}/tools/{file}": text}))
     return place
 
 
