@@ -1,6 +1,7 @@
 """How often the guards refuse good edits of source, rule by rule, and which bad edits they find.
 
     python benchmarks/bench_guards.py [--repair SECONDS] [--data PATH] [--python OLD NEW]... [--most N]
+    python benchmarks/bench_guards.py --offline [--edits FOLDER] [--only TOOL/EDIT,...] [--part K/N] [--json FILE]
     python benchmarks/bench_guards.py --live [--edits FOLDER] [--only TOOL/EDIT,...] [--part K/N] [--fresh N]
         [--json FILE]
 
@@ -11,7 +12,8 @@ as /usr/lib/python3.11; by default those found beside each other under the user'
 
 With ``--live`` the labelled edits of small tools (`benchmarks/data/edits/README.md`) go through the whole loop instead: a fresh home
 with a daemon, nine tasks of live work, a proposer that hands in just this edit while the search has no time, the shipped policy,
-and fresh work for an edit that waits for it. A run with ``--json`` goes on where the file ends.
+and fresh work for an edit that waits for it. With ``--offline`` they meet the static guards and the comparisons alone, without
+a box: what nothing is said of is left to fresh work. A run with ``--json`` goes on where the file ends.
 """
 
 from __future__ import annotations
@@ -28,13 +30,15 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from bench_repair import PATH, PROGRAMS, brief_of, rows, score
+from bench_search import LIMIT_S, NOWHERE
+from bench_search import tools as search_tools
 from bench_tools import (
     ASKED,
     LIVE,
@@ -51,11 +55,15 @@ from bench_tools import (
 )
 from tool_sets import EDITS, Labelled, labelled, write_skill, write_tasks
 
+from agentos.benches import Bench
 from agentos.domain import Evolution, tier_of
 from agentos.evolver.guards.static import RULES, RuleHit
-from agentos.evolver.guards.static.check import findings, refusal, scan
+from agentos.evolver.guards.static.check import asked, findings, refusal, scan
 from agentos.evolver.guards.static.rules_names import MODULES
-from agentos.evolver.policy import Screen, SurfacePolicy
+from agentos.evolver.policy import Policy, Screen, SurfacePolicy
+from agentos.evolver.propose.ambiguity import Known, compared
+from agentos.evolver.propose.unread_names import unread
+from agentos.ports import Case
 from agentos.syntax import parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -266,7 +274,7 @@ class Ended:
     name: str
     kind: str
     right: bool
-    outcome: str  # promoted, asked, waiting (for more fresh work), rejected, no edit
+    outcome: str  # promoted, asked, waiting (for more fresh work), rejected, no edit; offline silent too
     reasons: list[str]
     drawn: int  # fresh tasks that were filed
     kept: int  # of the five tasks that were never shown
@@ -275,8 +283,8 @@ class Ended:
 
     @property
     def fault(self) -> str:
-        """The order of the product's fault: an edit promoted wrongly, refused wrongly, or asked about for nothing."""
-        if self.outcome == "promoted":
+        """The order of the product's fault: an edit promoted wrongly (offline: passed), refused wrongly, or asked about for nothing."""
+        if self.outcome in ("promoted", "silent"):
             return "" if self.right else "FIRST"
         return ("second" if self.outcome == "rejected" else "third") if self.right else ""
 
@@ -288,8 +296,8 @@ def given_site(place: Path, edit: Labelled) -> Path:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: given\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[agentos.proposers]\ngiven = given:Given\n")
     (place / "given.py").write_text(PROPOSER)
-    path = f"skill/{edit.tool.name}/tools/{edit.tool.function}.py"
-    (place / "edit.json").write_text(json.dumps({path: edit.source}))
+    file, text = edit.changed
+    (place / "edit.json").write_text(json.dumps({f"skill/{edit.tool.name}/tools/{file}": text}))
     return place
 
 
@@ -332,6 +340,55 @@ def live(edit: Labelled, fresh: int) -> Ended:
     )
 
 
+# --- without a box ----------------------------------------------------------------------------
+
+
+def offline(edit: Labelled) -> Ended:
+    """What the static guards and the comparisons say of one edit: silent, asked or rejected."""
+    began, tool = time.monotonic(), edit.tool
+    skill = f"skill/{tool.name}/tools"
+    old = {f"{skill}/{name}": text for name, text in tool.files("faulty").items()}
+    new = {f"{skill}/{edit.changed[0]}": edit.changed[1]}
+    found = refusal(findings(old, new, SCREEN), SCREEN, tier_of([*new]))
+    reasons = [f"guard: {why.reason}" for why in (found, asked(old, new, SCREEN)) if why]
+    reasons += [] if found else _compared(edit)
+    outcome = "rejected" if found else "asked" if reasons else "silent"
+    taken = round(time.monotonic() - began, 1)
+    return Ended(f"{tool.name}/{edit.name}", edit.kind, edit.right, outcome, reasons, 0, 0, 0, taken)
+
+
+def _compared(edit: Labelled) -> list[str]:
+    """Of an edit of the tool's own file, or else that it cannot be tried here."""
+    name, text = edit.changed
+    if name != f"{edit.tool.function}.py":
+        return []
+    tool = next(search_tools(edit.tool.folder.parent, [edit.tool.name]))
+    with closing(tool.benches.bench(NOWHERE, name, tool.shown, LIMIT_S)) as bench:
+        passed = bench.try_source(tool.source).passed
+    working = {number for number, good in enumerate(passed) if good}
+    known = Known(tool.shown, working, b"an edit of the set", Policy().replay)
+
+    def opened(cases: Sequence[Case]) -> Bench:
+        return tool.benches.bench(NOWHERE, name, cases, known.rules.neighbour_s)
+
+    found = compared(opened, known, tool.source, text, {})
+    said = {
+        "ambiguous": found.ambiguity
+        and f"{found.ambiguity.call}: {found.ambiguity.answer} or {found.ambiguity.other} ({found.ambiguity.rival})",
+        "unguarded": found.unguarded,
+        "unmended": found.unmended,
+        "breaks": found.breaks,
+        "idle": found.idle,
+        "needless": found.needless,
+        "loosened": found.loosened,
+        "accepted": found.accepted,
+        "noise": found.noise,
+        "depends": found.depends,
+        "unread": unread(tool.source, text),
+    }
+    return [f"{gate}: {why}" for gate, why in said.items() if why]
+
+
 def ended(evolutions: list[Evolution]) -> str:
     """In one word, by the evolution that came furthest."""
     states = {item.state.value for item in evolutions}
@@ -349,12 +406,12 @@ def whole_loop(options: argparse.Namespace) -> None:
     done: list[Ended] = []
     if options.json and options.json.exists():
         done = [Ended(**item) for item in json.loads(options.json.read_text())]
-    known = {item.name for item in done}
+    known, kind = {item.name for item in done}, "the whole loop" if options.live else "offline"
     for edit in edits[first::of]:
         name = f"{edit.tool.name}/{edit.name}"
         if name in known or (options.only and name not in options.only.split(",")):
             continue
-        done.append(live(edit, options.fresh))
+        done.append(live(edit, options.fresh) if options.live else offline(edit))
         item = done[-1]
         print(f"{name:40} {item.kind:20} {item.outcome:9} {item.fault:7} {item.reasons}", flush=True)
         if options.json:
@@ -363,9 +420,7 @@ def whole_loop(options: argparse.Namespace) -> None:
         chosen = [item for item in done if item.right is right]
         ends = Counter(item.outcome for item in chosen)
         said = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
-        print(
-            f"| {'right' if right else 'bad'} edits of the unseen set, the whole loop | {said} | n={len(chosen)} | |"
-        )
+        print(f"| {'right' if right else 'bad'} edits, {kind} | {said} | n={len(chosen)} | |")
 
 
 def main() -> None:
@@ -380,13 +435,14 @@ def main() -> None:
     )
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--live", action="store_true", help="the labelled edits of tools, by the whole loop")
+    parser.add_argument("--offline", action="store_true", help="they meet the guards and comparisons alone")
     parser.add_argument("--edits", type=Path, default=EDITS, help="the set of them  [default: data/edits]")
     parser.add_argument("--only", help="of them: names such as bill-split/modulo, with commas between them")
     parser.add_argument("--part", default="0/1", help="of them: every Nth, from the Kth on")
     parser.add_argument("--fresh", type=int, default=24, help="fresh inputs that are filed  [default: 24]")
     parser.add_argument("--json", type=Path, help="where to write what became of them")
     options = parser.parse_args()
-    if options.live:
+    if options.live or options.offline:
         whole_loop(options)
         return
     bad()

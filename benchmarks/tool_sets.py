@@ -84,7 +84,7 @@ class Labelled:
     name: str
     kind: str
     why: str
-    source: str
+    changed: tuple[str, str]  # the name in the skill of the file that it edits, and its new text
     wrong_on: Case | None  # arguments and files that show it
 
     @property
@@ -94,7 +94,7 @@ class Labelled:
     @property
     def files(self) -> dict[str, str]:
         """The tool's Python files with the edit, by their names in the skill: the tool, then its helpers."""
-        return {**self.tool.files("faulty"), f"{self.tool.function}.py": self.source}
+        return {**self.tool.files("faulty"), self.changed[0]: self.changed[1]}
 
 
 def labelled(folder: Path) -> list[Labelled]:
@@ -102,15 +102,15 @@ def labelled(folder: Path) -> list[Labelled]:
     homes = [folder, *(path for which in reversed(SETS) for path in folders(which))]
     home = next(path for path in homes if path.name == folder.name and (path / "tool.json").exists())
     tool, found = read(home), []
-    faulty = (home / "faulty.py").read_text(encoding="utf-8")
     for edit in tomllib.loads((folder / "edits.toml").read_text(encoding="utf-8"))["edit"]:
-        source = faulty
+        file = edit.get("file", f"{tool.function}.py")
+        source = tool.files("faulty")[file]
         for old, new in edit["replace"]:
             if source.count(old) != 1:
                 raise ValueError(f"{folder.name}, {edit['name']}: not once there: {old!r}")
             source = source.replace(old, new)
         shown = json.loads(edit["wrong_on"]) if "wrong_on" in edit else None
-        found.append(Labelled(tool, edit["name"], edit["kind"], edit["why"], source, shown))
+        found.append(Labelled(tool, edit["name"], edit["kind"], edit["why"], (file, source), shown))
     return found
 
 
