@@ -94,7 +94,7 @@ def load_policy(path: Path) -> Policy:
 
 
 _DRAWN = ("mutants", "stepped", "symptom_min", "spelled")
-_FRESH = ("fresh_tasks", "fresh_mended", "fresh_answers")
+_FRESH = ("fresh_tasks", "fresh_mended", "fresh_answers", "fresh_doubted")
 # What stood for a key that a stored policy lacks, where that is not today's default.
 _BEFORE: Mapping[str, Mapping[str, Any]] = {
     "judge": {"unattended_share": 0.0, "hidden_share": 0.0, "hidden_gain": 0.0, **dict.fromkeys(_FRESH, 0)},

@@ -137,6 +137,7 @@ class ReplayPolicy:
     rival_share: float = 0.25  # another edit that passes is a rival from this share of an edit's weight on
     share_min: float = 0.5  # of that belief in all edits that pass: with less, another one is meant
     prior_min: float = 1.5e-4  # of all that could be tried: what is as unlikely passes by luck too often
+    luck_min: float = 2e-5  # of what is as unlikely no fresh work settles that either
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,9 @@ class Judge:
     fresh_tasks: int = 20  # 0: never asked for
     fresh_mended: int = 5  # of them, that fail on the base: only there do the two sides part
     fresh_answers: int = 2  # different ones in which these have to end, if the evidence does
+    fresh_doubted: int = (
+        8  # of them, that fail on the base, where luck is the only doubt; 0: they settle none
+    )
     fresh_most: int = 50
     slack_usd: float = 0.001
     slack_tokens: float = 200.0

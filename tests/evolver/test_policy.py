@@ -132,6 +132,8 @@ def test_each_fault_is_named(tmp_path: Path, text: str, says: str) -> None:
         ("replay", "spelled"),
         ("replay", "mutants"),
         ("replay", "prior_min"),
+        ("replay", "luck_min"),
+        ("judge", "fresh_doubted"),
         ("replay", "rival_share"),
         ("replay", "share_min"),
         ("replay", "symptom_min"),
@@ -144,7 +146,7 @@ def test_what_decides_is_in_the_digest_and_an_older_document_reads_as_it_was(sec
     assert other.sha256 != Policy().sha256
     document = json.loads(canonical(Policy()))
     del document[section][name]
-    new = ("mutants", "stepped", "symptom_min", "spelled", "prior_min", "share_min")
+    new = ("mutants", "stepped", "symptom_min", "spelled", "prior_min", "share_min", "fresh_doubted")
     before = 0 if name in new else getattr(rules, name)
     assert getattr(getattr(policy_from_json(document), section), name) == before
 

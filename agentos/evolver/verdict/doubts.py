@@ -9,7 +9,8 @@ many edits that this one may have been found by trying.
 elsewhere is told by work that did not exist then. Of each such task with checks that ran what is edited the
 candidate's trial counts; the base's, which has to end as the live run did, says how it was before. A task that passes
 on both sides shows that nothing is lost there; that what changed is right is shown only where the sides part: of what
-passes, some have to fail on the base, and not all of these end in one answer where the evidence has several. Which
+passes, some have to fail on the base, and not all of these end in one answer where the evidence has several. Where the
+only doubt of an edit that a search weighed is that it passes by luck, more of them settle that. Which
 tasks are fresh is decided where they are chosen (``replay.fresh``). All of it is a pure function of candidate,
 trials and policy, as the verdict is.
 """
@@ -35,7 +36,7 @@ from agentos.domain import (
 )
 from agentos.evolver.policy import CHECKED, EDITION, HIDDEN_LOST, ONE_SIDED, SETTINGS, STOOD, Policy
 from agentos.evolver.verdict.gates import ROUNDING, mended
-from agentos.evolver.verdict.pairing import apart, split
+from agentos.evolver.verdict.pairing import apart, checked, gains_unchecked, split
 
 _NAMED = 3  # parts of an edit that a sentence names
 _CODE = (".py", "/wheels.lock")
@@ -64,7 +65,8 @@ class Doubt:
     """A reason to ask a person. ``reason`` is stored, as that of a ``Refusal``; the rest is for who answers.
 
     ``asks`` is "" where nothing but waiting is asked for; ``about`` is the input or name that it is about; ``sides`` are the
-    answers to choose from, each with what gives it: "" is the edit itself, else ``Ambiguity.rival``.
+    answers to choose from, each with what gives it: "" is the edit itself, else ``Ambiguity.rival``. ``luck``: that the known
+    work may be passed by luck, which other work tells.
     """
 
     kind: RefusalKind
@@ -72,6 +74,7 @@ class Doubt:
     asks: str = ""
     about: str = ""
     sides: tuple[tuple[str, str], ...] = ()
+    luck: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class FreshWork:
     telling: int = 0  # of those that pass, how many have to fail on the base
     answers: int = 0  # different ones in which it ends what it mends
     answers_wanted: int = 0
+    doubted: str = ""  # the reason of the one other doubt, which enough of it settles
 
     @property
     def missing(self) -> int:
@@ -107,7 +111,8 @@ class FreshWork:
             parts.append(f"{len(self.mended)} of them failed before")
         if len(self.mended) >= self.telling and self.answers < self.answers_wanted:
             parts.append("all that it mended end in one answer")
-        return ", ".join(parts)
+        said = ", ".join(parts)
+        return f"{said}; more than otherwise, since {self.doubted}" if self.doubted else said
 
     def waits_for(self, resource: str) -> str:
         """What else may promote it than a person."""
@@ -169,6 +174,12 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
     """What a person is asked about; none where the policy may consent by itself."""
     if policy.edition < CHECKED:
         return ()
+    fresh = fresh_work(candidate, trials, policy)
+    others = () if fresh.doubted else _of_known_work(candidate, trials, policy)
+    return (*others, *fresh.doubts())
+
+
+def _of_known_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) -> list[Doubt]:
     compared, _ = split(trials)
     known = [trial for trial in compared if trial.arm is not Arm.CONTROL]
     found = list(_of_trials(candidate, known, policy))
@@ -178,17 +189,17 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
             "among so many one may pass by luck"
         )
         asks = f"Far-fetched: 1 in {round(1 / candidate.prior):,} repairs of this file would be this edit. {_SENSE}"
-        found.append(Doubt(RefusalKind.UNLIKELY, told, asks))
+        found.append(Doubt(RefusalKind.UNLIKELY, told, asks, luck=True))
     if candidate.behaviour is not None:
         idle = any(doubt.kind is RefusalKind.UNGUARDED for doubt in found)
         found += _of_behaviour(candidate.behaviour, policy, idle=idle)
     if policy.edition >= STOOD and (worn := worn_out(known, policy)):
         found.append(worn)
-    return (*found, *fresh_work(candidate, trials, policy).doubts())
+    return found
 
 
 def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> Iterator[Doubt]:
-    if _gains_unchecked(known):
+    if gains_unchecked(known):
         told = "its only gain is work without checks: it ends now, and nobody says that its answers are right"
         yield Doubt(RefusalKind.UNCHECKED, told, "What it mends has no checks. Are its answers right?")
     if left := _leaves(candidate, known, policy):
@@ -235,12 +246,12 @@ def _of_behaviour(seen: Behaviour, policy: Policy, *, idle: bool) -> Iterator[Do
     """``idle``: that something of it ran nowhere is said already."""
     if seen.unguarded and not idle:
         told = "no working call runs the lines that it changes, so nothing shows what it breaks there"
-        yield Doubt(
-            RefusalKind.UNGUARDED, told, "No working task runs the lines that it changes. Are they right?"
-        )
+        asks = "No working task runs the lines that it changes. Are they right?"
+        yield Doubt(RefusalKind.UNGUARDED, told, asks, luck=True)
     for name, kind, told, asks, about in _SEEN:
         if value := getattr(seen, name):
-            yield Doubt(kind, told.format(value), asks.format(value), value if about else "")
+            where, luck = value if about else "", kind is RefusalKind.BROAD
+            yield Doubt(kind, told.format(value), asks.format(value), where, luck=luck)
     if 0 < seen.share < policy.replay.share_min:
         told = f"of its search's belief in all edits that pass the known tasks it has {seen.share:.0%}: another one is likelier meant"
         asks = (
@@ -285,11 +296,6 @@ def _too_few(candidate: Candidate, there: int, needed: int) -> str:
     )
 
 
-def checked(trials: Iterable[Trial]) -> frozenset[str]:
-    """The tasks whose answers somebody said how to check. One that never answered is not known to be one."""
-    return frozenset(trial.task_id for trial in trials if trial.outcome.checks)
-
-
 def guarding(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> frozenset[str]:
     """Guards and hold-out tasks that pass with it, are checked, and ran some of what it edits: one of each work.
 
@@ -332,20 +338,6 @@ def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
     return found
 
 
-def _gains_unchecked(trials: Sequence[Trial]) -> bool:
-    """Whether some evidence passes more often with it, and none of that has checks."""
-    known = checked(trials)
-    rates: dict[str, dict[Arm, list[bool]]] = {}
-    for trial in trials:
-        if trial.set is TrialSet.EVIDENCE and not trial.is_lost:
-            sides = rates.setdefault(trial.task_id, {Arm.BASE: [], Arm.CANDIDATE: []})
-            sides[trial.arm].append(trial.passed)
-    gained = {
-        task_id for task_id, sides in rates.items() if _share(sides[Arm.CANDIDATE]) > _share(sides[Arm.BASE])
-    }
-    return bool(gained) and not gained & known
-
-
 def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Doubt | None:
     """That some of the evidence fails with it as before; None where none does. What varies is judged by pairs."""
     own = [trial for trial in trials if trial.candidate_id == candidate.id]
@@ -361,10 +353,6 @@ def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Do
     told = f"it mends {sum(ends)} of the {count} failing tasks that it was found for: is that the cause?"
     asks = f"It mends {sum(ends)} of the {count} failing tasks. Is that the cause?"
     return Doubt(RefusalKind.PARTIAL, told, asks)
-
-
-def _share(passed: Sequence[bool]) -> float:
-    return sum(passed) / len(passed) if passed else 0.0
 
 
 def _listed(parts: Sequence[EditedName]) -> str:
@@ -404,6 +392,17 @@ def _is_code(path: str, edition: int) -> bool:
     return beside or path.endswith(_CODE) or path.startswith(_TOOL)
 
 
+def _passes_by_luck(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> str:
+    """The reason where the known work leaves that one doubt of an edit that its search weighed; else "".
+
+    What somebody wrote is not chosen by luck. Of two such doubts nobody has seen how often such an edit is right.
+    """
+    if not policy.judge.fresh_doubted or candidate.prior < policy.replay.luck_min:
+        return ""
+    found = _of_known_work(candidate, known, policy)
+    return found[0].reason if [each.luck for each in found] == [True] else ""
+
+
 def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) -> FreshWork:
     """What the trials of fresh work say of the candidate."""
     known, fresh = split(trials)
@@ -421,7 +420,8 @@ def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) ->
 
     fixed = frozenset(named(*_MENDED))
     wanted = policy.judge.fresh_tasks if wants_fresh(candidate, known, policy) else 0
-    telling = min(wanted, policy.judge.fresh_mended)
+    doubted = _passes_by_luck(candidate, known, policy) if wanted else ""
+    telling = min(wanted, max(policy.judge.fresh_mended, policy.judge.fresh_doubted if doubted else 0))
     return FreshWork(
         wanted=wanted,
         tried=tuple(ends),
@@ -435,6 +435,7 @@ def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) ->
         telling=telling,
         answers=_answers(trial for trial in made if trial.task_id in fixed),  # the base passes none of them
         answers_wanted=min(telling, policy.judge.fresh_answers, _answers(shown)),
+        doubted=doubted,
     )
 
 

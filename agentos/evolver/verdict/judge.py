@@ -44,7 +44,7 @@ from agentos.domain import (
     digest,
 )
 from agentos.evolver.policy import ASKED, CHECKED, STOOD, Policy
-from agentos.evolver.verdict.doubts import FreshWork, checked, doubts, fresh_work, with_fresh, worn_out
+from agentos.evolver.verdict.doubts import FreshWork, doubts, fresh_work, with_fresh, worn_out
 from agentos.evolver.verdict.gates import (
     Ruling,
     beside_nothing,
@@ -58,6 +58,7 @@ from agentos.evolver.verdict.pairing import (
     ChangedTasks,
     apart,
     changed,
+    checked,
     counted,
     mixed_plugins,
     repeats_needed,
@@ -259,10 +260,9 @@ def _goes_by_names(case: JudgedCase, _: Decision) -> Ruling | None:
 
 
 def _breaks_fresh_work(case: JudgedCase, _: Decision) -> Ruling | None:
-    broken, tried = case.fresh.broken, case.fresh.tried
-    if not broken:
+    if not (broken := case.fresh.broken):
         return None
-    told = f"{len(broken)} of {len(tried)} fresh tasks passed on the base and failed with it"
+    told = f"{len(broken)} of {len(case.fresh.tried)} fresh tasks passed on the base and failed with it"
     return Decision.REJECT, [Refusal(RefusalKind.BROKEN, told)]
 
 

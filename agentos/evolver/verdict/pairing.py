@@ -160,6 +160,25 @@ def apart(trials: Sequence[Trial]) -> frozenset[str]:
     }
 
 
+def checked(trials: Iterable[Trial]) -> frozenset[str]:
+    """The tasks whose answers somebody said how to check. One that never answered is not known to be one."""
+    return frozenset(trial.task_id for trial in trials if trial.outcome.checks)
+
+
+def gains_unchecked(trials: Sequence[Trial]) -> bool:
+    """Whether some evidence passes more often with it, and none of that has checks."""
+    known = checked(trials)
+    rates: dict[str, dict[Arm, list[bool]]] = {}
+    for trial in trials:
+        if trial.set is TrialSet.EVIDENCE and not trial.is_lost:
+            sides = rates.setdefault(trial.task_id, {Arm.BASE: [], Arm.CANDIDATE: []})
+            sides[trial.arm].append(trial.passed)
+    gained = {
+        task_id for task_id, sides in rates.items() if _rate(sides[Arm.CANDIDATE]) > _rate(sides[Arm.BASE])
+    }
+    return bool(gained) and not gained & known
+
+
 def mixed_plugins(trials: Iterable[Trial]) -> Refusal | None:
     """Which plug-in some of the trials were measured with in another version: these cannot be compared.
 
@@ -232,7 +251,7 @@ def changed(trials: Sequence[Trial], rules: Judge) -> ChangedTasks:
 
 
 def _rate(passed: Sequence[bool]) -> float:
-    return sum(passed) / len(passed)
+    return sum(passed) / len(passed) if passed else 0.0
 
 
 def _pairs(trials: Sequence[Trial]) -> dict[str, list[tuple[Trial, Trial]]]:

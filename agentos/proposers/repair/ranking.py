@@ -178,7 +178,7 @@ def _is_odd_arithmetic(node: ast.BinOp) -> bool:
 
 
 # A pair of edits is believed in no more than this: how often such pairs are right is not known from tools that
-# nobody looked at, so it stays below the policy's ``prior_min``, and a person is asked.
+# nobody looked at, so it stays below the policy's ``luck_min``, and a person is asked.
 PAIR_MAX = 1e-5
 MOVED_FIRSTS = 6  # first edits that only move the failure: one for each behaviour, as far as the time lasts
 # A condition turned into its opposite is believed in no more than this, which is below ``prior_min`` as well: of 258
@@ -187,9 +187,9 @@ OPPOSITE_MAX = 1e-4
 # So is one that leaves a computation out, with nothing in its place, and thereby changes more than this share of the
 # answers to generated inputs: it pleases one case at the cost of all others.
 DROPPED_MAX, MOST_ANSWERS = 1e-4, 0.5
-# So is every edit of a text beside the code: nobody has measured yet how often one that passes is right, and what is
-# held against an edit of code (mutants, lines that working calls run) is not made of texts.
-TEXT_MAX = 1e-4
+# So is every edit of a text beside the code, below ``luck_min`` as well: nobody has measured yet how often one that
+# passes is right, and what is held against an edit of code (mutants, lines that working calls run) is not made of texts.
+TEXT_MAX = 1e-5
 # And every edit of several places that is made for a family of faults: of six that passed on tools which nobody had
 # looked at four were right.
 SEVERAL_MAX = 1e-4

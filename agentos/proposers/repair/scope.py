@@ -268,6 +268,7 @@ _HEAD = 2_000  # bytes of a file in which names of fields are looked for
 _LINES = 20
 _SIGNS = "+-.'&/#%_*~!"
 _NAME = re.compile(r"[A-Za-z_][\w .-]{0,38}")
+_ATTRIBUTE = re.compile(r"\s([A-Za-z_][\w.-]{0,38})\s*=\s*[\"']")
 _ASSIGNED = re.compile(r"\s*([A-Za-z_][\w.-]{0,38})\s*[=:]")
 
 
@@ -389,8 +390,12 @@ def _fields_of(data: bytes) -> Iterator[str]:
         return
     except ValueError:
         pass
-    lines = data[:_HEAD].decode("utf-8-sig", "replace").splitlines()[:_LINES]
+    text = data[:_HEAD].decode("utf-8-sig", "replace")
+    lines = text.splitlines()[:_LINES]
     if not lines:
+        return
+    if text.lstrip().startswith("<"):
+        yield from _ATTRIBUTE.findall(text)
         return
     cells = [cell.strip().strip('"') for cell in re.split(r"[,;\t|]", lines[0])]
     if len(cells) > 1 and all(_NAME.fullmatch(cell) for cell in cells):

@@ -7,12 +7,24 @@ from typing import Any
 
 import pytest
 
-from agentos.domain import Arm, CheckResult, Edit, EditedName, Outcome, RefusalKind, Snapshot, Trial, TrialSet
+from agentos.domain import (
+    Arm,
+    Candidate,
+    CheckResult,
+    Decision,
+    Edit,
+    EditedName,
+    Outcome,
+    RefusalKind,
+    Snapshot,
+    Trial,
+    TrialSet,
+)
 from agentos.evolver.policy import SETTINGS, Judge, Policy
-from agentos.evolver.verdict.doubts import FreshWork, fresh_work, reaches, wants_fresh, with_fresh
+from agentos.evolver.verdict.doubts import FreshWork, doubts, fresh_work, reaches, wants_fresh, with_fresh
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.pairing import split
-from tests.evolver.verdict.test_doubts import BASE, CANDIDATE, RESULTS, TREE
+from tests.evolver.verdict.test_doubts import BASE, BEHAVIOUR, CANDIDATE, RESULTS, TREE
 
 CODE = replace(CANDIDATE, edit=Edit({"skill/x/tools/t.py": "x"}, "edit", "op"))
 POLICY = Policy(judge=Judge(fresh_tasks=4, fresh_mended=2, fresh_answers=2))
@@ -272,3 +284,74 @@ def test_a_verdict_is_computed_again_from_trials_in_another_order() -> None:
     assert len(verdict.broken) == 2
     assert recompute(verdict, CODE, known[::-1], POLICY) == []
     assert recompute(replace(verdict, broken=verdict.broken[:1]), CODE, known, POLICY) != []
+
+
+# --- a doubt that more of it settles ------------------------------------------------------------
+
+# What the known work asks nothing about by itself: two guards, and a search's belief that is high enough.
+KNOWN = [*GAIN, *both("g1", "pp", "pp"), *both("g2", "pp", "pp")]
+LUCK = Policy(judge=Judge(min_tasks=2, fresh_tasks=4, fresh_mended=1, fresh_answers=2, fresh_doubted=3))
+ONE_MENDED = [*both("f1", "f", "p"), *KEPT, *both("f5", "p", "p")]
+THREE_MENDED = [*MENDED, *both("f6", "f", "p"), *KEPT]
+LIKELY, FAR_FETCHED, PAIR = 0.01, 1e-4, 1e-5
+
+
+def lucky(prior: float, **seen: object) -> Candidate:
+    return replace(CODE, prior=prior, behaviour=replace(BEHAVIOUR, **seen))  # type: ignore[arg-type]
+
+
+def asked_of(edit: Candidate, *trials: Trial, policy: Policy = LUCK) -> list[RefusalKind]:
+    return [doubt.kind for doubt in doubts(edit, trials, policy)]
+
+
+@pytest.mark.parametrize(
+    "edit", [lucky(FAR_FETCHED), lucky(LIKELY, unguarded=True), lucky(LIKELY, broad=True)]
+)
+def test_that_it_passes_by_luck_is_settled_by_more_that_failed_before(edit: Candidate) -> None:
+    assert asked_of(lucky(LIKELY), *KNOWN, *ONE_MENDED) == []
+    assert asked_of(edit, *KNOWN, *ONE_MENDED) == [RefusalKind.FRESH]
+    assert asked_of(edit, *KNOWN, *THREE_MENDED) == []
+    assert judge(edit, [*KNOWN, *THREE_MENDED], LUCK).decision is Decision.PROMOTE
+    waits = fresh_work(edit, [*KNOWN, *ONE_MENDED], LUCK)
+    assert (waits.missing, waits.telling) == (2, 3)
+    (reason,) = (
+        doubt.reason for doubt in doubts(edit, KNOWN, replace(LUCK, judge=Judge(min_tasks=2, fresh_tasks=0)))
+    )
+    for told in (
+        waits.waits_for("skill/x"),
+        waits.meanwhile("skill/x", alone=True),
+        waits.doubts()[0].reason,
+    ):
+        assert reason in told, "who may decide now is told of it"
+
+
+@pytest.mark.parametrize(
+    ("edit", "kinds"),
+    [
+        (lucky(PAIR), [RefusalKind.UNLIKELY]),  # below ``luck_min``
+        (lucky(FAR_FETCHED, unguarded=True), [RefusalKind.UNLIKELY, RefusalKind.UNGUARDED]),
+        (lucky(FAR_FETCHED, accepted="unit='x'"), [RefusalKind.UNLIKELY, RefusalKind.LOOSENED]),
+        (lucky(0.0, unguarded=True), [RefusalKind.UNGUARDED]),  # somebody wrote it
+        (lucky(0.0, broad=True), [RefusalKind.BROAD]),
+        (lucky(LIKELY, share=0.1), [RefusalKind.UNLIKELY]),  # another edit is likelier meant
+        (lucky(LIKELY, loosened="the condition x"), [RefusalKind.LOOSENED]),
+    ],
+)  # fmt: skip
+def test_no_other_doubt_is_settled_by_it(edit: Candidate, kinds: list[RefusalKind]) -> None:
+    assert asked_of(edit, *KNOWN, *THREE_MENDED) == kinds
+
+
+def test_what_it_breaks_or_leaves_is_told_where_luck_is_the_doubt_too() -> None:
+    edit = lucky(FAR_FETCHED)
+    assert judge(edit, [*KNOWN, *THREE_MENDED, *both("f9", "pp", "ff")], LUCK).decision is Decision.REJECT
+    left = both("f9", "f", "f", alike=True)
+    assert asked_of(edit, *KNOWN, *THREE_MENDED, *left) == [RefusalKind.UNMENDED]
+
+
+def test_where_the_policy_has_it_settle_none_it_is_asked_as_before() -> None:
+    off = replace(LUCK, judge=replace(LUCK.judge, fresh_doubted=0))
+    assert asked_of(lucky(FAR_FETCHED), *KNOWN, *THREE_MENDED, policy=off) == [RefusalKind.UNLIKELY]
+    assert asked_of(lucky(FAR_FETCHED), *KNOWN, *ONE_MENDED[:2], policy=off) == [
+        RefusalKind.UNLIKELY,
+        RefusalKind.FRESH,
+    ]

@@ -28,6 +28,18 @@ FAULTS = {
     "weeks for days": ("", "return a + timedelta(days=b)", "days", "weeks"),
     "bracket": ("", "return a * 5 / 9 - 32", "a * 5 / 9 - 32", "(a - 32) * 5 / 9"),
     "one operand more": ("", "return 10 + a[b + 1]", "a[b + 1]", "a[b + 1] + a[b + 2]"),
+    "a field more": ("", "c = count(a, 'part')\nreturn c + b['Name']", "count(a, 'part')", "count(a, 'part') + count(a, 'full name')"),
+    "a field of a row more": ("", "return b['Name']", "b['Name']", "b['Name'] + b['full name']"),
+    "the least begins at nought": (
+        "", "c = 0\nfor x in a:\n    c = min(c, x)\nreturn c", "c = 0", 'c = float("inf")',
+    ),
+    "both limits begin at nought": (
+        "",
+        "c = [0.0, 0.0]\nd = [0.0, 0.0]\nfor x, y in a:\n    c[x] = min(y, c[x])\n    d[x] = max(d[x], y)\nreturn c, d",
+        "c = [0.0, 0.0]\n    d = [0.0, 0.0]",
+        'c = [float("inf"), float("inf")]\n    d = [float("-inf"), float("-inf")]',
+    ),
+    "the rest of the fields": ("", "return a.split()[5]", "split()", "split(None, 5)"),
     "variable for element": ("", "c = a[0]\nreturn b - a[0]", "- a[0]", "- c"),
     "split once": ("", "return a.split(':')", "':'", "':', 1"),
     "delimiter": ("import csv\n", "return csv.reader(a)", "(a)", "(a, delimiter=';')"),

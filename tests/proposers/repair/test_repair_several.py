@@ -275,6 +275,12 @@ def test_a_family_leaves_the_rest_alone(name: str) -> None:
     ]
 
 
+def test_fields_are_also_the_attributes_of_xml(case) -> None:  # type: ignore[no-untyped-def]  # fixture
+    report = b'<?xml version="1.0"?>\n<suite tests="3" errors=\'1\'>\n<case time-s="2"/> a = b</suite>'
+    found = given_names([case("t1", file="report", inputs={"report": report})]).fields
+    assert found == ("version", "tests", "errors", "time-s")
+
+
 def test_words_are_of_several_failing_calls_and_of_few_working_ones(case) -> None:  # type: ignore[no-untyped-def]  # fixture
     failing = [case("t1", text="Ann paid\nBob waived"), case("t2", text="Eve waived")]
     working: list[Case] = [case("t3", text="Bob paid"), case("t4", text="Eve paid")]

@@ -42,6 +42,7 @@ FACTORS = {
     "+ 2": 0.1,
     "- 2": 0.1,
 }
+OTHER_FIELDS = 16  # names of fields that are tried beside one
 # days, months, hours, letters, minutes, degrees, minutes of a day
 PERIODS = (7, 10, 12, 24, 26, 60, 100, 360, 1440)
 
@@ -132,6 +133,24 @@ def _with_variables(site: EditSite, grouped: str) -> Iterator[CodeEdit]:
                 yield site.edit(
                     f"{grouped} {sign} {name}", "factor", 0.2 if "." in name and sign in "*/" else 0.1
                 )
+
+
+def with_other_field(site: EditSite) -> Iterator[CodeEdit]:
+    """The same of another field added or taken off: ``row["net"] + row["tax"]``, ``count(x, "failed") + count(x, "errors")``."""
+    node = site.node
+    if not isinstance(node, ast.Call | ast.Subscript) or not _may_be_number(site, node):
+        return
+    parts = node.args if isinstance(node, ast.Call) else [node.slice]
+    keys = [part for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    if len(keys) != 1 or "=" in site.text(node):
+        return
+    known = (each for each in site.facts.constants if isinstance(each, str) and each.isidentifier())
+    text = site.text(node)
+    for name in [*dict.fromkeys((*site.facts.given.fields, *known))][:OTHER_FIELDS]:
+        if name != keys[0].value:
+            other = _replaced(site, node, keys[0], repr(name))
+            yield site.edit(f"{text} + {other}", "operand repeated", 0.5)
+            yield site.edit(f"{text} - {other}", "operand repeated", 0.2)
 
 
 def signs(site: EditSite) -> Iterator[CodeEdit]:

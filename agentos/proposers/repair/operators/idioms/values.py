@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentos.proposers.repair.operators.arithmetic import SIGN, operand
 from agentos.proposers.repair.scope import COLLECTIONS, comprehension_names, target_names
@@ -36,6 +36,52 @@ def limited(site: EditSite) -> Iterator[CodeEdit]:
         if bound != text:
             yield site.edit(f"max({bound}, {text})", "limited", weight)
             yield site.edit(f"min({text}, {bound})", "limited", weight)
+
+
+BEYOND = {"min": 'float("inf")', "max": 'float("-inf")'}
+
+
+def begun_at_nought(site: EditSite) -> Iterator[CodeEdit]:
+    """The least and the greatest so far begin beyond all values: what begins at 0 never is above it.
+
+    Of all such variables of the function at once, where one of them is a least one.
+    """
+    if not isinstance(site.node, ast.Assign) or not _zeros(site.node) or site.function is None:
+        return
+    inside = site.facts.nodes_in(site.function)
+    begun = [n for n in inside if isinstance(n, ast.Assign) and _zeros(n)]
+    kinds = {each: kind for each in begun if (kind := _narrowed(site, each.targets[0], inside))}
+    if "min" not in kinds.values() or site.node is not next(iter(kinds)):
+        return
+    splices = [
+        site.program.replace(number, BEYOND[kind]) for each, kind in kinds.items() for number in _zeros(each)
+    ]
+    yield CodeEdit(tuple(splices), "defect", 2.0)
+
+
+def _zeros(node: ast.Assign) -> list[ast.expr]:
+    """The noughts that a variable, or each entry of its list, begins with."""
+    value = node.value
+    numbers = value.elts if isinstance(value, ast.List) else [value]
+    plain = len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    zeros = [
+        n for n in numbers if isinstance(n, ast.Constant) and type(n.value) in (int, float) and not n.value
+    ]
+    return [*zeros] if plain and len(zeros) == len(numbers) else []
+
+
+def _narrowed(site: EditSite, target: ast.expr, inside: Sequence[ast.AST]) -> str:
+    """Whether it, or what is in it, becomes the least or the greatest of itself and another value; "" for neither."""
+    for step in inside:
+        if not isinstance(step, ast.Assign) or not isinstance(step.value, ast.Call):
+            continue
+        holder = step.targets[0]
+        root = holder.value if isinstance(holder, ast.Subscript) else holder
+        called = site.text(step.value.func)
+        same = site.text(holder) in map(site.text, step.value.args) if isinstance(root, ast.Name) else False
+        if called in BEYOND and same and site.text(root) == site.text(target):
+            return called
+    return ""
 
 
 def _elements(site: EditSite) -> Iterator[tuple[str, float]]:
