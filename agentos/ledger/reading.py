@@ -176,7 +176,8 @@ class Reader:
 
     def states(self, ids: Collection[str]) -> Mapping[str, TaskState]:
         """Where each of these tasks stands, in the order of ``ids``; no task is read for it."""
-        names, found = [*ids], {}
+        names: list[str] = [*ids]
+        found: dict[str, TaskState] = {}
         for first in range(0, len(names), _BOUND_MAX):
             some = names[first : first + _BOUND_MAX]
             sql = f"SELECT id, state FROM task WHERE id IN ({', '.join('?' * len(some))})"
