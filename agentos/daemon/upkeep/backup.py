@@ -50,6 +50,7 @@ _BUNDLE = "registry.bundle"
 # made anew, or stored otherwise
 _LEFT_OUT = {"run", "logs", "registry.git", "blobs", "index.db", "audit.head"}
 _LEAVINGS = re.compile(r"-(wal|shm|journal)$|\.(lock|new)$|\.before-")
+_SQLITE = b"SQLite format 3\0"
 _CHUNK = 1 << 20
 _SPOOLED = 8 << 20  # bytes of a file that somebody may write to, held in memory
 _READINGS = 5  # of such a file, until it is given up
@@ -134,7 +135,7 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
         own = [path for path in own if not _LEAVINGS.search(path.name)]
         address = address_of(home.ledger)
         elsewhere = (home.ledger, home.engine) if address else ()
-        databases = [path for path in own if path.suffix == ".db" and path not in elsewhere]
+        databases = [path for path in own if _is_database(path, home) and path not in elsewhere]
         kept = HeadFile(home.root / "audit.head").read()
         for path in sorted(databases, key=home.ledger.__eq__):  # the ledger last
             say(f"copying {path.name} ({path.stat().st_size >> 20} MB)")
@@ -150,7 +151,7 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
         archive.file(_BUNDLE, _bundle(home, aside, archive.left_out))
         _add_blobs(archive, BlobStore(home.blobs), home, say)
         for path in own:
-            if path.suffix != ".db":
+            if not _is_database(path, home):
                 for found in _plain_files(path):
                     archive.changing(str(found.relative_to(home.root)), found)
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -158,6 +159,16 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
         document = {"format": FORMAT, "made_at": made.made_at, "version": made.version, "head": made.head}
         archive.text(MANIFEST, json.dumps({**document, "files": made.files}))
     return made
+
+
+def _is_database(path: Path, home: Home) -> bool:
+    """Whether it is to be copied as one: the ledger, the engine's, and what else of that ending SQLite made."""
+    if path in (home.ledger, home.engine):
+        return True
+    if path.suffix != ".db" or not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
 
 
 class _Archive:
@@ -420,7 +431,7 @@ def _unpacked(fresh: Path, source: Path, say: _SAID) -> AuditReport:
     for folder in (new.run, new.logs, new.blobs, new.skills):
         folder.mkdir(mode=0o700, exist_ok=True)
     for name in made.files:
-        if "/" not in name and name.endswith(".db"):
+        if "/" not in name and _is_database(fresh / name, new):
             _check_database(fresh / name)
     if new.ledger.exists():
         open_ledger(new.ledger, "").close()  # one of an older release is brought up to date first
