@@ -248,14 +248,20 @@ class BlobStore:
         return json.loads(self.get(value["blob"])) if is_reference(value) else value
 
     def sweep(self, older_than_s: float = 3600.0) -> int:
-        """Remove what writers that died left aside; how many files that were."""
+        """Remove what writers that died left aside; how many files that were.
+
+        A blob that ``remove`` had put aside when it was killed goes back: somebody may have stored it meanwhile.
+        """
         if not self._aside.is_dir():
             return 0
         gone = 0
         for path in self._aside.iterdir():
             with suppress(FileNotFoundError):  # its writer has come to its end meanwhile
                 if time.time() - path.lstat().st_mtime >= older_than_s:
-                    path.unlink()
+                    if NAME.fullmatch(path.stem):
+                        path.rename(self._path(path.stem))
+                    else:
+                        path.unlink()
                     gone += 1
         return gone
 

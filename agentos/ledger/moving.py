@@ -25,6 +25,7 @@ from agentos.ledger.postgres.dialect import migration
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
 _PIECE = 1_000  # rows that are written at once
+_SQLITE = b"SQLite format 3\0"  # how each file of it begins
 _SEAL = "moved"  # what the triggers' names end in
 _ENTRIES = "SELECT seq, at, event, subject, detail, previous, hash FROM audit ORDER BY seq"
 
@@ -76,6 +77,16 @@ def move_ledger(path: Path, source: str, target: str) -> LedgerMove:
     finally:
         old.close()
         new.close()
+
+
+def is_database(path: Path, *known: Path) -> bool:
+    """Whether a file is to be copied as one: those that are ``known``, and what else of that ending SQLite made."""
+    if path in known:
+        return True
+    if path.suffix != ".db" or not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
 
 
 def copy_database(path: Path, folder: Path) -> Path:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from agentos.cli.resources import skill
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.registry.skill_folders.skill_source import checkout
@@ -117,6 +118,42 @@ def test_a_repository_with_several_skills_is_asked_for_one(
     assert "symbolic link" in agentos("skill", "add", url, "--only", "cards", code=1).stderr
     assert [path.name for path in home.skills.iterdir() if path.is_dir()] == ["dice"]
     assert not hook.exists()
+
+
+def test_folders_that_would_be_one_skill_are_told_and_none_is_left_out(
+    agentos: Callable[..., Ran], home: Home, tmp_path: Path
+) -> None:
+    drop(tmp_path / "a")
+    drop(tmp_path / "b")
+    said = agentos("skill", "add", str(tmp_path), "--all", code=1).stderr
+    assert "a/dice, b/dice" in said
+    assert "--name" in said
+    agentos("skill", "add", str(tmp_path / "a" / "dice"))
+    agentos("skill", "add", str(tmp_path / "b" / "dice"), "--name", "more-dice")
+    assert sorted(path.name for path in home.skills.iterdir() if path.is_dir()) == ["dice", "more-dice"]
+
+
+def test_a_folder_that_no_skill_can_be_called_by_needs_a_name(
+    agentos: Callable[..., Ran], home: Home, tmp_path: Path
+) -> None:
+    place = drop(tmp_path).rename(tmp_path / "日本語")
+    assert "--name" in agentos("skill", "add", str(place), code=1).stderr
+    agentos("skill", "add", str(place), "--name", "dice")
+    assert (home.skills / "dice").is_dir()
+
+
+def test_a_skill_that_lies_too_deep_is_told_where_to_look(
+    agentos: Callable[..., Ran], tmp_path: Path
+) -> None:
+    drop(tmp_path / "1/2/3/4/5")
+    assert "deeper" in agentos("skill", "add", str(tmp_path), code=1).stderr
+
+
+@pytest.mark.parametrize(
+    "source", ["git@example.org:me/dice.git", "git@example.org:dice", "https://example.org/me/dice.git/#main"]
+)
+def test_a_skill_at_the_top_of_a_checkout_is_called_as_its_repository(source: str, tmp_path: Path) -> None:
+    assert skill._called(tmp_path, tmp_path, source) == "dice"
 
 
 @pytest.mark.parametrize("source", ["/nowhere/at/all", "file:///nowhere/at/all", "--upload-pack=x"])

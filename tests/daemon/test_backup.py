@@ -326,6 +326,23 @@ def test_one_reference_that_leads_nowhere_keeps_no_home_from_being_backed_up(
     assert Registry(tmp_path / "again" / "registry.git").stable() == Registry(home.registry).stable()
 
 
+def test_what_somebody_put_there_by_the_name_of_a_database_is_kept_as_it_is(
+    home: Home, tmp_path: Path
+) -> None:
+    (home.root / "notes.db").write_text("no database")
+    (home.root / "more.db").mkdir()
+    (home.root / "more.db" / "a").write_text("b")
+    with closing(sqlite3.connect(home.root / "own.db")) as own:
+        own.execute("CREATE TABLE a (b)")
+    again = Home(tmp_path / "again")
+    back_up(home, tmp_path / "home.tar")
+    restore(again, tmp_path / "home.tar")
+    assert (again.root / "notes.db").read_text() == "no database"
+    assert (again.root / "more.db" / "a").read_text() == "b"
+    with closing(sqlite3.connect(again.root / "own.db")) as own:
+        assert own.execute("SELECT name FROM sqlite_schema").fetchall() == [("a",)]
+
+
 def test_a_home_that_cannot_be_made_where_it_is_to_be_is_told(home: Home, tmp_path: Path) -> None:
     back_up(home, tmp_path / "home.tar")
     (tmp_path / "file").write_text("somebody's")

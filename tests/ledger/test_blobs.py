@@ -87,6 +87,15 @@ def test_leftovers_are_swept_when_they_are_old(blobs: BlobStore, tmp_path: Path)
     assert not left.exists()
 
 
+def test_a_blob_whose_collection_was_killed_is_there_again(blobs: BlobStore, tmp_path: Path) -> None:
+    sha256 = blobs.put(b"content")
+    (tmp_path / "blobs" / "tmp").mkdir(exist_ok=True)
+    place(tmp_path, sha256).rename(tmp_path / "blobs" / "tmp" / f"{sha256}.0a1b2c3d")
+    assert blobs.sweep(0.0) == 1
+    assert blobs.get(sha256) == b"content"
+    assert blobs.collect(sha256, 0.0) == len(b"content")
+
+
 def test_leftovers_are_swept_beside_writers(blobs: BlobStore, tmp_path: Path) -> None:
     blobs.put(b"x")
     under_way = [tmp_path / "blobs" / "tmp" / str(number) for number in range(1_000)]

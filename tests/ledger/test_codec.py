@@ -126,7 +126,11 @@ def test_a_damaged_step_is_unavailable() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "null", "[]", '{"commit": "c"}', '{"result": "no such", "score": 1, "reason": ""}']
+    "text",
+    [
+        *("", "null", "[]", '{"commit": "c"}', '{"result": "no such", "score": 1, "reason": ""}'),
+        f'{{"result": "passed", "score": 1{"0" * 400}, "reason": ""}}',
+    ],
 )
 def test_a_damaged_record_is_unavailable(text: str) -> None:
     kind = Outcome if "result" in text else Snapshot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -55,12 +56,18 @@ def add(
     known = {str(resource) for resource in registry.names(registry.stable())}
     done: list[tuple[str, Path, list[str]]] = []
     with checkout(source) as place:
-        there = {skill_name(_called(path, place, source)): path for path in found_in(place)}
+        there: dict[str, list[Path]] = {}
+        for path in found_in(place):
+            there.setdefault(skill_name(_called(path, place, source)), []).append(path)
         wanted = _chosen(there, only or [], source, every=every)
         if name and len(wanted) > 1:
             raise UserError("--name is for one skill; say which with --only")
         for key, path in sorted(wanted.items()):
             own = skill_name(name or key)
+            if not own:
+                raise UserError(
+                    f"{name or path.name!r} has no letter or digit that a skill can be called by; give another --name"
+                )
             found = examine_folder(own, path)
             if found.faults:
                 raise Invalid(f"{path.name}", list(found.faults))
@@ -232,8 +239,10 @@ def _tests(skill: ResourceId, files: Mapping[str, bytes]) -> dict[str, dict[str,
     return found
 
 
-def _chosen(there: dict[str, Path], only: list[str], source: str, *, every: bool) -> dict[str, Path]:
+def _chosen(there: dict[str, list[Path]], only: list[str], source: str, *, every: bool) -> dict[str, Path]:
     """Of the skills that lie there those that are asked for. Raises UserError."""
+    from agentos.registry.skill_folders.skill_source import DEEPEST
+
     if every and only:
         raise UserError("--all takes in all that lie there, --only a few of them: give one of the two.")
     if missing := sorted({*only} - there.keys()):
@@ -241,23 +250,34 @@ def _chosen(there: dict[str, Path], only: list[str], source: str, *, every: bool
             f"There is no skill {missing[0]} in {source}; there are: {', '.join(sorted(there)) or 'none'}"
         )
     if not there:
-        raise UserError(f"There is no folder with a SKILL.md in {source}")
+        raise UserError(
+            f"There is no folder with a SKILL.md in {source}, nor up to {DEEPEST} folders below it; if it lies "
+            "deeper, name a folder nearer to it"
+        )
     if len(there) > 1 and not every and not only:
         raise UserError(
             f"{source} holds several skills ({', '.join(sorted(there))}); say --only NAME, or --all"
         )
-    return {key: path for key, path in there.items() if not only or key in only}
+    chosen = {key: paths for key, paths in there.items() if not only or key in only}
+    for key, paths in chosen.items():
+        if len(paths) > 1:
+            folders = ", ".join(sorted(f"{path.parent.name}/{path.name}" for path in paths))
+            raise UserError(
+                f"{len(paths)} folders of {source} would be skill/{key} ({folders}); add each by its own path, with "
+                "--name for all but one"
+            )
+    return {key: paths[0] for key, paths in chosen.items()}
 
 
 def _called(path: Path, place: Path, source: str) -> str:
     """A skill at the top of a checkout is called as its repository."""
+    from agentos.registry.skill_folders.skill_source import is_address
+
     if path != place:
         return path.name
-    return (
-        source.partition("#")[0].rstrip("/").rpartition("/")[2].removesuffix(".git")
-        if "://" in source
-        else place.resolve().name
-    )
+    if not is_address(source):
+        return place.resolve().name
+    return re.split("[/:]", source.partition("#")[0].rstrip("/"))[-1].removesuffix(".git")
 
 
 def _open() -> Registry:

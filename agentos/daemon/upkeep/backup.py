@@ -37,7 +37,7 @@ from agentos.home import Home
 from agentos.ledger.audit import AuditHead, HeadFile, contains, newest, text_of
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger
-from agentos.ledger.moving import copy_database, copy_to_file
+from agentos.ledger.moving import copy_database, copy_to_file, is_database
 from agentos.ledger.postgres.address import address_of
 from agentos.registry.check import broken_references, references
 from agentos.registry.git import environment
@@ -130,11 +130,13 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
     packed: dict[str, Any] = {"mode": "w:gz", "compresslevel": 1} if is_packed else {"mode": "w"}
     with tarfile.open(fileobj=file, **packed) as tar:
         archive = _Archive(tar, aside)
-        own = sorted(path for path in home.root.iterdir() if path.name not in _LEFT_OUT)
-        own = [path for path in own if not _LEAVINGS.search(path.name)]
+        there = sorted(path for path in home.root.iterdir() if path.name not in _LEFT_OUT)
+        own = [path for path in there if not _LEAVINGS.search(path.name)]
         address = address_of(home.ledger)
         elsewhere = (home.ledger, home.engine) if address else ()
-        databases = [path for path in own if path.suffix == ".db" and path not in elsewhere]
+        databases = [
+            path for path in own if is_database(path, home.ledger, home.engine) and path not in elsewhere
+        ]
         kept = HeadFile(home.root / "audit.head").read()
         for path in sorted(databases, key=home.ledger.__eq__):  # the ledger last
             say(f"copying {path.name} ({path.stat().st_size >> 20} MB)")
@@ -150,7 +152,7 @@ def _write(home: Home, file: IO[bytes], name: str, aside: Path, say: _SAID) -> B
         archive.file(_BUNDLE, _bundle(home, aside, archive.left_out))
         _add_blobs(archive, BlobStore(home.blobs), home, say)
         for path in own:
-            if path.suffix != ".db":
+            if not is_database(path, home.ledger, home.engine):
                 for found in _plain_files(path):
                     archive.changing(str(found.relative_to(home.root)), found)
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -223,9 +225,8 @@ def _opened(path: Path) -> int:
 
 
 def _changed(before: os.stat_result, now: os.stat_result) -> bool:
-    return any(
-        getattr(before, of) != getattr(now, of) for of in ("st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
-    )
+    known = ("st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+    return any(getattr(before, of) != getattr(now, of) for of in known)
 
 
 def _digest(path: Path, size: int) -> bytes:
@@ -420,7 +421,7 @@ def _unpacked(fresh: Path, source: Path, say: _SAID) -> AuditReport:
     for folder in (new.run, new.logs, new.blobs, new.skills):
         folder.mkdir(mode=0o700, exist_ok=True)
     for name in made.files:
-        if "/" not in name and name.endswith(".db"):
+        if "/" not in name and is_database(fresh / name, new.ledger, new.engine):
             _check_database(fresh / name)
     if new.ledger.exists():
         open_ledger(new.ledger, "").close()  # one of an older release is brought up to date first

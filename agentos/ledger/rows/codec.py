@@ -79,7 +79,8 @@ def from_json(kind: type[R], data: Json) -> R:
     convert = _pair(key).back
     try:
         result: R = convert(data) if convert else data
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    # the last: a whole number that no float holds
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise Unavailable(f"a stored {kind.__name__} is damaged: {type(error).__name__}: {error}") from None
     return result
 

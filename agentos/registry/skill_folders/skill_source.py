@@ -18,7 +18,12 @@ from agentos.registry.skill_folders.skills_folder import main_file_of
 
 _ADDRESS = re.compile(r"(https?|ssh|git|file)://\S+|[\w.-]+@[\w.-]+:\S+")
 _TIMEOUT_S = 300
-_DEEPEST = 4  # below the place that was named
+DEEPEST = 4  # below the place that was named
+
+
+def is_address(source: str) -> bool:
+    """Whether it is that of a repository, and no folder's path."""
+    return _ADDRESS.fullmatch(source) is not None
 
 
 @contextmanager
@@ -27,7 +32,7 @@ def checkout(source: str) -> Iterator[Path]:
 
     Raises UserError when there is none. Nothing of a repository is run: no hooks, no submodules.
     """
-    if not _ADDRESS.fullmatch(source):
+    if not is_address(source):
         place = Path(os.path.expanduser(source))
         if not source or not place.is_dir():
             raise UserError(
@@ -73,7 +78,7 @@ def found_in(place: Path) -> list[Path]:
     found: list[Path] = []
     for root, names, files in os.walk(place):
         names[:] = sorted(name for name in names if not folder.ignored(name))
-        if len(Path(root).relative_to(place).parts) >= _DEEPEST:
+        if len(Path(root).relative_to(place).parts) >= DEEPEST:
             names.clear()
         if main_file_of(files):
             found.append(Path(root))
