@@ -17,6 +17,7 @@ import pytest
 
 from agentos.cli.tasks.model_waits import ModelWaits, before, held_up_by
 from agentos.cli.tasks.task import _tell_steps, tell_left
+from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.intake.filing import doubts
 from agentos.daemon.upkeep.status import DaemonStatus, WaitingTask
 from agentos.domain import KernelFault, Outcome, Result, Run, Share, Snapshot, Step, kernel_fault
@@ -338,6 +339,27 @@ def test_a_task_that_names_a_skill_whose_folder_waits_is_told_so(home: Home, tmp
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\nname: digest\ndescription: Digests.\n---\n")
     assert doubts(home, drafts) == [f"{folder} is not taken in yet, or was refused: agentos skill list"]
+
+
+def test_times_that_the_daemons_clock_shows_at_another_moment_are_told(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(**more: str) -> list[str]:
+        (tmp_path / "task.json").write_text(json.dumps({"goal": "x", "schedule": "0 7 * * *", **more}))
+        return [doubt for doubt in doubts(home, read_drafts(tmp_path / "task.json")) if "`timezone`" in doubt]
+
+    lock = DaemonLock(home)  # this process is the daemon, by the clock that it was started with
+    try:
+        lock.ready()
+        assert not told()
+        monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+        (doubt,) = told()
+        assert "UTC+1400" in doubt
+        assert not told(timezone="Europe/Berlin")
+    finally:
+        lock.release()
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_after_ctrl_c_what_goes_on_is_named(
