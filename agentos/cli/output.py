@@ -206,6 +206,12 @@ def tell_notes(sentences: Sequence[str]) -> None:
         print(f"And {len(sentences) - _NOTES} more such notes.", file=sys.stderr)
 
 
+def tell_cut(rows: int, limit: int, usual: int) -> None:
+    """That a list is as long as lists are, and there may be more, to who asked for no other length."""
+    if rows == limit == usual:
+        tell_notes([f"these are the newest {usual}; --limit N shows more."])
+
+
 def tell_outdated(home: Home) -> None:
     """Say on standard error that this release ships what the home has not taken in."""
     from agentos.registry.store import Registry

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 from agentos.cli.tasks.model_waits import ModelWaits, before, held_up_by
 from agentos.cli.tasks.task import _tell_steps, tell_left
+from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.intake.filing import doubts
 from agentos.daemon.upkeep.status import DaemonStatus, WaitingTask
 from agentos.domain import KernelFault, Outcome, Result, Run, Share, Snapshot, Step, kernel_fault
@@ -26,6 +28,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.taskfile import read_drafts
 from agentos.worker.jobs.workspace_code import OWN_SCRIPT
+from tests.daemon.conftest import _make_task
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -338,6 +341,37 @@ def test_a_task_that_names_a_skill_whose_folder_waits_is_told_so(home: Home, tmp
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\nname: digest\ndescription: Digests.\n---\n")
     assert doubts(home, drafts) == [f"{folder} is not taken in yet, or was refused: agentos skill list"]
+
+
+def test_a_list_that_is_as_long_as_lists_are_says_how_to_see_more(agentos: Agentos, home: Home) -> None:
+    with closing(Ledger(home.ledger)) as ledger:
+        for number in range(100):
+            if number == 99:
+                assert "--limit" not in agentos("task", "list").stderr
+            ledger.add_task(_make_task("double", n=number), Share.OPEN)
+    assert "--limit" in agentos("task", "list").stderr
+    assert "--limit" not in agentos("task", "list", "--limit", "99").stderr
+
+
+def test_times_that_the_daemons_clock_shows_at_another_moment_are_told(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(**more: str) -> list[str]:
+        (tmp_path / "task.json").write_text(json.dumps({"goal": "x", "schedule": "0 7 * * *", **more}))
+        return [doubt for doubt in doubts(home, read_drafts(tmp_path / "task.json")) if "`timezone`" in doubt]
+
+    lock = DaemonLock(home)  # this process is the daemon, by the clock that it was started with
+    try:
+        lock.ready()
+        assert not told()
+        monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+        (doubt,) = told()
+        assert "UTC+1400" in doubt
+        assert not told(timezone="Europe/Berlin")
+    finally:
+        lock.release()
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_after_ctrl_c_what_goes_on_is_named(

@@ -185,6 +185,15 @@ def test_a_name_that_a_run_chose_stays_below_the_folder(
     assert not (out / ".bashrc").exists()
 
 
+def test_a_name_that_is_too_long_is_cut_and_keeps_its_ending(
+    finish: Finish, deliver: Deliver, out: Path
+) -> None:
+    for _ in range(2):
+        (done,) = deliver(finish(Destination(str(out), "é" * 150 + ".md")))
+        assert done.state is DeliveryState.DONE
+    assert sorted(path.name for path in out.iterdir()) == ["é" * 125 + "-2.md", "é" * 126 + ".md"]
+
+
 def test_a_link_below_the_folder_is_not_followed(finish: Finish, deliver: Deliver, tmp_path: Path) -> None:
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     out.mkdir()

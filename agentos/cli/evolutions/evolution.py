@@ -13,7 +13,7 @@ import typer
 
 from agentos.cli.evolutions import state_text
 from agentos.cli.group import AsJson, noun
-from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text, tell_held
+from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text, tell_cut, tell_held
 from agentos.daemon.views.json_views import edit_of, evolution_summary, evolution_whole
 from agentos.domain import Evolution, EvolutionState
 from agentos.errors import Conflict, NotFound, UserError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentos.evolver.history.calibration import TrackRecord
     from agentos.ledger.reading import EvolutionRecords, Reader
 
+_USUAL = 100  # rows of a list
 app = noun("See, explain, approve and undo what the program changed in itself.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The evolution's id, or enough of its start or end.")]
@@ -61,7 +62,7 @@ def list_(
         str | None,
         typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = _USUAL,
     as_json: AsJson = False,
 ) -> None:
     """The newest evolutions, newest last: what failed, what was changed, how it ended."""
@@ -84,6 +85,7 @@ def list_(
         if state
         else "No evolution yet: two failing runs of the same kind open one. `agentos evolve` looks now.",
     )
+    tell_cut(len(found), limit, _USUAL)
 
 
 @app.command()

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.group import AsJson, noun
-from agentos.cli.output import LIMIT_MAX, counted, print_json, print_table, print_text, short_text, time_text
+from agentos.cli.output import (
+    LIMIT_MAX,
+    counted,
+    print_json,
+    print_table,
+    print_text,
+    short_text,
+    tell_cut,
+    time_text,
+)
 from agentos.cli.runs.feedback import add_to as add_feedback
 from agentos.cli.runs.feedback import tell_signals, tell_words
 from agentos.cli.tasks.deliveries import tell_delivery
@@ -26,6 +35,7 @@ from agentos.ledger.reading import Reader
 if TYPE_CHECKING:
     from agentos.evolver.replay.verification import Rerun
 
+_USUAL = 50  # rows of a list
 app = noun("What happened: runs and their steps.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
@@ -44,7 +54,7 @@ def list_(
     result: Annotated[
         str | None, typer.Option(metavar="RESULT", help=f"Only runs with this result: {', '.join(Result)}.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = _USUAL,
     as_json: AsJson = False,
 ) -> None:
     """Runs, newest first."""
@@ -76,6 +86,7 @@ def list_(
         else "No runs yet; `agentos task run FILE` makes one.",
         below=True,
     )
+    tell_cut(len(runs), limit, _USUAL)
 
 
 def _together(runs: Sequence[Run]) -> Iterable[tuple[Run, list[Run]]]:

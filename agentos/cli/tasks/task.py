@@ -21,6 +21,7 @@ from agentos.cli.output import (
     print_table,
     print_text,
     short_text,
+    tell_cut,
     tell_notes,
     time_text,
 )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from agentos.taskfile import Draft
 
 
+_USUAL = 100  # rows of a list
 app = noun("Add, run, list, show and cancel tasks.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The task's id, or enough of its start or end.")]
@@ -95,7 +97,7 @@ def list_(
     state: Annotated[
         str | None, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(TaskState)}.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = _USUAL,
     every: Annotated[bool, typer.Option("--all", help="Each run of a schedule in a row of its own.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -135,6 +137,7 @@ def list_(
         if state
         else "No tasks yet; `agentos task add FILE` adds some.",
     )
+    tell_cut(len(views), limit, _USUAL)
 
 
 @app.command()

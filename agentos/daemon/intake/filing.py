@@ -8,10 +8,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.domain import IMPORT, Check, Json, Kind, ResourceId, Task, TaskState, new_id, share_of
 from agentos.errors import Conflict, NotFound, UserError, meant
 from agentos.home import Home
@@ -52,7 +53,7 @@ def file_task(home: Home, document: Mapping[str, Json], files: Mapping[str, byte
 def doubts(home: Home, drafts: Sequence[Draft]) -> list[str]:
     """What whoever adds them should know, though it is no fault yet: names that nothing bears today, goals that no
     model is there for, arguments that name an input where it lies and not where it will stand, and checks that the
-    grader refuses unless they say ``runs_workspace``.
+    grader refuses unless they say ``runs_workspace``, and times that the daemon's clock shows when the one here does not.
     """
     found: dict[str, None] = {}
     if any(draft.call or draft.agent != "default" for draft in drafts):
@@ -60,6 +61,7 @@ def doubts(home: Home, drafts: Sequence[Draft]) -> list[str]:
     found.update(dict.fromkeys(_unknown_secrets(home, drafts)))
     found.update(dict.fromkeys(_unanswerable(home, drafts)))
     found.update(dict.fromkeys(_misplaced(drafts)))
+    found.update(dict.fromkeys(_by_another_clock(home, drafts)))
     from agentos.worker.jobs.workspace_code import OWN_SCRIPT
 
     for draft in drafts:
@@ -71,6 +73,25 @@ def doubts(home: Home, drafts: Sequence[Draft]) -> list[str]:
                     f"{OWN_SCRIPT}."
                 ] = None
     return [*found]
+
+
+def _by_another_clock(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
+    named = [
+        draft.name for draft in drafts if draft.schedule and not (draft.trigger and draft.trigger.timezone)
+    ]
+    info = daemon_info(home)
+    if not named or info is None or not info.alive:
+        return
+    from agentos.daemon.scheduling.clock import local, shown_by
+
+    for moment in (now := datetime.now(UTC), now + timedelta(days=182)):  # one of them may go by summer time
+        there, here = shown_by(info.pid, moment), local(moment, "")
+        if there is not None and there.utcoffset() != here.utcoffset():
+            yield (
+                f"'{named[0]}' names no `timezone`: it goes by the clock of the daemon (UTC{there:%z}), which is not "
+                f"the one here (UTC{here:%z})."
+            )
+            return
 
 
 def _unknown_names(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:

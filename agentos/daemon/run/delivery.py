@@ -42,6 +42,7 @@ from agentos.schedule_document import filled, is_below
 from agentos.sources import regex
 
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 30))  # before the next attempt
+_NAME_MAX = 255  # bytes: of Linux' file systems
 _PATH_MAX = 2_500  # bytes: an index of PostgreSQL takes 2,704
 _NUMBERS_MAX = 10_000
 _SAID = 400  # characters of what a command printed
@@ -202,7 +203,7 @@ class Deliverer:
                 return delivery  # a daemon that died had come so far, perhaps not to removing what is aside
             _write_aside(place, aside, content)
             for number in range(1, _NUMBERS_MAX):
-                candidate = name.name if number == 1 else f"{name.stem}-{number}{name.suffix}"
+                candidate = _numbered(name, number)
                 replaces = number == 1 and self._is_ours(place, candidate, delivery, str(folder / candidate))
                 if not replaces and _is_there(candidate, place):
                     continue
@@ -273,7 +274,17 @@ def name_of(delivery: Delivery, task: Task) -> str:
         "ext": file.suffix.lstrip("."),
         "input": PurePosixPath(task.inputs[0].path).stem if task.inputs else "input",
     }
-    return filled(template, values)
+    name = filled(template, values)
+    last = PurePosixPath(name)
+    return str(last.with_name(_numbered(last, 1))) if len(os.fsencode(last.name)) > _NAME_MAX else name
+
+
+def _numbered(name: PurePosixPath, number: int) -> str:
+    """The last part of the name, with a number from 2 on; what a file system does not take is cut off its stem."""
+    end = f"-{number}{name.suffix}" if number > 1 else name.suffix
+    room = _NAME_MAX - len(os.fsencode(end))
+    stem = os.fsencode(name.stem)
+    return (stem[:room].decode(errors="ignore") if len(stem) > room > 0 else name.stem) + end
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from croniter import CroniterBadDateError, croniter
@@ -32,6 +33,19 @@ def zone_of(name: str) -> ZoneInfo | None:
 def local(moment: datetime, name: str) -> datetime:
     """The moment by the clock of a time zone; "" is this machine's."""
     return moment.astimezone(zone_of(name))
+
+
+def shown_by(pid: int, moment: datetime) -> datetime | None:
+    """The moment by the clock of a process of this machine; None where that cannot be told."""
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        name = next((line[3:].decode().lstrip(":") for line in variables if line.startswith(b"TZ=")), "")
+        if name:
+            return moment.astimezone(ZoneInfo(name))
+        with open("/etc/localtime", "rb") as file:
+            return moment.astimezone(ZoneInfo.from_file(file))
+    except (KeyError, ValueError, OSError):
+        return None
 
 
 def due_before(cron: str, zone: str, now: datetime) -> datetime | None:
