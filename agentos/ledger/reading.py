@@ -56,7 +56,6 @@ _SIGHTINGS_MAX = 100_000  # looked through for those of a failure class: 0.1 s
 _ALIKE = 32  # sightings of one fingerprint: evidence needs fewer
 _SEEN_BY = {"question": "run answer", "proposal": "memory list"}  # not by the list of a noun of that name
 _DONE_TASKS = 500  # that are remembered, 5 kB each
-_EVIDENCE = 64  # of evolutions under way, 2 kB each
 _STEP = "run_id, position, node, action, observation, fault, started_at, duration_ms"
 _ENTRY = "seq, at, event, subject, detail, previous, hash"
 
@@ -114,7 +113,6 @@ class Reader:
         weakref.finalize(self, _close_all, self._idle)
         self._trials = TrialMemory()
         self._done: dict[str, Task] = {}
-        self._evidence: dict[str, Any] = {}
         self._sightings: dict[str | bytes, Sighting] = {}  # by their texts, those that triage read last
         if not has_ledger(path):
             raise NotFound(
@@ -301,17 +299,9 @@ class Reader:
     # --- records ------------------------------------------------------------------------------
 
     def get(self, kind: type[R], id: str) -> R:
-        """The record; raises NotFound. Evidence stays as it is, and is not read again."""
-        known: R | None = self._evidence.get(id) if kind is Evidence else None
-        if known is not None:
-            return known
+        """The record; raises NotFound."""
         rows = self._rows(f"SELECT body FROM {shelf_of(kind).table} WHERE id = ?", id)
-        found = _only(
-            [from_text(kind, body) for (body,) in rows], f"there is no {kind.__name__.lower()} {id}"
-        )
-        if kind is Evidence:
-            self._evidence = {**self._evidence, id: found} if len(self._evidence) < _EVIDENCE else {id: found}
-        return found
+        return _only([from_text(kind, body) for (body,) in rows], f"there is no {kind.__name__.lower()} {id}")
 
     def find(self, kind: type[R], **equal: object) -> Sequence[R]:
         """Records whose top-level fields equal these, oldest first; a frozenset stands for any of its values."""
