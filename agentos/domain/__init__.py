@@ -44,6 +44,7 @@ from agentos.domain.evolution import Rebase as Rebase
 from agentos.domain.evolution import SearchEffort as SearchEffort
 from agentos.domain.evolution import Sighting as Sighting
 from agentos.domain.evolution import Verdict as Verdict
+from agentos.domain.identity import KINDS as KINDS
 from agentos.domain.identity import RESOURCE_NAME as RESOURCE_NAME
 from agentos.domain.identity import TIER_OF as TIER_OF
 from agentos.domain.identity import Effect as Effect
@@ -63,6 +64,7 @@ from agentos.domain.identity import folder_of as folder_of
 from agentos.domain.identity import is_memory as is_memory
 from agentos.domain.identity import json_encoder as json_encoder
 from agentos.domain.identity import new_id as new_id
+from agentos.domain.identity import record_with as record_with
 from agentos.domain.identity import tier_of as tier_of
 from agentos.domain.identity import values_of as values_of
 from agentos.domain.runs import COMPARED_SETS as COMPARED_SETS

@@ -105,7 +105,7 @@ class Registry:
 
     def names(self, snapshot: Snapshot) -> Sequence[ResourceId]:
         """Every resource in the snapshot, sorted."""
-        return [resource for resource, _ in reading.resources(self.repository, snapshot.tree)]
+        return [*self._digests(snapshot.tree)]
 
     def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
         """Every resource with its digest, sorted: three tree objects are read, no file."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from agentos.domain import RESOURCE_NAME, Effect, Json, Kind, ResourceId, dataclass
+from agentos.domain import KINDS, RESOURCE_NAME, Effect, Json, Kind, ResourceId, dataclass
 from agentos.errors import Invalid, NotFound, Unavailable, UserError, meant, near_names
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
 from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, examine_skill, settings_of, table_of
@@ -47,6 +47,7 @@ DEPTH_MAX = 8
 
 # Plain ASCII that every file system, shell and git agree on; no leading dot or dash.
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,+=@() -]{0,99}")
+_SMALL = 65_536  # bytes of a resource that is remembered
 _TOOL_STEM = re.compile(r"[a-z][a-z0-9_]*")
 _TOOL_KEYS = ("name", "description", "effects", "dependencies", "idempotent", "secrets")
 
@@ -78,7 +79,7 @@ def parse_id(text: str) -> ResourceId:
     """``kind/name`` as typed by a person; raises UserError with what was expected."""
     kind, _, name = text.strip().strip("/").partition("/")
     kinds = ", ".join(Kind)
-    if kind not in set(Kind):
+    if kind not in KINDS:
         hint = meant(kind, Kind, "Try: agentos registry list")
         raise UserError(f"Expected KIND/NAME with a kind of {kinds}; found '{text}'. {hint}")
     if not name:
@@ -128,7 +129,7 @@ def path_fault(path: str) -> str:
     for part in parts:
         if not plain_name(part):
             return f"{path!r}: {part!r} is not a plain file name (ASCII, no leading dot)"
-    if len(parts) < 3 or parts[0] not in set(Kind) or name_fault(parts[1]):
+    if len(parts) < 3 or parts[0] not in KINDS or name_fault(parts[1]):
         return f"{path!r} lies outside a resource directory (kind/name/…)"
     if len(parts) > DEPTH_MAX:
         return f"{path!r} is more than {DEPTH_MAX} levels deep"
@@ -217,6 +218,20 @@ def read(id: ResourceId, files: Mapping[str, bytes]) -> Resource:
 
 def examine(id: ResourceId, files: Mapping[str, bytes]) -> Examination:
     """Everything that can be said of the resource without running it."""
+    size = sum(map(len, files.values()))
+    if size > _SMALL or any(map(is_rule_file, files)):  # of rules, as long as the library is there
+        return _examined(id, files)
+    return _examined_again(id, tuple(files.items()))
+
+
+@lru_cache(
+    maxsize=16
+)  # one edit is looked at when it is committed aside, for each of its gates, and at promotion
+def _examined_again(id: ResourceId, files: tuple[tuple[str, bytes], ...]) -> Examination:
+    return _examined(id, dict(files))
+
+
+def _examined(id: ResourceId, files: Mapping[str, bytes]) -> Examination:
     notes = ReadingNotes()
     root = f"{id}/"
     if fault := name_fault(id.name):

@@ -15,6 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import NamedTuple
 
 from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind, Snapshot
 from agentos.errors import Invalid, Unavailable
@@ -120,16 +122,30 @@ def _bulk_fault(path: str, old: str, new: str) -> Refusal | None:
     if not path.endswith(".py"):
         return None
     try:
-        before, after = parse(old), parse(new)
+        before, after = _measured(old), _measured(new)
     except (SyntaxError, ValueError) as error:
         return Refusal(RefusalKind.TEXT, f"not valid Python: {error}")
-    if _depth(after) > max(_DEEPEST, _depth(before)):
+    if after.depth > max(_DEEPEST, before.depth):
         return Refusal(RefusalKind.TEXT, f"it nests more than {_DEEPEST} levels")
-    if _bits(after) > max(_WIDEST, _bits(before)):
+    if after.bits > max(_WIDEST, before.bits):
         return Refusal(RefusalKind.TEXT, f"it has a number of more than {_WIDEST:,} bits")
-    if _in_one_line(after) > max(_BESIDE, _in_one_line(before)):
+    if after.beside > max(_BESIDE, before.beside):
         return Refusal(RefusalKind.SURFACE, f"it has more than {_BESIDE} statements in one line")
     return None
+
+
+class _Bulk(NamedTuple):
+    """Of a source: levels of its tree, bits of its widest number, and statements in one line."""
+
+    depth: int
+    bits: int
+    beside: int
+
+
+@lru_cache(maxsize=64)  # the base's file is measured for each edit of it
+def _measured(source: str) -> _Bulk:
+    tree = parse(source)
+    return _Bulk(_depth(tree), _bits(tree), _in_one_line(tree))
 
 
 def _depth(tree: ast.AST) -> int:

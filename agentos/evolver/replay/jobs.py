@@ -23,6 +23,7 @@ from agentos.domain import (
     TrialSet,
     dataclass,
     digest,
+    record_with,
     trial_id,
     work_of,
 )
@@ -87,7 +88,7 @@ def jobs_on_base(
 def repeated(jobs: BaseJobs, repeats: range) -> list[TrialJob]:
     """These jobs so often, all but the first of each task under other names."""
     return [
-        replace(job, repeat=repeat, renamed=other) if repeat else job
+        record_with(job, repeat=repeat, renamed=other) if repeat else job
         for repeat in repeats
         for job, other in jobs
     ]
@@ -109,8 +110,12 @@ def run_all(parts: ReplayContext, jobs: Sequence[TrialJob]) -> list[Trial]:
     """The trials of these jobs, in their order."""
     if not jobs:
         return []
-    before = _Before(parts, jobs[0].evolution_id)
     stored = {trial.id: trial for trial in parts.records.find(Trial, evolution_id=jobs[0].evolution_id)}
+    if stored and all(
+        job.id in stored for job in jobs
+    ):  # a stage before made them, or this one before a kill
+        return [stored[job.id] for job in jobs]
+    before = _Before(parts, jobs[0].evolution_id)
     with TrialBatch(parts.records, parts.blobs) as made:
         trials = list(parts.replayer.map(lambda job: _stored_or_made(parts, job, stored, before, made), jobs))
     return [made.stored.get(trial.id, trial) for trial in trials]

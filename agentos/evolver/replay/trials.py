@@ -28,6 +28,7 @@ from agentos.domain import (
     Tier,
     Trial,
     TrialSet,
+    record_with,
     tier_of,
 )
 from agentos.evolver.find.mining import as_it_says
@@ -243,7 +244,7 @@ class CandidateReplay:
 
     def _tried(self, job: TrialJob, *, number: int = 0, alike: bool = False) -> TrialJob:
         """The candidate's counterpart of a job on the base."""
-        return replace(
+        return record_with(
             job,
             arm=Arm.CANDIDATE,
             snapshot=self._candidate.snapshot,

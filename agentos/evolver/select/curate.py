@@ -253,10 +253,14 @@ def _past_fixes(parts: SelectionContext, resources: frozenset[str], seen: set[st
         for evolution in parts.records.newest(Evolution, limit, resource=resource, state=state)
     ]
     standing.sort(key=lambda item: item.created_at.timestamp() if item.created_at else 0.0, reverse=True)
+    promoted = frozenset(evolution.candidate_id for evolution in standing[:limit])
+    verdicts: dict[str | None, list[Verdict]] = {}
+    for verdict in parts.records.find(Verdict, candidate_id=promoted) if promoted else ():
+        verdicts.setdefault(verdict.candidate_id, []).append(verdict)
     fixed = [
         task_id
         for evolution in standing[:limit]
-        for verdict in parts.records.find(Verdict, candidate_id=evolution.candidate_id)
+        for verdict in verdicts.get(evolution.candidate_id, ())
         for task_id in verdict.fixed
     ]
     chosen: list[str] = []

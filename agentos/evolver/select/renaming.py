@@ -13,14 +13,14 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import shake_256
 from pathlib import PurePosixPath
 from struct import unpack
 from typing import TYPE_CHECKING
 
-from agentos.domain import Call, Check, InputFile, Json, Task, Trial, exchanged, mapped
+from agentos.domain import Call, Check, InputFile, Json, Task, Trial, exchanged, mapped, record_with
 from agentos.errors import NotFound
 
 if TYPE_CHECKING:
@@ -149,15 +149,15 @@ def renamed(task: Task, content: Callable[[str], bytes], key: bytes, *, long: bo
         return None
     names = dict(_new_names(task, content, key, long=long))
     spoken = {**names, **_short(task, names)}
-    files = tuple(replace(item, path=names.get(item.path, item.path)) for item in task.inputs)
+    files = tuple(record_with(item, path=names.get(item.path, item.path)) for item in task.inputs)
     call = Call(task.call.tool, mapped(dict(task.call.args), lambda text: exchanged(text, spoken)))
     checks = tuple(
         Check(check.kind, mapped(dict(check.spec), lambda text: exchanged(text, spoken)))
         for check in task.checks
     )
     title = " ".join(_drawn(key, "goal", 3, long=len(task.goal) < _LONG))
-    changed = replace(task, name=title, goal=f"See to {title}.", call=call, inputs=files, checks=checks)
-    return RenamedTask(changed, {new: old for old, new in spoken.items()})
+    new = record_with(task, name=title, goal=f"See to {title}.", call=call, inputs=files, checks=checks)
+    return RenamedTask(new, {new: old for old, new in spoken.items()})
 
 
 def _new_names(

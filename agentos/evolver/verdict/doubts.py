@@ -330,10 +330,10 @@ def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
     ]
     varies = {trial.task_id for trial in own if trial.number}
     failed = {trial.task_id for trial in own if not trial.passed} - varies
-    known = checked(trials)
+    serving = (checked(trials) & stood) - failed
     found: dict[str, frozenset[str]] = {}
     for trial in own:
-        if trial.passed and trial.task_id in known & stood - failed:
+        if trial.passed and trial.task_id in serving:
             found[trial.task_id] = found.get(trial.task_id, frozenset()) | frozenset(trial.reached)
     return found
 

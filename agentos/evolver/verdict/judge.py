@@ -99,13 +99,15 @@ class Flip:
         return self.before is TaskTrials.PASSES and self.after in (TaskTrials.FAILS, TaskTrials.FLAKY)
 
 
+_SETS = tuple(TrialSet)
+
+
 def flips(trials: Iterable[Trial]) -> list[Flip]:
     """One row a task, in the order evidence, guards, hold-out."""
     rows: dict[str, dict[Arm, list[Trial]]] = {}
     for trial in trials:
         if trial.arm is not Arm.CONTROL:
             rows.setdefault(trial.task_id, {Arm.BASE: [], Arm.CANDIDATE: []})[trial.arm].append(trial)
-    order = list(TrialSet)
     table = [
         Flip(
             task_id,
@@ -118,7 +120,7 @@ def flips(trials: Iterable[Trial]) -> list[Flip]:
         for task_id, arms in rows.items()
         if arms[Arm.CANDIDATE]  # evidence that did not fail again is in no comparison
     ]
-    return sorted(table, key=lambda flip: (order.index(flip.set), flip.task_id))
+    return sorted(table, key=lambda flip: (_SETS.index(flip.set), flip.task_id))
 
 
 def _standing(trials: Sequence[Trial]) -> TaskTrials:

@@ -60,10 +60,9 @@ class ChangedTasks:
 
 def split(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]]:
     """Those that a candidate was compared on, and those of fresh work."""
-    known, fresh = list[Trial](), list[Trial]()
-    for trial in trials:
-        (fresh if trial.set is TrialSet.FRESH else known).append(trial)
-    return known, fresh
+    known = list(trials)
+    fresh = [trial for trial in known if trial.set is TrialSet.FRESH]
+    return ([trial for trial in known if trial.set is not TrialSet.FRESH] if fresh else known), fresh
 
 
 def counted(trials: Iterable[Trial]) -> list[Trial]:

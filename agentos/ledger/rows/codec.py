@@ -282,7 +282,12 @@ def _record(kind: type[Any]) -> _Pair:
 
     names = tuple(name for name, _ in parts)
     converts = [(place, pair.back) for place, (_, pair) in enumerate(parts) if pair.back]
-    out = _outward([(name, pair.out) for name, pair in parts])
+    values = (
+        f"{name!r}: {f'out_{name}(record.{name})' if pair.out else f'record.{name}'}" for name, pair in parts
+    )
+    told = ("type(record) is kind", *(f"same_{name}(record.{name})" for name, pair in parts if pair.same))
+    known = {"kind": kind, **{f"out_{name}": pair.out for name, pair in parts}}
+    known |= {f"same_{name}": pair.same for name, pair in parts}
 
     def back(data: Any) -> Any:
         if len(data) == len(names) and tuple(data) == names:  # as this release writes it
@@ -297,22 +302,20 @@ def _record(kind: type[Any]) -> _Pair:
         }
         return kind(**values)
 
-    told = [(attrgetter(name), pair.same) for name, pair in parts if pair.same]
-
-    def same(record: Any) -> bool:
-        for value, tell in told:
-            if not tell(value(record)):
-                return False
-        return type(record) is kind
-
-    return _Pair(out, back, same)
+    return _Pair(_late(f"{{{', '.join(values)}}}", known), back, _late(" and ".join(told), known))
 
 
-def _outward(parts: Sequence[tuple[str, Convert | None]]) -> Convert:
-    """A record's values by name, each converted; one display, compiled once, as ``values_of`` is."""
-    values = (f"'{name}': {f'_{name}(record.{name})' if out else f'record.{name}'}" for name, out in parts)
-    made: Convert = eval(f"lambda record: {{{', '.join(values)}}}", {f"_{name}": out for name, out in parts})  # noqa: S307
-    return made
+def _late(text: str, known: dict[str, Any]) -> Convert:
+    """A function of a ``record``; compiled when it is called, since a command that only reads writes no record."""
+    made: Convert | None = None
+
+    def first(record: Any) -> Any:
+        nonlocal made
+        if made is None:
+            made = eval(f"lambda record: {text}", known)  # noqa: S307 - names of fields alone
+        return made(record)
+
+    return first
 
 
 # -------------------------------------------------------------------------------------------------
@@ -345,6 +348,7 @@ class TrialMemory:
         self._lock = threading.Lock()
         self._known: dict[str, _KnownTrials] = {}  # by evolution, that which was asked for last at the end
         self._looks: dict[str, tuple[Sequence[object], tuple[TrialLook, ...]]] = {}
+        self._count = 0  # of the trials that are known
 
     def of(self, rows: Rows, evolution_id: str) -> Sequence[Trial]:
         """All of an evolution, oldest first."""
@@ -362,13 +366,13 @@ class TrialMemory:
             row = own[-1][0] if own and not packs else 0
             known = _KnownTrials(row, packs[-1][0] if packs else known.pack, tuple(trials))
         with self._lock:
-            self._known.pop(evolution_id, None)
+            before = self._known.pop(evolution_id, None)
             self._known[evolution_id] = known
-            count = sum(len(other.trials) for other in self._known.values())
-            while count > _TRIALS and len(self._known) > 1:
+            self._count += len(known.trials) - (len(before.trials) if before else 0)
+            while self._count > _TRIALS and len(self._known) > 1:
                 name = next(iter(self._known))
                 gone = self._known.pop(name)
-                count -= len(gone.trials)
+                self._count -= len(gone.trials)
                 self._keep_looks(name, [gone.row or None, gone.pack or None], _looks_of(gone.trials))
         return known.trials
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pygit2
 from pygit2.enums import FileMode
 
-from agentos.domain import RESOURCE_NAME, Kind, ResourceId, Snapshot
+from agentos.domain import KINDS, RESOURCE_NAME, Kind, ResourceId, Snapshot
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import MANIFEST
 from agentos.registry.git.repository import Repository
@@ -96,7 +96,7 @@ def odd_entries(repository: Repository, root: str | pygit2.Oid, prefix: str) -> 
 
 def resources(repository: Repository, root: str | pygit2.Oid) -> Iterator[tuple[ResourceId, pygit2.Oid]]:
     """Every resource with its tree id, sorted by kind and name."""
-    for kind in sorted(Kind):
+    for kind in KINDS:
         folder = repository.entry(root, kind)
         if isinstance(folder, pygit2.Tree):
             for entry in folder:
@@ -119,7 +119,7 @@ def touched(
     others: list[str] = []
     for name in _differing(before, after):
         sides = [side[name] for side in (before, after) if name in side]
-        if name not in set(Kind) or any(mode != FileMode.TREE for _, mode in sides):
+        if name not in KINDS or any(mode != FileMode.TREE for _, mode in sides):
             others.append(name)
             continue
         inner = [
