@@ -128,6 +128,7 @@ def passed(record: dict[str, Any]) -> None:
     record["outcome"] |= {"result": "passed", "score": 1.0, "reason": "", "fault": None}
 
 
+@pytest.mark.slow
 def test_failed_runs_turned_into_passed(agentos: Agentos, home: Home) -> None:
     rewritten(home, "run", "run-0", passed)
     with opened(home) as connection:

@@ -667,9 +667,12 @@ def test_a_worker_tells_its_token_to_nobody_whose_certificate_it_does_not_trust(
     told: list[str] = []
 
     async def work() -> None:
-        worker = BoxWorker(fake, Joining(secured.url, "token-one", 1, 1024), told.append)
-        asyncio.get_running_loop().call_later(1.0, worker.stop)
-        await worker.run()
+        worker = BoxWorker(
+            fake,
+            Joining(secured.url, "token-one", 1, 1024),
+            lambda said: (told.append(said), worker.stop())[0],
+        )
+        await asyncio.wait_for(worker.run(), _SOON_S)
 
     asyncio.run(work())
     assert "certificate" in told[0].lower()
