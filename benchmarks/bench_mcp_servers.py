@@ -27,7 +27,7 @@ from typing import Any
 
 from agentos.daemon.mcp.adding import NewServer, add_server, program_of, tools_of
 from agentos.daemon.mcp.packages import archive, packages_of
-from agentos.daemon.mcp.server_box import McpFault, ServerBox, ServerProgram
+from agentos.daemon.mcp.server_box import McpFault, ServedRun, ServerBox, ServerProgram
 from agentos.daemon.setup import init_home
 from agentos.errors import AgentOSError
 from agentos.home import Home
@@ -117,7 +117,9 @@ def measured(home: Home, sandbox: Sandbox, name: str, mark: str) -> ServerResult
     took: list[float] = []
     began = time.monotonic()
     try:
-        with closing(ServerBox(sandbox, program(home, name), {"a.txt": b"a"}, wall_s=600.0)) as box:
+        with closing(
+            ServerBox(sandbox, program(home, name), ServedRun(inputs={"a.txt": b"a"}, wall_s=600.0))
+        ) as box:
             result.started_s = time.monotonic() - began
             result.tools = len(box.served.tools)
             for tool in box.served.tools:
@@ -179,7 +181,7 @@ def hold(root: Path, sandbox: str, names: list[str]) -> None:
     """Start them all, say so, and wait to be killed."""
     home = Home(root)
     with closing(Choice(root, load_settings(home.settings).run_uid, sandbox)) as chosen:
-        boxes = [ServerBox(chosen, program(home, name), {}, wall_s=600.0) for name in names]
+        boxes = [ServerBox(chosen, program(home, name), ServedRun(wall_s=600.0)) for name in names]
         print(len(boxes), flush=True)
         signal.pause()
 

@@ -277,7 +277,7 @@ def main() -> None:
     whole = disk_of(home)
     began = time.perf_counter()
     # By the clock of those days: this program took minutes, in which the last of them would grow old as well.
-    prune(home, first + timedelta(days=given.days), kept, 0.0, apply=True)
+    prune(home, first + timedelta(days=given.days), Retention(days=kept, gb=0), apply=True)
     took_s, pruned = time.perf_counter() - began, disk_of(home)
     a_day, stays, year = projected(marks, whole, pruned, given.days - kept)
     print(

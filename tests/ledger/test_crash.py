@@ -39,7 +39,7 @@ def write(turn):
         for index in range(3):
             big = "x" * (20_000 if index == 2 else 100) + name
             ledger.append_step(Step(run.id, index, "act", {}, big, None, NOW, 1.0))
-        ledger.finish_run(run.id, Outcome(Result.FAILED, 0.0, "no"), name, (), ("tool/a",))
+        ledger.finish_run(run.id, Outcome(Result.FAILED, 0.0, "no"), RunEnd(name, resources=("tool/a",)))
         # as the miner does: what a killed writer finished but did not mine is caught up with
         batch = ledger.runs_after(ledger.read("mine"), 100)
         sightings = [Sighting(found.id, found.task_id, found.task_key, PRINT, NOW) for _, found in batch]

@@ -120,7 +120,7 @@ def write(own):
         run = Run(f"run-{own}-{number}", f"task-{own}", "k", Share.OPEN, number, Snapshot("c", "t"), "f", "n", at)
         ledger.begin_run(run)
         ledger.append_step(Step(run.id, 0, "act", {}, own * 300, None, at, 1.0))
-        seq = ledger.finish_run(run.id, Outcome(Result.INFRA, 0.0, "no"), None, (), ("tool/a",))
+        seq = ledger.finish_run(run.id, Outcome(Result.INFRA, 0.0, "no"), RunEnd(resources=("tool/a",)))
         assert seq in [place for place, _ in ledger.runs_after(seq - 1, 1)]
 
 Ledger(Path(sys.argv[1])).close()  # imports all that there is

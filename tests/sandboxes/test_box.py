@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from agentos.sandboxes.box import _DEADLINES, WorkerBox, overdue, pipes
+from agentos.sandboxes.box import _DEADLINES, FirstProcess, WorkerBox, overdue, pipes
 from agentos.wire import WireClosed, WireLate
 
 
@@ -29,7 +29,8 @@ def deaf_box() -> Iterator[Deaf]:
     with subprocess.Popen(["sleep", "600"], pass_fds=theirs) as process:
         for end in theirs:
             os.close(end)
-        made = Deaf(channel, os.pidfd_open(process.pid), process.pid, None, time.monotonic(), "run-1")
+        first = FirstProcess(process.pid, os.pidfd_open(process.pid))
+        made = Deaf(channel, first, None, time.monotonic(), "run-1")
         yield made
         process.kill()
         made.close()
