@@ -155,7 +155,7 @@ def compared(
     drawn += spelled(open_tasks, texts, known.key, rules.spelled)
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
-    put = rewritten(open_tasks, sources) if rules.symptom_min else []
+    put = rewritten(open_tasks, sources, texts) if rules.symptom_min else []
     with closing(
         opened([*known.tasks, *(item.case for item in drawn), *(item.case for item in put)])
     ) as bench:

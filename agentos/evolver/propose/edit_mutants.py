@@ -57,6 +57,7 @@ _FIRST, _LAST, _BOUNDARIES = ("^", r"\A"), ("$", r"\Z"), (r"\b", r"\B")
 _SHOWN = 60  # characters of a condition
 _UNITS = (7, 12, 24, 60, 1000, 1024)
 _READ = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+_SLICE = re.compile(r"\[-?\w*:-?\w*\]$|\[-?\w*:-?\w*\](?= [=!<>])")
 _PRIVATE = "\ue000"  # a sign that no input has
 _WORD = re.compile(r"\w+")
 _GREEDY = re.compile(r"(\.[*+])(?![?+])")
@@ -81,7 +82,8 @@ def taken_otherwise(old: str, new: str) -> dict[str, str]:
 
     One of its words for any part of a text, what was named before for all but what is named now, for a mark that
     stands for something else meanwhile one that no input has, and blanks for all that is taken out of a text. And
-    only None for whatever counts as nothing, 0 and the empty text.
+    only None for whatever counts as nothing, 0 and the empty text, the whole for a part of a text, and what comes last
+    for what was there before.
     """
     written, found = written_nodes(old, new)[0], {}
     patterns = _texts_gone(old, new)
@@ -91,6 +93,7 @@ def taken_otherwise(old: str, new: str) -> dict[str, str]:
             *_marked_otherwise(node),
             *_nothing_otherwise(node),
             *_matched_otherwise(node, patterns),
+            *_combined_otherwise(node),
         ):
             found[f"the same edit with {words}"] = with_node(new, place, text)
     for mark in _meanwhile(written):
@@ -160,6 +163,24 @@ def _matched_otherwise(node: ast.AST, gone: Sequence[str]) -> Iterator[Change]:
             blanks = _OTHERS.sub(lambda _: r"\s", str(pattern.value))
             if blanks != pattern.value:
                 yield f"{blanks!r} for {pattern.value!r}", pattern, repr(blanks)
+
+
+def _combined_otherwise(node: ast.AST) -> Iterator[Change]:
+    """The whole for a part of a text, and the last for the first of a name."""
+    text = ast.unparse(node) if isinstance(node, ast.expr) else ""
+    if isinstance(node, ast.Compare) and len(_SLICE.findall(text)) == 2:
+        yield f"the whole for a part in {_cut(text)}", node, f"({_SLICE.sub('', text)})"
+    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In) and len(node.ops) == 1:
+        if isinstance(node.left, _READ) and isinstance(node.comparators[0], ast.Name | ast.Attribute):
+            part, whole = ast.unparse(node.left), ast.unparse(node.comparators[0])
+            words = f"({part} in {whole}.replace(',', ' ').replace(';', ' ').split())"
+            yield f"a whole word for a part in {_cut(text)}", node, words
+    elif (
+        isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".setdefault") and len(node.args) == 2
+    ):
+        table, (key, value) = ast.unparse(node.func)[: -len(".setdefault")], map(ast.unparse, node.args)
+        last = f"({table}.__setitem__({key}, {value}), {table}[{key}])[1]"
+        yield f"the last for the first in {_cut(text)}", node, last
 
 
 def left_out(old: str, new: str) -> list[str]:

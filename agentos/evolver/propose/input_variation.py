@@ -29,6 +29,9 @@ _TOKEN = re.compile(r"(?<![\w.,:/+-])[\w.,:/+-]*\w")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
 _WHOLE = re.compile(r"-?[0-9]{1,4000}")  # Python reads no longer ones
 _SIGNS = "'\"\\#%&;<>@`|"  # that quoting, patterns, comments and markup read otherwise than letters
+_FILE = re.compile(r'"([\w-][\w.-]*\.\w{1,8})"')
+_ENDING = re.compile(r"[.~_-][\w.~-]{0,20}")
+_LEFTOVERS = 16
 _BOUNDS = ("ge", "gt", "le", "lt", "min_length", "max_length", "multiple_of")
 
 
@@ -53,6 +56,27 @@ def generate(cases: Sequence[Case], count: int, source: str | ast.Module = "") -
             found.append(variant)
             room -= sum(map(len, variant.inputs.values()))
     return found
+
+
+def with_leftovers(cases: Sequence[Case], texts: Sequence[str]) -> Iterator[tuple[int, Case]]:
+    """Each case, by its number, with files beside its own that an earlier run may have left.
+
+    They are called as right answers name files, and as its own with one of these texts behind or for the ending.
+    """
+    said = {
+        name
+        for case in cases
+        for check in case.checks
+        for name in _FILE.findall(json.dumps(dict(check.spec)))
+    }
+    for number, case in enumerate(cases):
+        own = [*case.inputs, *(name.rpartition(".")[0] or name for name in case.inputs)]
+        made = {f"{name}{text}" for text in texts if _ENDING.fullmatch(text) for name in own}
+        made |= {text for text in texts if _FILE.fullmatch(f'"{text}"')} | said
+        folders = {name.partition("/")[0] for name in own if "/" in name}
+        left = dict.fromkeys(sorted(made - folders)[:_LEFTOVERS], b"\n")
+        if not left.keys() <= case.inputs.keys():
+            yield number, replace(case, inputs={**left, **case.inputs}, checks=())
 
 
 def _identity(case: Case) -> bytes:

@@ -21,7 +21,7 @@ from typing import Any
 
 from agentos.benches import error_of
 from agentos.domain import Json, canonical
-from agentos.evolver.propose.input_variation import Variation, same
+from agentos.evolver.propose.input_variation import Variation, same, with_leftovers
 from agentos.ports import Case
 
 _BYTES_MAX = 4 << 20
@@ -34,6 +34,7 @@ _META = re.compile(r"\\\w|[\\()\[\]{}*+?|^$.]")  # of a pattern, what stands for
 _BETWEEN = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')  # a text of JSON, or blanks between
 _LETTERS = re.compile(r"\b[^\W\d_]{2,}\b")
 _DAY = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
+_DECIMAL = re.compile(r"(?<![\w.,:/+-])\d+\.\d+(?![\d:/-]|[.,]\d)")
 _YEARS = 76  # by which days move: most leap years stay ones, and 2100 comes near, which is none
 _DRAWS = 6  # for each that is wanted: many are inputs that were shown, or were drawn before
 
@@ -61,14 +62,15 @@ class Rewritten:
     faulty: bool = False
 
 
-def rewritten(cases: Sequence[Case], source: str) -> list[Rewritten]:
+def rewritten(cases: Sequence[Case], source: str, texts: Sequence[str] = ()) -> list[Rewritten]:
     """Each case that can be: columns of tables and lines in another order, JSON without blanks, words in other letters,
-    other years, a byte that is no text.
+    other years, decimals with a zero behind them, a byte that is no text, files of an earlier run beside its own. ``texts``: those that the edit writes.
 
     Of words capitalised ones that its right answer repeats, and the source does not have: names, which stand for
     themselves. A case of which not all days can be moved is left out.
     """
-    made = []
+    left = with_leftovers(cases, texts)
+    made = [Rewritten(case, number, "with files left beside its own", same) for number, case in left]
     own = {*_LETTERS.findall(source.casefold())}
     for number, case in enumerate(cases):
         said = {*_LETTERS.findall(canonical([dict(check.spec) for check in case.checks]).decode())}
@@ -80,6 +82,7 @@ def rewritten(cases: Sequence[Case], source: str) -> list[Rewritten]:
             ("with its columns in another order", _turned, same),
             ("with its JSON without blanks", _packed, same),
             ("with its lines in another order", _reordered, same),
+            ("with a zero behind its decimals", _longer, same),
             ("with é at the end of its names", lettered, lettered.same),
             (f"{_YEARS} years later", _later, _is_answered),
             ("with a byte that is none of a text", _garbled, _is_refused),
@@ -88,7 +91,9 @@ def rewritten(cases: Sequence[Case], source: str) -> list[Rewritten]:
                 other = _changed(case, change)
                 if other != case:
                     made.append(
-                        Rewritten(replace(other, checks=()), number, says, expect, change is _reordered)
+                        Rewritten(
+                            replace(other, checks=()), number, says, expect, change in (_reordered, _longer)
+                        )
                     )
     return made
 
@@ -172,6 +177,10 @@ def _packed(text: str) -> str:
             json.loads(text)
             return _BETWEEN.sub(lambda found: found[1] or "", text)
     return text
+
+
+def _longer(text: str) -> str:
+    return _DECIMAL.sub(r"\g<0>0", text)
 
 
 def _later(text: str) -> str:

@@ -139,6 +139,16 @@ WAYS = {
     "the same, as another database says it": "hint = 'update a set b = NOW()'",
     "the day in a form": "hint = \"select strftime('%s')\"",
     "one of a template's": "hint = '{{ names | random }}'",
+    "the precision of all sums to come": "from decimal import getcontext\ngetcontext().prec = 12",
+    "the same by a context": "import decimal\ndecimal.setcontext(decimal.Context(prec=12))",
+    "how a library reads numbers": "import locale\nlocale.setlocale(locale.LC_ALL, 'de_DE')",
+    "how long a field may be": "import csv\ncsv.field_size_limit(10)",
+    "a setting of a dialect": "import csv\ncsv.excel.delimiter = ';'",
+    "a table of a library": "import mimetypes\nmimetypes.types_map['.x'] = 'text/x'",
+    "a table of a helper": "from _codes import table\ntable['a'] = 1",
+    "the first day of weeks": "import calendar\ncalendar.setfirstweekday(6)",
+    "what becomes of warnings": "import warnings\nwarnings.simplefilter('error')",
+    "another's home": "hint = Path('~root').expanduser()",
     "a time that a query asks for": "hint = f'select {input.day}, current_date'",
 }
 
@@ -296,6 +306,9 @@ HONEST = [
     "kind = parser.choice(input.path)",
     "query = 'select a from b where random = 1 and date > ? order by a'",
     "hint = 'the random() of it, and now() of that'",
+    "fenced = input.day.startswith('~~~')",
+    "import decimal\nwith decimal.localcontext() as exact:\n    exact.prec = 12",
+    "import csv\nrows = csv.reader([input.day], csv.excel)",
     "order = sorted(set(input.path)), hash(input.path)",
     "from email.message import EmailMessage\nmail = EmailMessage()\nmail.set_content(input.path)",
 ]

@@ -300,6 +300,9 @@ def run(text, count):
         (("(.+)", r"(\w+)"), "WORD = re.compile('<(.+?)>')"),
         (("tag.strip()", 're.sub(r"[^a-z]", "", tag)'), r"re.sub('\\s',"),
         (("tag.strip()", r're.sub(r"\W+", "", tag)'), r"re.sub('\\s+',"),
+        (("tag, count", "tag, tag[:3] == text[:3]"), "(tag == text)"),
+        (("tag, count", "tag, count.setdefault(tag, 1)"), "(count.__setitem__(tag, 1), count[tag])[1]"),
+        (("tag, count", "tag, tag in text"), "tag in text.replace(',', ' ').replace(';', ' ').split()"),
     ],
 )
 def test_nothing_a_match_and_what_is_taken_out_are_taken_otherwise(new: tuple[str, str], wanted: str) -> None:
@@ -311,6 +314,9 @@ def test_nothing_a_match_and_what_is_taken_out_are_taken_otherwise(new: tuple[st
     "new",
     [
         ("tag, count", "tag, count > 1 or 1"),  # a comparison is never None
+        ("tag, count", 'tag, "-" in text'),  # a sign is no word
+        ("tag, count", "tag, count.get(tag, 1)"),
+        ("tag, count", "tag, tag[:] == text"),
         ("(.+)", "(.+?)"),  # the shortest match itself
         ("tag.strip()", 're.sub(r"[^a-z]", " ", tag)'),  # nothing is taken out
         ("tag.strip()", r're.sub(r"\s", "", tag)'),

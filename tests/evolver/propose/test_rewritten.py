@@ -117,6 +117,96 @@ def test_who_takes_any_bytes_is_found(text: str, found: bool) -> None:
     assert bool(told(TABLE, own, PEOPLE, 2).depends) is found
 
 
+SIZES = TABLE.replace("people: list[str]", "people: list[int]").replace(
+    """[f"{row['number']} {row['name']}" for row in rows]""",
+    "[int(float(row['number'])) * 10 for row in rows]",
+)
+SIZED = [
+    case(number, f"number,name\n{text},A\n", {"people": [tenths]})
+    for number, (text, tenths) in enumerate([("1.5", 15), ("20.3", 203), ("3.0", 30), ("41", 410), ("5", 50)])
+]
+
+
+@pytest.mark.parametrize(
+    ("number", "found"),
+    [
+        ("round(float(row['number']) * 10)", False),
+        ("int(row['number'].replace('.', '')) * (1 if '.' in row['number'] else 10)", True),
+        ("int((row['number'] + '.0').split('.')[0]) * 10 + int((row['number'] + '.0').split('.')[1])", True),
+    ],
+)
+def test_who_goes_by_the_length_of_a_decimal_is_found(number: str, found: bool) -> None:
+    own = SIZES.replace("int(float(row['number'])) * 10", number)
+    assert own != SIZES
+    assert ("zero" in told(SIZES, own, SIZED, 2).depends) is found
+
+
+PAGES = '''"""A tool."""
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+TOOL = {"name": "people", "description": "Works.", "effects": ["read", "write"]}
+
+
+class Input(BaseModel):
+    path: str
+
+
+class Output(BaseModel):
+    pages: list[str]
+
+
+def run(input: Input) -> Output:
+    pages = []
+    for number, line in enumerate(Path(input.path).read_text().splitlines(), start=1):
+        page = Path(f"{number}-{line}.txt")
+        page.write_text(line)
+        pages.append(page.name)
+    return Output(pages=pages)
+'''
+WRITTEN = [
+    case(number, text, {"pages": pages})
+    for number, (text, pages) in enumerate(
+        [
+            ("A\n", ["1-a.txt"]),
+            ("B\n", ["1-b.txt"]),
+            ("c\n", ["1-c.txt"]),
+            ("d\ne\n", ["1-d.txt", "2-e.txt"]),
+            ("f\ng\n", ["1-f.txt", "2-g.txt"]),
+        ]
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ([], False),
+        ([("    pages = []\n", "    pages = []\n    there = len([*Path().glob('?-*.txt')])\n"), ("start=1", "start=there + 1")], True),
+        ([("        page.write_text(line)\n", "        if page.exists():\n            continue\n        page.write_text(line)\n")], True),
+        ([("        page.write_text", "        if Path(input.path + '.skip').exists():\n            return Output(pages=[])\n        page.write_text")], True),
+        ([("        page.write_text", "        if Path(input.path).with_suffix('.done').exists():\n            break\n        page.write_text")], True),
+        ([("        page.write_text", "        if not Path(input.path).exists():\n            break\n        page.write_text")], False),
+    ],
+)  # fmt: skip
+def test_who_looks_at_what_an_earlier_run_left_is_found(changes: list[tuple[str, str]], found: bool) -> None:
+    own = PAGES.replace("{line}", "{line.lower()}")
+    for change in changes:
+        assert change[0] in own
+        own = own.replace(*change)
+    assert ("left beside" in told(PAGES, own, WRITTEN, 2).depends) is found
+
+
+def test_a_base_that_looks_at_what_was_left_lets_its_edit_do_so() -> None:
+    base = PAGES.replace(
+        "        page.write_text(line)\n",
+        "        if page.exists():\n            continue\n        page.write_text(line)\n",
+    )
+    assert told(base, base.replace("{line}", "{line.lower()}"), WRITTEN, 2).depends == ""
+
+
 def test_where_the_base_depends_on_it_nobody_asks_the_edit_not_to() -> None:
     places = TABLE.replace("csv.DictReader(io.StringIO(text))", "text.splitlines()[1:]").replace(
         "{row['number']} {row['name']}", "{' '.join(row.split(','))}"

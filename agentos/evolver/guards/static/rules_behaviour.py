@@ -211,8 +211,9 @@ _OS_STATS = tuple(f"os.{name}" for name in sorted(_STATS))
 _HARMLESS_STATS = frozenset({"st_size", "st_mode", "st_nlink"})
 _UP = frozenset({"parent", "parents"})
 _WORDS = re.compile(
-    r"(^|[/\\])\.\.([/\\]|$)|^~|^/?(proc|cgroup|mountinfo|loadavg|uptime|\.dockerenv|cpuinfo|meminfo)$"
+    r"(^|[/\\])\.\.([/\\]|$)|^~(?!~)|^/?(proc|cgroup|mountinfo|loadavg|uptime|\.dockerenv|cpuinfo|meminfo)$"
 )
+_NO_PACKAGE = ("", "builtins", "agentos")
 _BY_NAME = frozenset({"builtins.getattr", "operator.attrgetter", "operator.methodcaller"})
 _PACKS = frozenset({"gzip.open", "gzip.GzipFile", "zipfile.ZipFile", "tarfile.open", "tarfile.TarFile"})
 _SQL_CLOCK = re.compile(
@@ -341,7 +342,7 @@ _CHANGERS = frozenset(f"{of}.{name}" for of, names in _LISTS["changers"].items()
 
 
 def _leaves_behind(reading: ParsedSource, node: ast.AST) -> bool:
-    """Whether a function changes what outlasts its call: what the module keeps, or a default of its own."""
+    """Whether a function changes what outlasts its call: what a module keeps, or a default of its own."""
     if isinstance(node, ast.Global):
         return True
     if isinstance(node, ast.Nonlocal):
@@ -355,7 +356,9 @@ def _leaves_behind(reading: ParsedSource, node: ast.AST) -> bool:
         return any(reading.is_kept(changed) for changed in _changed(reading, node))
     if not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
         return False
-    return (isinstance(node, ast.Attribute) and reading.is_kept(node)) or reading.is_kept(node.value)
+    own = isinstance(node, ast.Attribute) and reading.is_kept(node)
+    # csv.excel.delimiter, a table of a helper
+    return own or reading.is_kept(node.value) or bool(reading.dotted(node.value))
 
 
 def _changed(reading: ParsedSource, call: ast.Call) -> Iterator[ast.expr]:
@@ -386,9 +389,7 @@ def _is_given(call: ast.Call, wanted: Sequence[str]) -> bool:
 def _is_foreign(path: str) -> bool:
     """Whether it leads into a package, and not into Python's library or a file beside this one that begins with _."""
     root = path.split(".")[0]
-    return not (
-        root.startswith("_") or root in sys.stdlib_module_names or root in ("", "builtins", "agentos")
-    )
+    return not (root.startswith("_") or root in sys.stdlib_module_names or root in _NO_PACKAGE)
 
 
 def _unknown(modules: Iterable[str]) -> Iterator[str]:
