@@ -154,6 +154,10 @@ FAMILIES = {
         "c = P.match(b)\nreturn float(c[1]) * 2",
         "c = P.match(b)\nreturn sum(float(c[1]) * 2 for c in P.finditer(b))",
     ),
+    "a mark for no number": (
+        "a.sum += int(b)\na.all[b] = int(b)",
+        "a.sum += int(b)\nif b == 'void':\n    return\na.all[b] = int(b)",
+    ),
     "over midnight": (
         "return a[0] <= b < a[1]",
         "return a[0] <= b < a[1] if a[0] <= a[1] else b >= a[0] or b < a[1]",

@@ -90,6 +90,9 @@ def marked(site: EditSite) -> Iterator[CodeEdit]:
     for call in numbers[:2]:
         what, indent = side(site, call.args[0]), site.program.indent(node)
         for word in site.facts.given.words:
+            if not in_loop(site) and not _gives_back(site):
+                text = f"if {what} == {word!r}:\n    return"
+                yield together((before(site, node, text),), "another branch")
             steps = [f"{name} += 1" for name in _never_counted(site)]
             for ways in (
                 [*steps, f"{site.text(target)} = 0"],
@@ -102,6 +105,11 @@ def marked(site: EditSite) -> Iterator[CodeEdit]:
                 otherwise = site.text(node).replace("\n", "\n    ")
                 text = f"if {what} == {word!r}:{then}\n{indent}else:\n{indent}    {otherwise}"
                 yield together((Splice(*site.program.span(node), text, expression=False),), "another branch")
+
+
+def _gives_back(site: EditSite) -> bool:
+    returns = [n for n in site.facts.nodes_in(site.function) if isinstance(n, ast.Return)]
+    return site.function is None or any(each.value is not None for each in returns)
 
 
 def _never_counted(site: EditSite) -> list[str]:
