@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
@@ -105,8 +105,8 @@ class RunEnd:
     """What a run ended with beside its outcome. ``resources`` in any order; ``host`` as in ``Run``."""
 
     answer: Json = None
-    outputs: Sequence[InputFile] = ()
-    resources: Sequence[str] = ()
+    outputs: tuple[InputFile, ...] = ()
+    resources: tuple[str, ...] = ()
     host: str = ""
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agentos.domain import Tier, canonical
 from agentos.errors import Invalid
-from agentos.evolver import content
+from agentos.evolver import documents
 from agentos.evolver.documents import load_policy, load_taxonomy, policy_from_json
 from agentos.evolver.policy import Policy
 from agentos.shipped import folder
@@ -43,7 +43,7 @@ def test_every_number_that_decides_is_in_the_digest(section: str) -> None:
 def test_no_number_beside_the_policy_says_how_far_is_looked_back() -> None:
     """Or how often, how long, of how many: what is left in code is a bound of memory or of a text that is shown."""
     words = "LOOK_BACK|TRIALS|STEADY|ONE_ANSWER|_SLACK|UNUSED|SHARED_BY|PROMOTED|PAST|RECENT|LATELY|RUNS_(A|BACK)|WISHES|HOPE|SURE"
-    for path in Path(content.__file__).parent.rglob("*.py"):
+    for path in Path(documents.__file__).parent.rglob("*.py"):
         found = re.search(rf"^_?({words})\w* = [\d.]+\b.*", path.read_text(), re.M)
         assert found is None, f"{path}: {found and found[0]}"
 
@@ -154,7 +154,7 @@ def test_what_decides_is_in_the_digest_and_an_older_document_reads_as_it_was(sec
 def test_a_retired_key_is_passed_over_in_a_file_and_in_what_was_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(content, "_RETIRED", {"judge": frozenset({"luck"})})
+    monkeypatch.setattr(documents, "_RETIRED", {"judge": frozenset({"luck"})})
     path = tmp_path / "policy.toml"
     path.write_text("[judge]\nluck = 7\nmin_tasks = 9\n")
     assert load_policy(path).judge.min_tasks == 9

@@ -312,7 +312,7 @@ class _HandOvers(RequestHandler):
             _lost(ledger, task.id, cause(error))
             raise
         self._parts.hold()
-        left = [InputFile(path, ledger.blobs.put(data), len(data)) for path, data in done.files.items()]
+        left = tuple(InputFile(path, ledger.blobs.put(data), len(data)) for path, data in done.files.items())
         ledger.finish_run(run.id, done.outcome, RunEnd(done.answer, left, done.resources))
         return done
 

@@ -339,9 +339,9 @@ class TaskRunner:
         self._ledger.finish_run(run_id, Outcome(Result.INFRA, 0.0, why, fault), steps=self._left(run_id))
         self._held.pop(run_id, None)
 
-    def _kept(self, files: Mapping[str, bytes]) -> list[InputFile]:
+    def _kept(self, files: Mapping[str, bytes]) -> tuple[InputFile, ...]:
         blobs = self._ledger.blobs
-        return [InputFile(path, blobs.put(content), len(content)) for path, content in files.items()]
+        return tuple(InputFile(path, blobs.put(content), len(content)) for path, content in files.items())
 
 
 def _counts(run: Run) -> bool:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import structlog
 
@@ -19,7 +19,9 @@ from agentos.home import Home
 from agentos.ledger import retention
 from agentos.ledger.integrity import LedgerSnapshot
 from agentos.ledger.store import Ledger
-from agentos.settings import Retention
+
+if TYPE_CHECKING:
+    from agentos.settings import Retention  # with pydantic, which doctor does without
 
 _GB = 1 << 30
 _LAST = "retention.at"  # memo: when the daemon began to prune last, or put it off
