@@ -395,11 +395,11 @@ def _is_code(path: str, edition: int) -> bool:
 def _passes_by_luck(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> str:
     """The reason where the known work leaves that one doubt of an edit that its search weighed; else "".
 
-    What somebody wrote is not chosen by luck. Of two such doubts nobody has seen how often such an edit is right.
+    What somebody wrote is not chosen by luck, whatever belief its author names. Of two such doubts nobody has seen how
+    often such an edit is right.
     """
-    if not policy.judge.fresh_doubted or candidate.prior < policy.replay.luck_min:
-        return ""
-    found = _of_known_work(candidate, known, policy)
+    weighed = candidate.prior >= policy.replay.luck_min and not (candidate.model or candidate.plugin)
+    found = _of_known_work(candidate, known, policy) if weighed and policy.judge.fresh_doubted else []
     return found[0].reason if [each.luck for each in found] == [True] else ""
 
 

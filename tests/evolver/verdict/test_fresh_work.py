@@ -333,6 +333,10 @@ def test_that_it_passes_by_luck_is_settled_by_more_that_failed_before(edit: Cand
         (lucky(FAR_FETCHED, accepted="unit='x'"), [RefusalKind.UNLIKELY, RefusalKind.LOOSENED]),
         (lucky(0.0, unguarded=True), [RefusalKind.UNGUARDED]),  # somebody wrote it
         (lucky(0.0, broad=True), [RefusalKind.BROAD]),
+        # whatever belief who wrote it names
+        (replace(lucky(LIKELY, unguarded=True), plugin="sure, of x 1.0"), [RefusalKind.UNGUARDED]),
+        (replace(lucky(LIKELY, broad=True), model="main"), [RefusalKind.BROAD]),
+        (replace(lucky(FAR_FETCHED), plugin="sure, of x 1.0"), [RefusalKind.UNLIKELY]),
         (lucky(LIKELY, share=0.1), [RefusalKind.UNLIKELY]),  # another edit is likelier meant
         (lucky(LIKELY, loosened="the condition x"), [RefusalKind.LOOSENED]),
     ],
