@@ -18,8 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
+from agentos import shipped
 from agentos.domain import Limits
 from agentos.ports import BoxUsage
 from agentos.sandboxes import cgroups
@@ -226,6 +227,51 @@ def pipes() -> tuple[Channel, tuple[int, int]]:
 def answer_bounds(limits: Limits) -> tuple[int, int]:
     """Bytes and number of the blobs that a box under these limits may send with one frame."""
     return (limits.workspace_mb + 8 << 20) + limits.output_bytes, _ANSWER_BLOBS
+
+
+# --- What every box may use: the authored limits, and its task's ---------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BoxLimits:
+    """``limits.toml``: what every box gets beside the limits of its task."""
+
+    tmp_mb: int
+    snapshot_mb: int
+    shm_mb: int
+    inodes: int
+    open_files: int
+    signals: int
+    cpus: float
+    grace_s: float
+    sysctls: dict[str, str]
+
+
+def box_limits() -> BoxLimits:
+    """The limits of every box."""
+    return BoxLimits(**shipped.table("sandboxes", "limits.toml"))
+
+
+def file_systems_and_limits(limits: Limits, extras: BoxLimits) -> dict[str, Any]:
+    """What a worker that makes its own file systems is told of them, and of its processes' limits (``agentos/worker/template.py``)."""
+    return {
+        "tmpfs": {
+            "/ws": limits.workspace_mb << 10,
+            "/tmp": extras.tmp_mb << 10,  # noqa: S108 - the box's own
+            "/snapshot": extras.snapshot_mb << 10,
+            "/dev/shm": extras.shm_mb << 10,  # noqa: S108 - the box's own
+        },
+        "inodes": extras.inodes,
+        "memory": limits.memory_mb << 20,
+        "rlimits": {
+            "CORE": 0,
+            "MSGQUEUE": 0,
+            "SIGPENDING": extras.signals,
+            "NOFILE": extras.open_files,
+            "NPROC": limits.processes,  # counted in the box's own user namespace
+            "FSIZE": limits.workspace_mb << 20,
+        },
+    }
 
 
 def _used_by(pid: int) -> cgroups.GroupUsage:
