@@ -185,6 +185,8 @@ class Bubblewrap:
                     "seccomp": seccomp.assemble(call_list()).hex(),
                     "known": _shipped_harness(),
                 }
+                # Kept from here on, as the template keeps what it imports: the files may become another release's.
+                runtime()
                 try:
                     self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
                 except OSError as error:
