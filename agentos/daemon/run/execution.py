@@ -15,7 +15,6 @@ from hashlib import sha256
 
 from agentos.checks import DETAIL_MAX, compared
 from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_host, bundle_of
-from agentos.daemon.job.job_protocol import Exchange
 from agentos.daemon.job.selection import Finder
 from agentos.daemon.requests.model_requests import with_default
 from agentos.daemon.requests.run_requests import Answerers, RunSpending
@@ -46,7 +45,7 @@ from agentos.messages import WHEELS, FaultFrame, GradeDone, GradeJob, ToolCard
 from agentos.plugins import registry
 from agentos.plugins.checks import sent
 from agentos.ports import Attempt, Blobs, Box, Placement, Places, Plan, Sandbox
-from agentos.sandboxes.box import stood_still
+from agentos.sandboxes.box import Exchange, stood_still
 from agentos.sandboxes.choice import PlacesHere
 from agentos.sandboxes.plainfiles import write_tar
 from agentos.worker.faults import shorten
