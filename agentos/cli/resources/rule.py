@@ -238,7 +238,8 @@ def _parsed(path: str, content: bytes) -> Mapping[str, Any]:
 
 
 def _rules_of(registry: Registry) -> dict[str, RunRule]:
-    from agentos.rules.document import is_rule_file, read_rule, rule_name
+    from agentos.domain import is_rule_file
+    from agentos.rules.document import read_rule, rule_name
 
     stable = registry.stable()
     files = {**registry.files(stable, Kind.RULE.value), **registry.files(stable, Kind.SKILL.value)}

@@ -14,7 +14,18 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from agentos.daemon.job.selection import Finder, RunRequest, allowed_tools, select
-from agentos.domain import Check, Json, KernelFault, Kind, Limits, ResourceId, Snapshot, Task, kernel_fault
+from agentos.domain import (
+    Check,
+    Json,
+    KernelFault,
+    Kind,
+    Limits,
+    ResourceId,
+    Snapshot,
+    Task,
+    is_rule_file,
+    kernel_fault,
+)
 from agentos.errors import Invalid, UserError
 from agentos.evolver.find.feedback import named
 from agentos.messages import WHEELS
@@ -22,7 +33,7 @@ from agentos.ports import Snapshots
 from agentos.resources import read
 from agentos.resources.documents import DOCUMENT
 from agentos.resources.servers import without_server_locks
-from agentos.rules.document import RULES_MAX, RunRule, is_rule_file, read_rule
+from agentos.rules.document import RULES_MAX, RunRule, read_rule
 from agentos.taskfile import checks_of
 
 _WHEELS_MB = 48  # of the 64 that /snapshot has
