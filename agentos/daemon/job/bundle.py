@@ -15,6 +15,7 @@ from typing import Protocol
 
 from agentos.daemon.job.selection import Finder, RunRequest, allowed_tools, select
 from agentos.domain import (
+    Budget,
     Check,
     Json,
     KernelFault,
@@ -247,6 +248,16 @@ def _settings(resource: ResourceId, files: Mapping[str, bytes]) -> Mapping[str, 
 def _settings_of(resource: ResourceId, files: tuple[tuple[str, bytes], ...]) -> Mapping[str, Json]:
     """They follow from the files alone, which the registry gives out as the same objects from run to run."""
     return read(resource, dict(files)).settings
+
+
+def with_default(limits: Limits, default: Budget) -> Limits:
+    """The limits, with the default budget where they set none."""
+    return replace(
+        limits,
+        calls=limits.calls or default.calls,
+        tokens=limits.tokens or default.tokens,
+        cost_usd=limits.cost_usd or default.usd,
+    )
 
 
 def _least(limits: Limits, allowed: Mapping[str, Json]) -> Limits:
