@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from agentos.messages import RESERVED, WHEELS, WireFault
-from agentos.wire import LEVELS_MAX, is_deeper
+from agentos.wire import LEVELS_MAX, is_deeper, shorten
 
 MESSAGE_MAX = 2_000
 
@@ -71,11 +71,6 @@ def load_fault(error: BaseException, root: Path, path: str) -> WireFault:
 def resource_of(path: str) -> str:
     """``kind/name`` of a registry path, ``""`` of none."""
     return "/".join(path.split("/")[:2])
-
-
-def shorten(text: str, most: int) -> str:
-    """The head of a long text, and how much it was."""
-    return text if len(text) <= most else f"{text[: most - 40]}… ({len(text)} characters)"
 
 
 def encode(value: Any, most: int) -> bytes:
