@@ -44,7 +44,7 @@ from agentos.models.resolving import spec_of
 from agentos.ports import Adviser, Models, Sandbox
 from agentos.registry.store import Registry
 from agentos.resources import read
-from agentos.resources.servers import LOCK, ServerTool
+from agentos.resources.declarations import LOCK, ServerTool
 from agentos.retrieval.installed import index_of
 from agentos.retrieval.storage import Storage
 from agentos.settings import Settings, load_settings

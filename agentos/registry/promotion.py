@@ -16,8 +16,8 @@ from agentos.registry.git import reading, versions
 from agentos.registry.git.repository import Repository
 from agentos.registry.writing import CommitInfo, advance, tree_faults
 from agentos.resources import examine, path_fault, read
+from agentos.resources.declarations import is_server, without_server_locks
 from agentos.resources.documents import document_of, form_in
-from agentos.resources.servers import is_server, without_server_locks
 
 CANDIDATES = "refs/candidates/"
 CANDIDATE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")

@@ -203,7 +203,7 @@ def _in_runs(rule: RunRule, ids: list[str], limit: int) -> Iterator[tuple[Run, R
     from agentos.ledger.blobs import BlobStore
     from agentos.ledger.reading import Reader
     from agentos.ports import ObservedRun
-    from agentos.resources.effects import recorded_effects
+    from agentos.resources.declarations import recorded_effects
     from agentos.rules.trying import in_run
 
     if not ids and not limit:

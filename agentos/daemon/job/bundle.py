@@ -32,8 +32,8 @@ from agentos.evolver.find.feedback import named
 from agentos.messages import WHEELS
 from agentos.ports import Snapshots
 from agentos.resources import read
+from agentos.resources.declarations import without_server_locks
 from agentos.resources.documents import DOCUMENT
-from agentos.resources.servers import without_server_locks
 from agentos.rules.document import RULES_MAX, RunRule, read_rule
 from agentos.taskfile import checks_of
 

@@ -19,7 +19,7 @@ from agentos.messages import McpServed
 from agentos.ports import Sandbox
 from agentos.registry.store import Registry
 from agentos.resources import DESCRIPTION_MAX, MAIN_FILE
-from agentos.resources.servers import LOCK, ServerTool, definition_of, server_tool
+from agentos.resources.declarations import LOCK, ServerTool, definition_of, server_tool
 
 WayOut = Callable[[ServerTool], Fetch | None]  # who makes the requests of a server that is started by hand
 _NAME_MAX = 64

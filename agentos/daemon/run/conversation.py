@@ -56,7 +56,7 @@ from agentos.messages import (
 )
 from agentos.ports import Box, Plan
 from agentos.resources import tool_path
-from agentos.resources.effects import declared
+from agentos.resources.declarations import declared
 from agentos.rules.watching import RunRules
 from agentos.sandboxes.box import Exchange
 from agentos.sandboxes.plainfiles import FileLimits, read_tar
