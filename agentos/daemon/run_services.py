@@ -42,9 +42,10 @@ from agentos.ledger.store import Ledger
 from agentos.models.redaction import redactor_of
 from agentos.models.resolving import spec_of
 from agentos.ports import Adviser, Models, Sandbox
+from agentos.programs import LOCK_FILE
 from agentos.registry.store import Registry
 from agentos.resources import read
-from agentos.resources.declarations import LOCK, ServerTool
+from agentos.resources.declarations import ServerTool, is_server
 from agentos.retrieval.installed import index_of
 from agentos.retrieval.storage import Storage
 from agentos.settings import Settings, load_settings
@@ -182,7 +183,7 @@ class RunServicesFactory:
         )
 
     def _tools(self, asking: RunContext) -> ToolAsks:
-        return ToolAsks(asking, RunServers(self._servers, asking))
+        return ToolAsks(asking, RunServers(self._servers, asking) if is_server(asking.bundle.files) else None)
 
     def _program(self, asking: RunContext, tool: ServerTool) -> ServerProgram:
         """What the server of the tool is made of at the run's snapshot."""
@@ -192,7 +193,7 @@ class RunServicesFactory:
         return program_of(tool, modules, brings)
 
     def _wheels(self, snapshot: Snapshot, resource: str) -> bytes | None:
-        path = f"{resource}/{LOCK}"
+        path = f"{resource}/{LOCK_FILE}"
         return self._registry.files(snapshot, path).get(path)
 
     def _egress(self, asking: RunContext, server: ServerTool | None = None) -> Egress:

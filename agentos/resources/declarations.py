@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from agentos.domain import Effect, Json, Snapshot, dataclass, digest
-from agentos.programs import SCRIPT_EFFECTS, is_manifest, is_script
+from agentos.programs import LOCK_FILE, SCRIPT_EFFECTS, is_manifest, is_script
 from agentos.syntax import parse
 
 if TYPE_CHECKING:
@@ -158,7 +158,6 @@ def _kept_entries(text: str) -> Iterator[str]:
 
 
 _DEFINED = ("name", "description", "inputSchema", "outputSchema", "annotations")
-LOCK = "wheels.lock"
 # as ``daemon/requests/secret_requests`` fills it
 _SECRET = re.compile(r"\{\{secret:([A-Za-z][A-Za-z0-9_]{0,63})\}\}")
 
@@ -281,5 +280,7 @@ def definition_of(tool: Mapping[str, Json]) -> str:
 
 def without_server_locks(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files but for locks of servers: what these bring goes into the server's own box, not into a run's."""
-    locks = {f"{it.resource}/{LOCK}" for path, content in files.items() if (it := server_tool(path, content))}
+    locks = {
+        f"{it.resource}/{LOCK_FILE}" for path, content in files.items() if (it := server_tool(path, content))
+    }
     return {path: content for path, content in files.items() if path not in locks}
