@@ -150,7 +150,7 @@ def list_(as_json: AsJson = False) -> None:
     """List the servers that were added, with their versions and tools."""
     from agentos.registry.store import Registry
     from agentos.resources import tool_reference
-    from agentos.resources.servers import server_tool
+    from agentos.resources.declarations import server_tool
 
     registry = Registry(Home.find().registry)
     main = registry.stable()

@@ -204,7 +204,7 @@ def _in_runs(rule: RunRule, ids: list[str], limit: int) -> Iterator[tuple[Run, R
     from agentos.ledger.blobs import BlobStore
     from agentos.ledger.reading import Reader
     from agentos.ports import ObservedRun
-    from agentos.resources.effects import recorded_effects
+    from agentos.resources.declarations import recorded_effects
     from agentos.rules.trying import in_run
 
     if not ids and not limit:
@@ -239,7 +239,8 @@ def _parsed(path: str, content: bytes) -> Mapping[str, Any]:
 
 
 def _rules_of(registry: Registry) -> dict[str, RunRule]:
-    from agentos.rules.document import is_rule_file, read_rule, rule_name
+    from agentos.domain import is_rule_file
+    from agentos.rules.document import read_rule, rule_name
 
     stable = registry.stable()
     files = {**registry.files(stable, Kind.RULE.value), **registry.files(stable, Kind.SKILL.value)}

@@ -20,6 +20,7 @@ from agentos.domain import (
     Snapshot,
     Trial,
     Verdict,
+    is_rule_file,
     tier_of,
 )
 from agentos.errors import Conflict, NotFound, PromotionRefused
@@ -43,7 +44,7 @@ from agentos.evolver.promote.rebasing import (
 from agentos.evolver.states import retry
 from agentos.evolver.verdict.doubts import Doubt, fresh_work, questions, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
-from agentos.rules.document import is_rule_file, weakened
+from agentos.rules.document import weakened
 
 BY_POLICY = "policy:"  # how the principal of the policy's own consent begins
 
