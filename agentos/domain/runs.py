@@ -41,7 +41,7 @@ class Result(StrEnum):
     NOT_REPLAYABLE = "not_replayable"  # a replay came to a call that was never recorded
 
 
-# Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``agent_failures``).
+# Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``find.fingerprints``).
 FAILING = frozenset({Result.FAILED, Result.TIMEOUT})
 
 

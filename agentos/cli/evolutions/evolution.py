@@ -20,7 +20,7 @@ from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
-    from agentos.evolver.history.calibration import TrackRecord
+    from agentos.evolver.history.proposers import TrackRecord
     from agentos.ledger.reading import EvolutionRecords, Reader
 
 _USUAL = 100  # rows of a list
@@ -360,7 +360,7 @@ def watch(
 def calibration(as_json: AsJson = False) -> None:
     """Compare what each proposer predicted of its edits with what was observed."""
     from agentos.domain import Attestation, Candidate, Verdict
-    from agentos.evolver.history.calibration import calibrate
+    from agentos.evolver.history.proposers import calibrate
 
     reader = _reader()
     tracks = calibrate(reader.find(Candidate), reader.find(Verdict), reader.find(Attestation))

@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind, Snapshot, is_rule_file
 from agentos.errors import Invalid, Unavailable
-from agentos.evolver.find.holding_back import is_open
+from agentos.evolver.find.triage import is_open
+from agentos.evolver.guards.static import SECRET, expected, fault_of_text
 from agentos.evolver.guards.static.edit import read
 from agentos.evolver.guards.static.rules_names import words
-from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
 from agentos.evolver.history.recordings import in_full
 from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose import BriefContext, ProposalContext
