@@ -45,6 +45,8 @@ from agentos.wire import Channel, FrameError, WireClosed, WireLate
 ENTRY = "agentos.worker.job:serve"
 _WARM = ("agentos.worker.warm",)
 _HELLO_S = 60.0
+# A box here is a fork with everything imported, so it needs little more; all that its group gives is filled.
+_PROBE_MEMORY_MB = 16
 _ENDING_S = 1.0  # a template that dies ends this soon after the box that noticed
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 
@@ -117,7 +119,7 @@ class Bubblewrap:
     def examine(self) -> tuple[Guarantee, ...]:
         """Try every promise once; the claims say what held."""
         self._running()
-        return probe(self._open_small, grouped=bool(self.groups.parents))
+        return probe(self._open_small, grouped=bool(self.groups.parents), memory_mb=_PROBE_MEMORY_MB)
 
     def open_entry(self, limits: Limits, entry: str, *, run: str = "") -> WorkerBox:
         """As ``open``, with another program inside (the probe's)."""
@@ -133,7 +135,7 @@ class Bubblewrap:
     def _open(self, limits: Limits, what: tuple[str, str], *, small: bool = False) -> WorkerBox:
         template, extras = self._running()
         if small:
-            extras = replace(extras, tmp_mb=32, snapshot_mb=24, shm_mb=8)
+            extras = replace(extras, tmp_mb=16, snapshot_mb=8, shm_mb=4)
         try:
             return self._make(template, extras, limits, what)
         except Unavailable:
