@@ -44,6 +44,8 @@ _SHOWN = 80  # characters of a value
 _FEW = 24  # inputs that are tried at once, where one is likely to say it
 _NOT_TAKEN = ("input", "died", "timeout")
 _NO_END = ("died", "timeout", "RecursionError")
+_UNKNOWN: Json = {"error": "unknown", "message": ""}
+_AGAIN = ("unknown", "died", "timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,8 @@ class EditExamination:
     put: Sequence[Rewritten]
     old: str
     own: str  # the old text, edited
+    # of the edit, as far as they were asked for
+    answers: dict[int, Json] = field(default_factory=dict, compare=False)
 
     def findings(self, rivals: Mapping[str, str]) -> EditFindings:
         """Of the edit, held against these other texts, by their names."""
@@ -206,7 +210,11 @@ class EditExamination:
         return len(self.known.tasks)
 
     def _outputs(self, numbers: Sequence[int]) -> Sequence[Json]:
-        return self.bench.try_source(self.own, cases=numbers).outputs if numbers else ()
+        """Of the edit. Each call is made once, for all questions; but for one that had no end: a busy machine makes such."""
+        asked = [number for number in numbers if _failed(self.answers.get(number, _UNKNOWN), *_AGAIN)]
+        if asked:
+            self.answers.update(zip(asked, self.bench.try_source(self.own, cases=asked).outputs, strict=True))
+        return [self.answers[number] for number in numbers]
 
     def _call(self, number: int) -> str:
         return _call(self.drawn[number - self._count], self.known.tasks)
