@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,32 @@ def test_a_schedule_is_added_listed_paused_run_and_removed(
     assert json.loads(agentos("schedule", "list", "--json").stdout) == []
     assert Reader(home.ledger).task_view(schedule_id).state is TaskState.CANCELLED
     assert "no schedule" in agentos("schedule", "pause", schedule_id, code=1).stderr
+
+
+HOLDS_THE_LOCK = """
+import sys; from pathlib import Path
+from agentos.daemon.control.daemon_lock import DaemonLock; from agentos.home import Home
+lock = DaemonLock(Home(Path(sys.argv[1]))); print("held", flush=True); sys.stdin.read()
+"""
+
+
+def test_without_a_zone_the_next_time_is_by_the_clock_of_the_daemon(
+    agentos: Agentos, file: Path, home: Home
+) -> None:
+    file.write_text(COUNT.replace("timezone: Europe/Berlin\n", ""))
+    daemon = [sys.executable, "-c", HOLDS_THE_LOCK, str(home.root)]
+    with subprocess.Popen(
+        daemon, env=os.environ | {"TZ": "Asia/Tokyo"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"held\n"
+        (added,) = json.loads(agentos("schedule", "add", str(file), "--cron", "0 9 * * *", "--json").stdout)
+        child.kill()
+    assert added["next"].endswith("T00:00:00+00:00")
+    (listed,) = json.loads(agentos("schedule", "list", "--json").stdout)
+    assert listed["next"].endswith(
+        f"{datetime.now().astimezone().replace(hour=9).astimezone(UTC):T%H}:00:00+00:00"
+    )
 
 
 def test_asking_says_what_to_type_where_it_cannot(agentos: Agentos) -> None:
