@@ -10,14 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentos.cli.tasks.ask import _arguments
-from agentos.domain import TaskState
+from agentos.cli.tasks.ask import _arguments, _tell_answer
+from agentos.domain import Outcome, Result, Run, Share, Snapshot, TaskState
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -103,6 +104,17 @@ def test_asking_says_what_to_type_where_it_cannot(agentos: Agentos) -> None:
     assert "What is the question" in agentos("ask", "-", stdin="  ", code=1).stderr
     assert "NAME=VALUE" in agentos("ask", "--tool", "x", "--arg", "y", code=1).stderr
     assert "--tool" in agentos("ask", "what?", "--arg", "x=y", code=1).stderr
+
+
+def test_an_answer_that_is_no_text_is_json_whatever_it_holds(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = {"text": "\0 \u202e \x85 \x1b[31m \ud800"}
+    run = Run("run-1", "task-1", "", Share.OPEN, 1, Snapshot("", ""), "", "", datetime.now(UTC))
+    _tell_answer(home, replace(run, outcome=Outcome(Result.PASSED, 1.0, ""), answer=answer))
+    said = capsys.readouterr().out
+    assert json.loads(said) == answer
+    assert said.isascii()
 
 
 def test_an_argument_is_json_or_else_text() -> None:
