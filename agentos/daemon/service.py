@@ -54,6 +54,7 @@ from agentos.evolver.promote.promotion import settle_overtaken
 from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
+from agentos.ledger.blobs import GONE
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
 from agentos.models.redaction import redactor_of
@@ -330,6 +331,8 @@ def probe(home: Home, ledger: Ledger, registry: Registry, sandbox: Sandbox) -> N
         )
     if disk.f_files and disk.f_favail < ROOM_FILES:
         raise Unavailable(f"the disk of {home.root} takes {disk.f_favail} more files: remove some")
+    if ledger.blobs.is_gone:
+        raise Unavailable(f"{home.blobs}: {GONE}")
     spare: list[int] = []
     try:
         spare.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_ROOM_DESCRIPTORS))

@@ -68,7 +68,9 @@ def list_(
             )
             for line in lines
         ),
-        empty="No resource is here. Try: agentos registry list",
+        empty=f"No {kind.value} is here; `agentos registry list` shows all kinds."
+        if kind
+        else "No resource is here; `agentos registry upgrade` takes in those that ship.",
     )
 
 

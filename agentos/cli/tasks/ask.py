@@ -214,8 +214,10 @@ def _tell_answer(home: Home, run: Run | None) -> None:
         raise UserError("It was cancelled before it ran.")
     answer = BlobStore(home.blobs).expand(run.answer)
     if answer is not None:
-        text = answer if isinstance(answer, str) else json.dumps(answer, indent=2, ensure_ascii=False)
-        print(clean(text.rstrip("\n")))
+        if isinstance(answer, str):
+            print(clean(answer.rstrip("\n")))
+        else:  # for a program as well: what a terminal would obey is written as JSON's escapes
+            print_json(answer)
     if run.outcome.result is Result.PASSED:
         print(f"passed  ({run.id}; `agentos run good` or `bad` says what you think of it)", file=sys.stderr)
     else:

@@ -80,12 +80,13 @@ def add(
         raise UserError(f"Nothing says when '{once[0]}' is to run: add --cron '0 7 * * *' or --watch FOLDER.")
     tasks = add_tasks(home := Home.find(), drafts)
     tell_notes(doubts(home, drafts))
+    reader = Reader(home.ledger)
     if as_json:
-        print_json([schedule_facts(Reader(home.ledger), task) for task in tasks])
+        print_json([schedule_facts(reader, task) for task in tasks])
         return
     notes = []
     for task in tasks:
-        print_text(f"{task.id}  {task.name}: {when_text(task)}{_next(task)}")
+        print_text(f"{task.id}  {task.name}: {when_text(task)}{_next(reader, task)}")
         for source in task.sources:
             if not Path(source.path).exists() and not any(letter in source.path for letter in "*?["):
                 notes.append(f"not there now: {source.path}; it is read at each run.")
@@ -131,7 +132,7 @@ def _row(reader: Reader, view: TaskView) -> tuple[str, ...]:
     skipped = _skipped(reader, task.id, 1)
     if skipped and (not newest or skipped[0].last_at > newest[0][0].task.created_at):
         why = f"skipped {_at(skipped[0].last_at)}: {skipped[0].reason}"
-    comes = "paused" if view.state is TaskState.PAUSED else _at(next_due(task))
+    comes = "paused" if view.state is TaskState.PAUSED else _at(next_due(reader, task))
     return task.id, task.name, when_text(task), comes, last, why
 
 
@@ -149,7 +150,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
         f"when       {when_text(task)}{'' if view.state is TaskState.SCHEDULED else ', ' + view.state.value}"
     )
     if view.state is TaskState.SCHEDULED and task.schedule:
-        print_text(f"next       {_at(next_due(task))}")
+        print_text(f"next       {_at(next_due(reader, task))}")
     print_text(f"goal       {task.goal}")
     if task.call:
         print_text(f"call       {task.call.tool} {short_text(dict(task.call.args), 2000)}")
@@ -196,7 +197,7 @@ def resume(id: Id) -> None:
     with _ledger() as ledger:
         task = find_schedule(ledger, id).task
         go_on(ledger, task, datetime.now(UTC))
-    print_text(f"{task.id} is scheduled again{_next(task)}")
+    print_text(f"{task.id} is scheduled again{_next(ledger, task)}")
 
 
 @app.command()
@@ -279,8 +280,8 @@ def _not_yet(task: Task) -> str:
     return f"It has not run yet; `agentos schedule run {task.id}` runs it now."
 
 
-def _next(task: Task) -> str:
-    return f", next {_at(next_due(task))}" if task.schedule else ""
+def _next(reader: Reader, task: Task) -> str:
+    return f", next {_at(next_due(reader, task))}" if task.schedule else ""
 
 
 def _at(moment: datetime | None) -> str:
