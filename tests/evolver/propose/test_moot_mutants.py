@@ -456,6 +456,44 @@ def test_the_missing_key_in_its_table_is_no_default() -> None:
     assert not found(right, DAYS, 2, KEYS[0], WITHOUT_RIVALS, UNITS).accepted
 
 
+AREA = (
+    UNITS[: UNITS.index("FACTORS")]
+    + """
+
+class Input(BaseModel):
+    path: str
+
+
+class Output(BaseModel):
+    metres: int
+
+
+def run(input: Input) -> Output:
+    total = 0
+    for line in open(input.path, encoding="utf-8"):
+        total += int("".join(sign for sign in line if sign.isdigit()))
+    return Output(metres=total)
+"""
+)
+
+
+@pytest.mark.slow
+def test_another_number_that_cannot_be_read_either_is_the_same_fault() -> None:
+    given = [("120 m²\n", 120), ("120 m²\n25 sqm\n", 145), ("25 sqm\n", 25), ("7 sqm\n80\n", 87), ("9\n", 9)]
+    tasks = [
+        replace(case(n, {"metres": metres}, path=f"{n}.txt"), inputs={f"{n}.txt": text.encode()})
+        for n, (text, metres) in enumerate(given)
+    ]
+    right = AREA.replace("isdigit", "isdecimal")
+    assert not found(right, tasks, 2, KEYS[0], ReplayPolicy(), AREA).accepted
+    # who makes a 0 of whatever cannot be read is asked
+    swallowed = AREA.replace(
+        "        total +=", "        if not line[:1].isdigit():\n            continue\n        total +="
+    )
+    swallowed = swallowed.replace("isdigit())", "isdecimal())")
+    assert found(swallowed, tasks, 2, KEYS[0], ReplayPolicy(), AREA).accepted
+
+
 @pytest.mark.slow
 def test_many_other_new_things_do_not_hide_what_is_moot() -> None:
     """Padding: as many numbers as there are mutants, before the one thing that matters."""
