@@ -162,11 +162,6 @@ class SupervisorWorth:
         return self.lost / self.passed if self.passed else 0.0
 
 
-def is_reference(value: Json) -> bool:
-    """Whether it stands for a large value that lies in a blob. The ledger stores no other of this form."""
-    return isinstance(value, dict) and set(value) == {"blob", "size", "head", "tail"}
-
-
 # --- What a run may ask of models, and what it got -----------------------------------------------
 
 

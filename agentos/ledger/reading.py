@@ -122,6 +122,11 @@ class Reader:
         with self._connection() as connection:
             refuse_other(path, connection)
 
+    @property
+    def path(self) -> Path:
+        """Of the ledger; the home is its folder, also where the rows lie in a database."""
+        return self._path
+
     def close(self) -> None:
         """Close what is idle; the reader may still be used."""
         _close_all(self._idle)

@@ -26,6 +26,7 @@ from agentos.domain import (
     Verdict,
     content_sha256,
     digest,
+    is_rule_file,
     new_id,
     tier_of,
 )
@@ -49,7 +50,7 @@ from agentos.evolver.promote.rebasing import (
 from agentos.evolver.states import RecordContext, retry
 from agentos.evolver.verdict.doubts import Doubt, fresh_work, questions, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
-from agentos.rules.document import is_rule_file, weakened
+from agentos.rules.document import weakened
 
 if TYPE_CHECKING:
     from agentos.ports import Snapshots
