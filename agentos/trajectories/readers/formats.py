@@ -33,6 +33,7 @@ from agentos.trajectories.conversations import (
     ConversationEnd,
     checked_messages,
     first_request,
+    part_of,
 )
 from agentos.trajectories.readers import inspect_log, sessions, spans_read, swe_agent
 from agentos.trajectories.readers.records import RECORD_MAX
@@ -122,9 +123,9 @@ def _chat(record: Mapping[str, Json], ended: ConversationEnd, used: set[str]) ->
 
 def _tau_bench(record: Mapping[str, Json]) -> list[ChatConversation]:
     info = record.get("info")
-    task = info.get("task") if isinstance(info, dict) else None
+    task = part_of(info, "task")
     messages = checked_messages(record["traj"])
-    goal = task.get("instruction") if isinstance(task, dict) else None
+    goal = part_of(task, "instruction")
     return [
         ChatConversation(
             goal=goal if isinstance(goal, str) else first_request(messages),
