@@ -29,13 +29,12 @@ from agentos.daemon.evolve.plugins import with_plugins
 from agentos.daemon.evolve.proposers import ConfiguredProposers, proposers_of
 from agentos.daemon.evolve.serving_pointer import Swap
 from agentos.daemon.job.bundle import with_wheels
-from agentos.daemon.live_config import LiveConfig
 from agentos.daemon.offline import offline_context
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.run.spot_checks import SpotCheckedExecutor
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, RunnerOptions, StopSignal, TaskRunner
 from agentos.daemon.run.trial_pool import TrialPool
-from agentos.daemon.run_services import RunServicesFactory
+from agentos.daemon.run_services import LiveConfig, RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode, ResourceId

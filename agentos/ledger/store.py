@@ -38,28 +38,27 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound
 from agentos.ledger.audit import AuditHead, HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.connect import open_ledger, transaction
+from agentos.ledger.connect import open_ledger
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import EVENT, PruneBatch, spoken_of
 from agentos.ledger.rows.codec import from_text, kept, pack, plain, time_text, to_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
-    of_records,
-    of_run,
-    shelf_of,
-)
-from agentos.ledger.rows.schema import LedgerConnection, LedgerCursor, unavailable
-from agentos.ledger.rows.statements import (
     body_of,
     first_value,
     insert,
     insert_all,
+    of_records,
+    of_run,
     put,
     run_row,
+    shelf_of,
     task_row,
+    transaction,
     update,
     upsert,
 )
+from agentos.ledger.rows.schema import LedgerConnection, LedgerCursor, unavailable
 from agentos.ports import Noted
 
 # What a task becomes by the end of a run; `infra` leaves it as it is, all else makes it done.

@@ -103,7 +103,7 @@ def test_a_box_that_falls_silent_shows_at_what(monkeypatch: pytest.MonkeyPatch) 
 
 def agentos(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "from agentos.cli.main import run; run()", *arguments],
+        [sys.executable, "-P", "-m", "agentos", *arguments],
         env={**os.environ, "AGENTOS_HOME": str(home)},
         capture_output=True,
         text=True,

@@ -33,7 +33,7 @@ from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable, lacking
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
 from agentos.evolver.guards.static.raised import defused
-from agentos.evolver.history.proposer_order import NOTHING, ProposerMeter, archive, ordered
+from agentos.evolver.history.proposers import NOTHING, ProposerMeter, archive, ordered
 from agentos.evolver.memory.lessons import emptied, only_removes
 from agentos.evolver.memory.migration import bring_over, unwritten
 from agentos.evolver.propose import ProposalContext

@@ -7,8 +7,8 @@ import pytest
 
 from agentos.domain import Check
 from agentos.domain import RefusalKind as K
+from agentos.evolver.guards.static import SECRET
 from agentos.evolver.guards.static.check import findings
-from agentos.evolver.guards.static.text_lint import SECRET
 from agentos.evolver.policy import Screen, SurfacePolicy
 from agentos.evolver.propose.validation import screen
 
