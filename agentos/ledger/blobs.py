@@ -295,8 +295,8 @@ class BlobStore:
     @property
     def is_gone(self) -> bool:
         """Whether the folder that each home has was taken away, with all that lay in it: a disk that is not mounted, say."""
-        there = self._root.is_dir() or not self._root.with_name("agentos.toml").exists()
-        return not there and self._elsewhere is None
+        whole = all(self._root.with_name(name).exists() for name in ("agentos.toml", "registry.git"))
+        return whole and not self._root.is_dir() and self._elsewhere is None
 
     def _refreshed(self, path: str, data: bytes) -> bool:
         """Whether the blob is there, as it should be, and was marked as stored now (see ``remove``).

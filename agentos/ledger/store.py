@@ -96,7 +96,7 @@ class Ledger(Reader):
             except sqlite3.IntegrityError:
                 raise
             except sqlite3.Error as error:
-                raise unavailable(self._path, error) from error
+                raise unavailable(self.path, error) from error
             if self._noted:
                 self._publish(*self._noted)
 
@@ -108,7 +108,7 @@ class Ledger(Reader):
         try:
             return self._writer.execute(sql, values).fetchall()
         except sqlite3.DatabaseError as error:
-            raise unavailable(self._path, error) from error
+            raise unavailable(self.path, error) from error
         finally:
             self._lock.release()
 
@@ -424,9 +424,9 @@ class Ledger(Reader):
         try:
             self._head_file.publish(self._writer, before, head or newest(self._writer))
         except OSError as error:
-            raise unavailable(self._path.with_name("audit.head"), error) from error
+            raise unavailable(self.path.with_name("audit.head"), error) from error
         except sqlite3.DatabaseError as error:
-            raise unavailable(self._path, error) from error
+            raise unavailable(self.path, error) from error
 
 
 def _move(connection: LedgerConnection, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:
