@@ -242,10 +242,9 @@ class Variation:
     def _one_part(self, word: str, part: re.Match[str], chance: random.Random) -> str:
         """A span, a date or a time with another number in it: one that the other inputs have, or one next to it."""
         known = [number for text in self.texts.get("number", []) for number in _DIGITS.findall(text)]
+        number = str(abs(self._number(int(part.group()), chance)))
         if known and chance.random() < 0.5:
-            number = chance.choice(known)
-        else:
-            number = str(abs(self._number(int(part.group()), chance)))
+            number = str(chance.choice(known))
         return word[: part.start()] + number.zfill(len(part.group())) + word[part.end() :]
 
     # --- files ------------------------------------------------------------------------------------
