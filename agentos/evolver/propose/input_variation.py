@@ -225,7 +225,7 @@ class Variation:
             at = chance.choice([number for number, char in enumerate(word) if char.isdigit()])
             return word[:at] + chance.choice("0123456789") + word[at + 1 :]
         parts = [] if any(char.isalpha() for char in word) else list(_DIGITS.finditer(word))
-        if len(parts) > 1 and chance.random() < 0.5:
+        if len(parts) > 1 and chance.random() < 0.8:
             return self._one_part(word, chance.choice(parts), chance)
         changed = (
             word.swapcase(),
