@@ -111,7 +111,7 @@ def show(target: Target, as_json: AsJson = False) -> None:
 @app.command()
 def log(
     target: Annotated[str | None, typer.Argument(metavar="KIND/NAME")] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many newest.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many versions.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show the versions of a resource, or the newest changes of all; the newest first."""
@@ -360,9 +360,7 @@ def _unknown_promotions(registry: Registry) -> list[str]:
 @app.command()
 def wheels(
     name: Annotated[str | None, typer.Argument(metavar="KIND/NAME")] = None,
-    relock: Annotated[
-        bool, typer.Option("--relock", help="Resolve anew what its tools depend on, as a new version.")
-    ] = False,
+    relock: Annotated[bool, typer.Option("--relock", help="Resolve anew, as a new version.")] = False,
     as_json: AsJson = False,
     again: Annotated[bool, typer.Option("--again", hidden=True)] = False,  # before 0.3
 ) -> None:
