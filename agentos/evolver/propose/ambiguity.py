@@ -1,10 +1,8 @@
 """Whether what is known tells an edit of a tool from others that would mend the same failure.
 
-The others are those that its proposer found, and mutants of the edit itself.
-
-Several edits may pass all tasks, shown and hidden, and differ elsewhere: then nobody knows which is meant, and an
-input on which two of them answer differently is a question for a person. And an edit of lines that no working
-call runs has nothing to be held against. Both are said of a candidate; neither refuses it.
+The others are those that its proposer found, and mutants of the edit itself. Several edits may pass all tasks, shown and
+hidden, and differ elsewhere: then nobody knows which is meant, and an input on which two of them answer differently is a
+question for a person. And an edit of lines that no working call runs has nothing to be held against. Neither refuses it.
 """
 
 from __future__ import annotations
@@ -132,9 +130,8 @@ def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: Tas
         assert parts.benches is not None
         # With what else it edits, of which the old source may make nothing.
         alone = set(candidate.edit.files) == {path}
-        return parts.benches.bench(
-            candidate.base if alone else candidate.snapshot, path, cases, rules.neighbour_s
-        )
+        snapshot = candidate.base if alone else candidate.snapshot
+        return parts.benches.bench(snapshot, path, cases, rules.neighbour_s)
 
     return compared(opened, known, old, own, rivals)
 
@@ -161,9 +158,8 @@ def compared(
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
     put = rewritten(open_tasks, sources, texts) if rules.symptom_min else []
-    with closing(
-        opened([*known.tasks, *(item.case for item in drawn), *(item.case for item in put)])
-    ) as bench:
+    cases = [*known.tasks, *(item.case for item in drawn), *(item.case for item in put)]
+    with closing(opened(cases)) as bench:
         return EditExamination(bench, known, drawn, put, old, own).findings(rivals)
 
 
@@ -306,10 +302,8 @@ class EditExamination:
             return ""
         chosen = [number for number in self._reaching(before, set()) if not noise(before.outputs[number])]
         answers = zip(chosen, self._outputs(chosen), strict=True)
-        return next(
-            (f"{self._call(number)}: {noisy[0]!r}" for number, answer in answers if (noisy := noise(answer))),
-            "",
-        )
+        noisy = ((number, found) for number, answer in answers if (found := noise(answer)))
+        return next((f"{self._call(number)}: {found[0]!r}" for number, found in noisy), "")
 
     def _depends(self, before: BenchResult, done: BenchResult) -> str:
         """A passed task with which it does not what is to be expected as the task is put, and the base does with all that work."""
