@@ -170,6 +170,19 @@ def print_text(text: str, style: str = "") -> None:
     Console(highlight=False, soft_wrap=True).print(Text(clean(text).rstrip(), style=style))
 
 
+def print_diff(text: str) -> None:
+    """A unified diff in colour, made safe to show."""
+    from rich.console import Console
+    from rich.text import Text
+
+    shown = Text()
+    for line in text.splitlines(keepends=True):
+        styles = {"+": "green", "-": "red", "@": "cyan"}
+        plain = line.startswith(("+++", "---", "diff ", "index "))
+        shown.append(clean(line), style="bold" if plain else styles.get(line[:1], ""))
+    Console(highlight=False, soft_wrap=True).print(shown, end="")
+
+
 def counted(number: int, noun: str) -> str:
     """1 task, 2 tasks, 1,000 boxes."""
     return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("x") else "s")

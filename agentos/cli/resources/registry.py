@@ -13,6 +13,7 @@ from agentos.cli.output import (
     LIMIT_MAX,
     confirm,
     moment_text,
+    print_diff,
     print_json,
     print_table,
     print_text,
@@ -419,21 +420,6 @@ def upgrade(
 
 
 # --- shared -----------------------------------------------------------------------------------
-
-
-def print_diff(text: str) -> None:
-    """A unified diff in colour, made safe to show."""
-    from rich.console import Console
-    from rich.text import Text
-
-    from agentos.cli.output import clean
-
-    shown = Text()
-    for line in text.splitlines(keepends=True):
-        styles = {"+": "green", "-": "red", "@": "cyan"}
-        plain = line.startswith(("+++", "---", "diff ", "index "))
-        shown.append(clean(line), style="bold" if plain else styles.get(line[:1], ""))
-    Console(highlight=False, soft_wrap=True).print(shown, end="")
 
 
 def _open() -> Registry:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from agentos.daemon.offline import offline_context
 from agentos.domain import IMPORT, Check, CheckResult, Feedback, Json, Rating, Run, Task, new_id
 from agentos.errors import DamagedBlob, NotFound, UserError
-from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.find import feedback as words
 from agentos.evolver.find.mining import flag, flag_regraded, inspect
 from agentos.evolver.promote.consent import person
@@ -21,6 +21,9 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.sources import read_bounded
 from agentos.taskfile import MAX_BYTES, checks_of
+
+if TYPE_CHECKING:
+    from agentos.evolver.dependencies import Dependencies
 
 CURSOR = "feedback"
 BECAUSE_MAX = 2_000
