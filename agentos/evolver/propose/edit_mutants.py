@@ -102,6 +102,8 @@ def taken_otherwise(old: str, new: str) -> dict[str, str]:
         for node in sorted(places, key=lambda node: (node.lineno, node.col_offset), reverse=True):
             text = with_node(text, node, repr(_PRIVATE))
         found[f"the same edit with another mark for {mark!r}"] = text
+    for name, text in _in_all_branches(old, new):
+        found[f"the same of {name} whichever branch it comes from"] = text
     for table, text in _all_kept(written, new):
         found[f"the same edit with doubles of {table} kept"] = text
     return {words: source for words, source in found.items() if is_python(source)}
@@ -219,6 +221,26 @@ def _all_kept(written: Sequence[ast.AST], new: str) -> Iterator[tuple[str, str]]
             text = with_node(new, reads[0], f"{name}_all")
             listed = ast.ListComp(node.value.value, node.value.generators)
             yield name, with_node(text, node, f"{ast.unparse(node)}; {name}_all = {ast.unparse(listed)}")
+
+
+def _in_all_branches(old: str, new: str) -> Iterator[tuple[str, str]]:
+    """Names whose value one branch newly treats, and the text in which it is treated behind all branches."""
+    gone, come = written_nodes(new, old)[0], written_nodes(old, new)[0]
+    pairs = zip(*([n for n in nodes if isinstance(n, ast.Assign)] for nodes in (gone, come)), strict=False)
+    lines = new.splitlines()
+    for one, other in pairs:
+        was, now = ast.unparse(one.value), ast.unparse(other.value)
+        ifs = [n for n in ast.walk(tree_of(new) or other) if isinstance(n, ast.If) and n.orelse]
+        ifs = [n for n in ifs if n.lineno < other.lineno <= (n.end_lineno or 0)]
+        whole = next((n for n in ifs if n.col_offset == ifs[-1].col_offset), None)
+        if whole is None or was == now or now.count(was) != 1:
+            continue
+        names = [n for n in ast.walk(whole) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        bound = Counter(n.id for n in names)
+        treated = [name for each in other.targets if bound[name := ast.unparse(each)] > 1]
+        if more := [f"{' ' * whole.col_offset}{name} = {now.replace(was, name)}" for name in treated]:
+            text = "\n".join([*lines[: whole.end_lineno], *more, *lines[whole.end_lineno :]])
+            yield ", ".join(treated), text
 
 
 def _units(source: str) -> set[tuple[int, int]]:

@@ -28,6 +28,7 @@ _DEEP = 6  # levels of a value that are changed
 _TOKEN = re.compile(r"(?<![\w.,:/+-])[\w.,:/+-]*\w")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
 _WHOLE = re.compile(r"-?[0-9]{1,4000}")  # Python reads no longer ones
+_DIGITS = re.compile(r"[0-9]{1,18}")
 _SIGNS = "'\"\\#%&;<>@`|"  # that quoting, patterns, comments and markup read otherwise than letters
 _FILE = re.compile(r'"([\w-][\w.-]*\.\w{1,8})"')
 _ENDING = re.compile(r"[.~_-][\w.~-]{0,20}")
@@ -223,6 +224,9 @@ class Variation:
         if _NUMBER.fullmatch(word):
             at = chance.choice([number for number, char in enumerate(word) if char.isdigit()])
             return word[:at] + chance.choice("0123456789") + word[at + 1 :]
+        parts = [] if any(char.isalpha() for char in word) else list(_DIGITS.finditer(word))
+        if len(parts) > 1 and chance.random() < 0.8:
+            return self._one_part(word, chance.choice(parts), chance)
         changed = (
             word.swapcase(),
             word.title(),
@@ -234,6 +238,14 @@ class Variation:
             f"{word[:1]}'{word[1:]}",  # O'Neil
         )
         return chance.choice(changed)
+
+    def _one_part(self, word: str, part: re.Match[str], chance: random.Random) -> str:
+        """A span, a date or a time with another number in it: one that the other inputs have, or one next to it."""
+        known = [number for text in self.texts.get("number", []) for number in _DIGITS.findall(text)]
+        number = str(abs(self._number(int(part.group()), chance)))
+        if known and chance.random() < 0.5:
+            number = str(chance.choice(known))
+        return word[: part.start()] + number.zfill(len(part.group())) + word[part.end() :]
 
     # --- files ------------------------------------------------------------------------------------
 

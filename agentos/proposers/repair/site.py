@@ -225,6 +225,12 @@ class FileFacts:
         return tuple(n for n in literals if type(n.value) is int and n.value > 2)
 
     @cached_property
+    def periods(self) -> frozenset[str]:
+        """Numbers after which the file begins anew somewhere: ``weekday % 7``."""
+        divisions = (n for n in self.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod))
+        return frozenset(self.program.text(n.right) for n in divisions if isinstance(n.right, ast.Constant))
+
+    @cached_property
     def conditions(self) -> tuple[ast.expr, ...]:
         """Comparisons, and what stands as a condition, without ``and`` and ``or`` around it."""
         found: list[ast.expr] = []

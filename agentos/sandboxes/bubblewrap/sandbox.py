@@ -26,12 +26,20 @@ from agentos import shipped
 from agentos.domain import Limits
 from agentos.errors import Unavailable, lacking
 from agentos.sandboxes import cgroups, seccomp
-from agentos.sandboxes.box import FirstProcess, WorkerBox, answer_bounds, pipes
+from agentos.sandboxes.box import (
+    BoxLimits,
+    FirstProcess,
+    WorkerBox,
+    answer_bounds,
+    box_limits,
+    file_systems_and_limits,
+    pipes,
+)
 from agentos.sandboxes.bubblewrap.launch import Runtime, Template
-from agentos.sandboxes.content import BoxLimits, box_limits, call_list, file_systems_and_limits
 from agentos.sandboxes.docker.image_host import runtime
 from agentos.sandboxes.owner import GROUPS, Owner, OwnerNote, notes
 from agentos.sandboxes.probe import Guarantee, probe, refusal
+from agentos.sandboxes.seccomp import call_list
 from agentos.wire import Channel, FrameError, WireClosed, WireLate
 
 ENTRY = "agentos.worker.job:serve"
@@ -179,6 +187,8 @@ class Bubblewrap:
                     "seccomp": seccomp.assemble(call_list()).hex(),
                     "known": _shipped_harness(),
                 }
+                # Kept from here on, as the template keeps what it imports: the files may become another release's.
+                runtime()
                 try:
                     self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
                 except OSError as error:

@@ -325,3 +325,35 @@ def test_nothing_a_match_and_what_is_taken_out_are_taken_otherwise(new: tuple[st
 def test_what_cannot_be_taken_otherwise_is_not(new: tuple[str, str]) -> None:
     assert new[0] in READING
     assert taken_otherwise(READING, READING.replace(*new)) == {}
+
+
+BRANCHES = """def days(part):
+    if part == "*":
+        low, high = 0, 6
+    elif "-" in part:
+        low, high = map(int, part.split("-"))
+    else:
+        low = high = int(part)
+    return list(range(low, high + 1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("high = int(part)", "high = int(part) % 7", ["low", "high"]),
+        ("= 0, 6", "= 0, 7", []),  # another value, and none that is treated
+        ("return list(", "return sorted(", []),  # behind all branches already
+    ],
+)
+def test_what_one_branch_newly_treats_is_held_against_all_branches(
+    old: str, new: str, names: list[str]
+) -> None:
+    found = [
+        text
+        for words, text in taken_otherwise(BRANCHES, BRANCHES.replace(old, new)).items()
+        if "branch" in words
+    ]
+    more = "".join(f"    {name} = {name} % 7\n" for name in names)
+    wanted = BRANCHES.replace(old, new).replace("    return", f"{more}    return").rstrip("\n")
+    assert found == ([wanted] if names else [])

@@ -191,6 +191,7 @@ FAULTS = {
     "around a circle": ("", "return a[b + 1]", "[b + 1]", "[(b + 1) % len(a)]"),
     "not before the start": ("", "return a[b - 2 : b]", "b - 2 :", "max(b - 2, 0) :"),
     "within a hundred": ("", "if a in (11, 12):\n    return b\nreturn a", "if a in", "if a % 100 in"),
+    "within a period that has a name": ("DAY = 1440\n", "return a - b - 1", "a - b - 1", "(a - b) % DAY - 1"),
     "end as a whole": ("", "return a.rstrip('.csv')", "rstrip", "removesuffix"),
     "rounded up, one too many": ("", "return a // 4 + 1", "a // 4 + 1", "-(-a // 4)"),
     "equal but for the last digits": ("", "return sum(a) == b", "sum(a) ==", "round(sum(a), 2) =="),

@@ -21,6 +21,11 @@ FAULTS = {
     "constant": ("return a * 24", "24", "25"),
     "string": ("return ' '.join(a)", "' '", "''"),
     "off by one, range": ("return [i for i in range(a)]", "range(a)", "range(a + 1)"),
+    "counted from the other end": ("return a[0] + b", "[0]", "[-2]"),
+    "within a period of the file": ("b.add(a)\nreturn (a + 1) % 7", "add(a)", "add(a % 7)"),
+    "all alike": ("return (a, b)", "(a, b)", "(int(a), int(b))"),
+    "the first ones alike": ("return (a, b, True)", "(a, b", "(a.lower(), b.lower()"),
+    "deeper by the function itself": ("return {**a, **b}", "{**a, **b}", "f(a, b)"),
     "off by one, slice": ("return a[:b]", "[:b]", "[:b + 1]"),
     "argument order": ("return pow(a, b)", "a, b", "b, a"),
     "treated alike": ("return pow(hex(e), a)", ", a)", ", hex(a))"),
@@ -174,6 +179,43 @@ def test_fields_of_the_input_are_names_in_scope() -> None:
         "def run(input: Input):\n    rows = read(input.path)\n    return rows[input.path]\n"
     )
     assert _missing(source, source.replace("rows[input.path]", "rows[input.column]")) == []
+
+
+GREATEST = """\
+def f(a, b):
+    level = 0
+    for need in a:
+        if need:
+            level = b[need] + 1
+    return level
+"""
+BEGINNINGS = """\
+def f(a, b):
+    for part in b:
+        if not a.startswith(part):
+            continue
+        return part
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        (GREATEST, "b[need] + 1", "max(level, b[need] + 1)"),
+        (BEGINNINGS, "not a.startswith(part)", "not part or not a.startswith(part)"),
+    ],
+)
+def test_what_a_loop_keeps_and_an_empty_beginning_come_before_their_like(
+    source: str, old: str, new: str
+) -> None:
+    """The last round is taken for the greatest one, an empty text for the beginning of each."""
+    weights = {}
+    program = Program(source)
+    for edit, _ in edits_of(FileFacts(program)):
+        weights.setdefault((edit.operator, program.apply(edit)), edit.weight)
+    ((operator, weight),) = ((k[0], w) for k, w in weights.items() if k[1] == source.replace(old, new, 1))
+    like = [w for (other, text), w in weights.items() if other == operator and text != source]
+    assert sum(w >= weight for w in like) <= 3
 
 
 def test_a_placeholder_is_changed_as_a_whole() -> None:

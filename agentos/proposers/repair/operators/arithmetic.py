@@ -122,7 +122,9 @@ def one_more(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"{raised if factor[:2] == '**' else grouped} {factor}", "factor", weight)
     for value in dict.fromkeys(site.text(number) for number in site.near(site.facts.numbers, 40)):
         for sign in ("+", "-", "*", "//", "%", "**"):
-            yield site.edit(f"{raised if sign == '**' else grouped} {sign} {value}", "factor", 0.25)
+            around_it = sign == "%" and value in site.facts.periods
+            likely = 2.0 if around_it else 0.25
+            yield site.edit(f"{raised if sign == '**' else grouped} {sign} {value}", "factor", likely)
     yield from _with_variables(site, grouped)
 
 
@@ -319,6 +321,14 @@ def around(site: EditSite) -> Iterator[CodeEdit]:
     elif _may_turn(site):
         for period in PERIODS:
             yield site.edit(f"{text} % {period}", "factor", 0.3)
+
+
+def within_named(site: EditSite) -> Iterator[CodeEdit]:
+    """A difference within a period that has a name, which nothing reads: it was made for this."""
+    node, numbers = site.node, site.facts.module_numbers
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        for name in (name for name in site.facts.idle if name in numbers):
+            yield site.edit(f"({site.text(node)}) % {name}", "factor", 3.0)
 
 
 def _may_turn(site: EditSite) -> bool:

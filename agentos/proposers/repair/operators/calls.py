@@ -68,6 +68,38 @@ def wraps(site: EditSite) -> Iterator[CodeEdit]:
         yield from _slices(site, grouped)
 
 
+ALIKE = {"int({})": 1.0, "float({})": 0.5, "str({})": 0.3, "{}.lower()": 0.7, "{}.strip()": 0.7}
+
+
+def all_alike(site: EditSite) -> Iterator[CodeEdit]:
+    """A conversion of the first values of a tuple that are alike, or of all: ``(int(major), int(minor), label)``."""
+    node = site.node
+    if not isinstance(node, ast.Tuple) or not isinstance(node.ctx, ast.Load):
+        return
+    plain = [e for e in node.elts if isinstance(e, ast.Name | ast.Subscript | ast.Attribute)]
+    texts = [e for e in plain if site.kind(e) in ("", "str")]
+    leading = len(texts) if texts == node.elts[: len(texts)] else 0
+    for count in range(leading, 1, -1):
+        for form, weight in ALIKE.items():
+            splices = tuple(site.program.replace(e, form.format(site.text(e))) for e in texts[:count])
+            yield CodeEdit(splices, "wrap", weight)
+
+
+def in_parts(site: EditSite) -> Iterator[CodeEdit]:
+    """A function of the file for two values that are put together, its own within a function: ``f(a, b)`` for ``{**a, **b}``."""
+    node = site.node
+    if isinstance(node, ast.Dict) and len(node.keys) == 2 and not any(node.keys):
+        parts = node.values
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.Add):
+        parts = [node.left, node.right]
+    else:
+        return
+    for function in (f for f in site.program.functions if f.name in site.scope.functions):
+        if len(function.args.args) == 2 and not function.args.kwonlyargs:
+            likely = 3.0 if function is site.function else 0.5
+            yield site.edit(f"{function.name}({', '.join(map(site.text, parts))})", "wrap", likely)
+
+
 def _is_value(site: EditSite) -> bool:
     node, above = site.node, site.parent
     if isinstance(node, ast.Attribute):

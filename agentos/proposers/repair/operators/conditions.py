@@ -271,14 +271,28 @@ def _asked_before(site: EditSite, own: str) -> Iterator[CodeEdit]:
     assert isinstance(site.node, ast.expr)
     grouped = f"({own})" if isinstance(site.node, ast.BoolOp) else arm(site, site.node)
     used = dict.fromkeys(n.id for n in ast.walk(site.node) if isinstance(n, ast.Name))
+    parts = _parts_of_texts(site.node)
     for name in (name for name in used if name in site.scope.kinds and name != own):
-        yield site.edit(f"not {name} or {grouped}", "condition added", 1.0)
-        yield site.edit(f"{name} and {grouped}", "condition added", 1.0)
+        likely = 6.0 if name in parts else 1.0
+        yield site.edit(f"not {name} or {grouped}", "condition added", likely)
+        yield site.edit(f"{name} and {grouped}", "condition added", likely)
         yield site.edit(f"{name} is None or {grouped}", "condition added", 0.5)
         yield site.edit(f"{name} is not None and {grouped}", "condition added", 0.5)
     for bound in dict.fromkeys(_bounds(site)):
         yield site.edit(f"{bound} and {grouped}", "condition added", 8.0)
         yield site.edit(f"not {bound} or {grouped}", "condition added", 0.5)
+
+
+def _parts_of_texts(condition: ast.expr) -> set[str]:
+    """Names that are looked for in a text: an empty one is at the beginning and the end of each."""
+    found = set()
+    for node in ast.walk(condition):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("startswith", "endswith") and node.args:
+                found.add(node.args[0])
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            found.add(node.left)
+    return {node.id for node in found if isinstance(node, ast.Name)}
 
 
 def _bounds(site: EditSite) -> Iterator[str]:

@@ -256,6 +256,8 @@ def _numbers(site: EditSite, value: float) -> dict[str, float]:
     if not abs(value) < LARGE:  # infinite, or longer than a float can say
         return weights
     weights[repr(value + 1)] = weights[repr(value - 1)] = 3.0
+    if isinstance(site.parent, ast.Subscript):  # a place that is counted from the other end
+        weights |= {repr(other): max(2.0, weights.get(repr(other), 0)) for other in (-1, -2)}
     if value == 0:
         weights |= {"float('-inf')": 0.2, "float('inf')": 0.2}
     for other in (value * 10, value / 10, value * 60, value * 100, value * 1000, -value, float(value)):

@@ -32,10 +32,23 @@ def limited(site: EditSite) -> Iterator[CodeEdit]:
             bounds.setdefault(site.text(other), 0.3)
     for element, weight in _elements(site):
         bounds.setdefault(element, weight)
+    if (so_far := _kept_so_far(site)) in bounds:
+        bounds[so_far] = 3.0
     for bound, weight in bounds.items():
         if bound != text:
             yield site.edit(f"max({bound}, {text})", "limited", weight)
             yield site.edit(f"min({text}, {bound})", "limited", weight)
+
+
+def _kept_so_far(site: EditSite) -> str:
+    """The variable that the value is given to in each round of a loop: the last one may be taken for the greatest."""
+    above = site.parent
+    if not isinstance(above, ast.Assign) or len(above.targets) != 1 or above.value is not site.node:
+        return ""
+    around = site.program.parent.get(above)
+    while isinstance(around, ast.If | ast.With | ast.Try):
+        around = site.program.parent.get(around)
+    return site.text(above.targets[0]) if isinstance(around, ast.For | ast.While) else ""
 
 
 BEYOND = {"min": 'float("inf")', "max": 'float("-inf")'}
