@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
 MEMORY = "memory/default/memory.md"
 CALLS = 14  # that an evolution may spend on proposals here
-# The server answers alike each time, so trials may be served from the record, and every flip counts.
+# The server answers alike each time, so trials may be served from the record, every flip counts, and none is repeated.
 POLICY = """
 [judge]
 fresh_tasks = 0
@@ -57,6 +57,7 @@ max_candidates = 1
 repeats = 1
 [replay]
 models = "replay-then-live"
+repeats = 1
 [review]
 low = "advise"
 model = "reader"
