@@ -105,6 +105,13 @@ def sandbox(make: Make) -> Iterator[Bubblewrap]:
 
 
 @pytest.fixture(scope="session")
+def worker_sandbox(tmp_path_factory: pytest.TempPathFactory, run_uid: int | None) -> Iterator[Bubblewrap]:
+    """With the real worker inside, in place of the guest."""
+    with Bubblewrap(tmp_path_factory.mktemp("home"), run_uid) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
 def weakened(make: Make) -> Iterator[Callable[[str], Bubblewrap]]:
     """The sandbox without that one wall; each is made once."""
     made: dict[str, Bubblewrap] = {}

@@ -17,9 +17,8 @@ from agentos.wire import Channel
 
 @pytest.mark.sandbox
 @pytest.mark.slow
-def test_bubblewrap_conforms(tmp_path: Path, run_uid: int | None) -> None:
-    with Bubblewrap(tmp_path, run_uid) as sandbox:
-        assert [claim for claim in check(sandbox) if not claim.held] == []
+def test_bubblewrap_conforms(worker_sandbox: Bubblewrap) -> None:
+    assert [claim for claim in check(worker_sandbox) if not claim.held] == []
 
 
 @pytest.mark.docker

@@ -50,7 +50,7 @@ echo "{\\"largest\\": $largest}"
 
 def found(
     tmp_path: Path,
-    run_uid: int | None,
+    boxes: Bubblewrap,
     files: dict[str, str],
     main: str,
     cases: list[Case],
@@ -61,16 +61,12 @@ def found(
     registry = Registry.init(tmp_path / "registry.git", seed_files())
     about = {"tool/probe/resource.toml": b'description = "For a test."\n'}
     registry.commit(about | {path: text.encode() for path, text in files.items()}, "Add", "edit")
-    home = tmp_path / "home"
-    home.mkdir()
-    tmp_path.chmod(0o755)
-    with Bubblewrap(home, run_uid) as boxes:
-        brief = Brief(
-            "evo-1", registry.stable(), ResourceId(Kind.TOOL, "probe"), f"tool/probe/{main}",
-            files[f"tool/probe/{main}"], tuple(cases), tuple(working), 6.0, 6,
-            files=files, searched=Policy().surface.searched, surface=Policy().surface.allow,
-        )  # fmt: skip
-        proposals = list(RepairProposer(BoxBenches(registry, PlacesHere(boxes)), 1).propose(brief))
+    brief = Brief(
+        "evo-1", registry.stable(), ResourceId(Kind.TOOL, "probe"), f"tool/probe/{main}",
+        files[f"tool/probe/{main}"], tuple(cases), tuple(working), 4.0, 6,
+        files=files, searched=Policy().surface.searched, surface=Policy().surface.allow,
+    )  # fmt: skip
+    proposals = list(RepairProposer(BoxBenches(registry, PlacesHere(boxes)), 1).propose(brief))
     texts = [each for each in proposals if not any(path.endswith(".py") for path in each.files)]
     assert all(0 < proposal.prior < Policy().replay.prior_min for proposal in texts)
     return [{**proposal.files} for proposal in proposals]
@@ -83,12 +79,12 @@ def case(number: int, args: dict[str, Json], want: Json, **inputs: bytes) -> Cas
 
 @pytest.mark.sandbox
 def test_a_number_in_the_data_that_a_tool_reads_is_mended_and_the_code_stays(
-    tmp_path: Path, run_uid: int | None
+    tmp_path: Path, worker_sandbox: Bubblewrap
 ) -> None:
     files = {"tool.py": READER, "rates.json": '{"percent": 190}\n', "note.txt": "19"}
     cases = [case(n, {"price": n}, {"tax": n * 19 / 100}) for n in (100, 50)]
     working = [(case(0, {"price": 0}, {"tax": 0.0}), {"tax": 0.0})]
-    made = found(tmp_path, run_uid, files, "tool.py", cases, working)
+    made = found(tmp_path, worker_sandbox, files, "tool.py", cases, working)
     assert made[0] == {"tool/probe/rates.json": '{"percent": 19}\n'}
 
 
@@ -118,7 +114,7 @@ PARTS = """def behind(address):
 
 
 @pytest.mark.sandbox
-def test_a_fault_of_a_helper_module_is_mended_there(tmp_path: Path, run_uid: int | None) -> None:
+def test_a_fault_of_a_helper_module_is_mended_there(tmp_path: Path, worker_sandbox: Bubblewrap) -> None:
     files = {"tool.py": SPLITTER, "_parts.py": PARTS, "_other.py": "X = 1\n"}
     addresses = ("Ann@Post.de", "bob@mail.com ", "cy@Web.net")
     cases = [
@@ -126,21 +122,21 @@ def test_a_fault_of_a_helper_module_is_mended_there(tmp_path: Path, run_uid: int
         for n, text in enumerate(addresses)
     ]
     working = [(case(7, {"address": "home@home"}, {"domain": "home"}), {"domain": "home"})]
-    made = found(tmp_path, run_uid, files, "tool.py", cases, working)
+    made = found(tmp_path, worker_sandbox, files, "tool.py", cases, working)
     assert made
     assert {*made[0]} == {"tool/probe/_parts.py"}
     assert made[0]["tool/probe/_parts.py"] in (PARTS.replace("[0]", "[1]"), PARTS.replace("[0]", "[-1]"))
 
 
 @pytest.mark.sandbox
-def test_a_line_of_a_programs_script_is_mended(tmp_path: Path, run_uid: int | None) -> None:
+def test_a_line_of_a_programs_script_is_mended(tmp_path: Path, worker_sandbox: Bubblewrap) -> None:
     files = {"tool.json": DOCUMENT, "run.sh": SCRIPT}
     cases = [
         case(1, {}, {"largest": 10}, **{"in": b"9\n10\n2\n"}),
         case(2, {}, {"largest": 7}, **{"in": b"7\n1\n"}),
     ]
     working = [(case(3, {}, {"largest": 5}, **{"in": b"5\n"}), {"largest": 5})]
-    made = found(tmp_path, run_uid, files, "tool.json", cases, working)
+    made = found(tmp_path, worker_sandbox, files, "tool.json", cases, working)
     lines = {each["tool/probe/run.sh"].splitlines()[1] for each in made}
     assert lines <= {
         "largest=$(sort -n in.txt | tail -n 1)",

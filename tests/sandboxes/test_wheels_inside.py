@@ -38,16 +38,15 @@ GREET = "tool/greet/tool.py"
     ],
 )
 def real(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, run_uid: int | None
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Bubblewrap | Docker]:
     """Each sandbox with the real worker inside."""
-    home = tmp_path_factory.mktemp("home")
     if request.param == "docker":
+        home = tmp_path_factory.mktemp("home")
         with Docker(home, ready=1, image=request.getfixturevalue("docker_image")) as containers:
             yield containers
     else:
-        with Bubblewrap(home, run_uid) as boxes:
-            yield boxes
+        yield request.getfixturevalue("worker_sandbox")
 
 
 @pytest.fixture
