@@ -68,9 +68,7 @@ def list_(
             )
             for line in lines
         ),
-        empty=f"No {kind.value} is here; `agentos registry list` shows all kinds."
-        if kind
-        else "No resource is here; `agentos registry upgrade` takes in those that ship.",
+        empty=f"No {kind or 'resource'} is here; `agentos registry upgrade` takes in all that ships.",
     )
 
 
