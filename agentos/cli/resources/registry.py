@@ -201,8 +201,7 @@ _NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name of the empty
 def edit(
     name: Annotated[str, typer.Argument(metavar="KIND/NAME[/PATH]")],
     file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", metavar="PATH", help="Take the content from this file or folder."),
+        Path | None, typer.Option("--file", "-f", metavar="PATH", help="Its new content.")
     ] = None,
     reason: Reason = "",
     yes: Yes = False,

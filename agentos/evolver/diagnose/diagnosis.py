@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from agentos.domain import (
     WITHOUT_SUCCESS,
@@ -21,7 +20,6 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Fingerprint,
-    Json,
     Kind,
     Layer,
     Outcome,
@@ -38,6 +36,7 @@ from agentos.evolver.find.fingerprints import (
     ANOTHER_ORDER,
     SOMETHING_ELSE,
     failed_below,
+    mapping_in,
     telling_step,
 )
 from agentos.evolver.find.mining import tool_path
@@ -353,13 +352,15 @@ WRONG_STOP = "the run stopped though the model had asked for calls"
 def astray(outcome: Outcome | None, steps: Sequence[Step]) -> str:
     """What the loop did wrong in a run that thought, "" where nothing shows it."""
     for thought, acts, following in _thoughts(steps):
-        asked = _map(thought.observation).get("calls")
-        if not isinstance(asked, list) or _map(thought.observation).get("goto") != "act":
+        asked = mapping_in(thought.observation).get("calls")
+        if not isinstance(asked, list) or mapping_in(thought.observation).get("goto") != "act":
             continue
         if following is None:
             if outcome is not None and kind_of(outcome.fault) in WRONG_ANSWER:
                 return WRONG_STOP
-        elif len(acts) < len(asked) and _map(following.action).get("tools"):  # else they ran out of steps
+        elif len(acts) < len(asked) and mapping_in(following.action).get(
+            "tools"
+        ):  # else they ran out of steps
             return NOT_MADE
         elif _told(following) - _told(thought) < 1 + len(asked) and not _shortened(thought, following):
             return NOT_TOLD
@@ -377,15 +378,11 @@ def _thoughts(steps: Sequence[Step]) -> Iterator[tuple[Step, list[Step], Step | 
 
 def _told(thought: Step) -> int:
     """Messages in the request of a thought."""
-    count = _map(thought.action).get("messages")
+    count = mapping_in(thought.action).get("messages")
     return count if isinstance(count, int) else 0
 
 
 def _shortened(thought: Step, following: Step) -> bool:
-    before, after = _map(thought.action), _map(following.action)
+    before, after = mapping_in(thought.action), mapping_in(following.action)
     counted = isinstance(before.get("messages"), int) and isinstance(after.get("messages"), int)
     return not counted or before.get("compacted") != after.get("compacted")
-
-
-def _map(value: Json) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

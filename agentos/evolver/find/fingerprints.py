@@ -416,7 +416,7 @@ def _missed(asked: Sequence[Check], outcome: Outcome | None) -> list[checks.Equa
 def _outputs(steps: Sequence[Step]) -> list[Json]:
     """What each call gave; none if one of them failed, or is not on record as a whole."""
     acts = [step for step in steps if step.node == "act"]
-    seen = [_map(step.observation) for step in acts]
+    seen = [mapping_in(step.observation) for step in acts]
     if any(step.fault is not None for step in acts) or any("output" not in one for one in seen):
         return []
     return [one["output"] for one in seen]
@@ -438,7 +438,7 @@ def _rearranged(spec: checks.Equals, outputs: Sequence[Json]) -> bool:
     return sorted(map(canonical, expected)) == sorted(map(canonical, outputs))
 
 
-def _map(value: Json) -> Mapping[str, Any]:
+def mapping_in(value: Json) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 

@@ -435,7 +435,7 @@ def _failed(output: Json, *kinds: str) -> bool:
 def _one_fault(one: Json, other: Json) -> bool:
     """Whether both ended by the same error, or could not read numbers with the same other signs in them (`'120²'`, `'25²'`)."""
     if one == other or error_of(one) != error_of(other):
-        return one == other
+        return bool(one == other)
     said = [str(each["message"]) for each in (one, other) if isinstance(each, Mapping)]
     # What a number cannot be read from says nothing of a key that is missing: `KeyError: '7'` is about that one.
     return all(map(_UNREADABLE.match, said)) and len({frozenset(_DIGITS.sub("", text)) for text in said}) == 1

@@ -225,7 +225,7 @@ class Variation:
             at = chance.choice([number for number, char in enumerate(word) if char.isdigit()])
             return word[:at] + chance.choice("0123456789") + word[at + 1 :]
         parts = [] if any(char.isalpha() for char in word) else list(_DIGITS.finditer(word))
-        if len(parts) > 1 and chance.random() < 0.5:
+        if len(parts) > 1 and chance.random() < 0.8:
             return self._one_part(word, chance.choice(parts), chance)
         changed = (
             word.swapcase(),
@@ -242,10 +242,9 @@ class Variation:
     def _one_part(self, word: str, part: re.Match[str], chance: random.Random) -> str:
         """A span, a date or a time with another number in it: one that the other inputs have, or one next to it."""
         known = [number for text in self.texts.get("number", []) for number in _DIGITS.findall(text)]
+        number = str(abs(self._number(int(part.group()), chance)))
         if known and chance.random() < 0.5:
-            number = chance.choice(known)
-        else:
-            number = str(abs(self._number(int(part.group()), chance)))
+            number = str(chance.choice(known))
         return word[: part.start()] + number.zfill(len(part.group())) + word[part.end() :]
 
     # --- files ------------------------------------------------------------------------------------

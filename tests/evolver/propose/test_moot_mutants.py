@@ -399,6 +399,14 @@ def test_what_acts_without_being_named_is_a_part(more: str) -> None:
     assert len(undone(OLD, changed(REPAIR, ("def run", f"{more}def run")))) == 2
 
 
+def test_statements_that_only_moved_are_no_parts() -> None:
+    old = changed(("\n\ndef run", "\n\nMANY = 3\n\n\ndef run"), ("input.limit)", "MANY)"))
+    new = changed(("from pydantic", "from math import inf\nfrom pydantic"), ("input.limit)", "inf)"))
+    parts = undone(old, new)
+    assert parts, "the lines are still parts"
+    assert not [words for words in parts if "class" in words or "TOOL" in words], parts
+
+
 def test_a_docstring_is_no_statement_without_an_effect() -> None:
     helper = 'def plain(name: str) -> str:\n    """The name alone."""\n    return name[:-4]\n\n\ndef run'
     edit = changed(('name.strip(".csv")', "plain(name)"), ("def run", helper))

@@ -111,7 +111,7 @@ def test_a_long_row_of_one_sign_is_varied_soon() -> None:
 def test_a_span_gets_other_numbers_at_either_end() -> None:
     """Also those of other inputs: a span that ends at 7 where 7 was seen alone."""
     asked = case({}, {"table": b"0 1-5 a\n0 7 b\n"})
-    made = {word for item in generate([asked], 200) for word in item.inputs["table"].split()}
+    made = {word for item in generate([asked], 600) for word in item.inputs["table"].split()}
     spans = [word.split(b"-") for word in made if word.count(b"-") == 1]
     numbers = [(int(low), int(high)) for low, high in spans if low.isdigit() and high.isdigit()]
     assert (1, 7) in numbers

@@ -8,9 +8,9 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentos import frontmatter
 from agentos.domain import Check, Json, Refusal, RefusalKind
@@ -174,6 +174,35 @@ def expected(checks: Sequence[Check]) -> Iterator[Json]:
             yield re.sub(r"\\(.)", r"\1", literal[1])
         if code := check.spec.get("code"):
             yield from _compared_in(str(code))
+
+
+def untold(checks: Sequence[Check], given: Sequence[str]) -> list[Check]:
+    """The checks without the words that stand in each of several different inputs (their arguments and files as texts).
+
+    Such a word tells none of these from another, and a tool that reads it there may have to name it. Nothing with a
+    digit: codes and numbers are what is memorised.
+    """
+    if len({*given}) < 2:
+        return [*checks]
+    wanted = {value for value in expected(checks) if isinstance(value, str) and value.strip()}
+    words = {
+        word
+        for word in wanted
+        if not any(sign.isdigit() for sign in word)
+        and all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) for text in given)
+    }
+    return [
+        replace(check, spec={key: _without(value, words) for key, value in check.spec.items()})
+        for check in checks
+    ]
+
+
+def _without(value: Json, words: Set[str]) -> Json:
+    if isinstance(value, dict):
+        return {key: _without(item, words) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without(item, words) for item in value]
+    return "" if isinstance(value, str) and value in words else value
 
 
 def _fixed_in(schema: Json) -> Iterator[Json]:
