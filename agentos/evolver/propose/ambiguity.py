@@ -12,7 +12,6 @@ from __future__ import annotations
 import difflib
 import hmac
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
@@ -27,6 +26,7 @@ from agentos.evolver.propose.moot_mutants import constant_tests, edited_lines, i
 from agentos.evolver.propose.neighbours import (
     Neighbour,
     Rewritten,
+    bared,
     crossed,
     filled,
     levelled,
@@ -37,15 +37,13 @@ from agentos.evolver.propose.neighbours import (
     stepped,
     usual,
 )
-from agentos.evolver.propose.symptoms import noise, symptoms
+from agentos.evolver.propose.symptoms import noise, one_fault, symptoms
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.ports import Case
 
 _SHOWN = 80  # characters of a value
 _FEW = 24  # inputs that are tried at once, where one is likely to say it
 _NOT_TAKEN = ("input", "died", "timeout")
-_UNREADABLE = re.compile(r"invalid literal for int\(\)|could not convert string to float")
-_DIGITS = re.compile(r"\d+")
 _NO_END = ("died", "timeout", "RecursionError")
 _UNKNOWN: Json = {"error": "unknown", "message": ""}
 _AGAIN = ("unknown", "died", "timeout")
@@ -158,6 +156,7 @@ def compared(
     drawn += filled(open_tasks, known.key, rules.spelled)
     texts = [*near_texts(old, own), *left_out(old, own)]
     drawn += spelled(open_tasks, texts, known.key, rules.spelled)
+    drawn += bared(open_tasks, known.key, rules.spelled // 2)
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
     put = rewritten(open_tasks, sources, texts) if rules.symptom_min else []
@@ -293,7 +292,7 @@ class EditExamination:
         tried = [
             number
             for number in self._reaching(before, set())
-            if _failed(output := before.outputs[number]) and not _one_fault(output, shown[0])
+            if _failed(output := before.outputs[number]) and not one_fault(output, shown[0])
         ]
         answers = zip(tried, self._outputs(tried), strict=True)
         taken = [number for number, answer in answers if not _failed(answer)]
@@ -430,15 +429,6 @@ def _is_crossed(item: Neighbour, known: Known) -> bool:
 def _failed(output: Json, *kinds: str) -> bool:
     kind = error_of(output)
     return kind in kinds if kinds else bool(kind)
-
-
-def _one_fault(one: Json, other: Json) -> bool:
-    """Whether both ended by the same error, or could not read numbers with the same other signs in them (`'120²'`, `'25²'`)."""
-    if one == other or error_of(one) != error_of(other):
-        return bool(one == other)
-    said = [str(each["message"]) for each in (one, other) if isinstance(each, Mapping)]
-    # What a number cannot be read from says nothing of a key that is missing: `KeyError: '7'` is about that one.
-    return all(map(_UNREADABLE.match, said)) and len({frozenset(_DIGITS.sub("", text)) for text in said}) == 1
 
 
 def _alike(one: Json, other: Json) -> bool:
