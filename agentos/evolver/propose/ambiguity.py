@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from agentos.benches import Bench, BenchResult, error_of
+from agentos.benches import Bench, BenchResult, error_of, one_fault
 from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
