@@ -37,7 +37,7 @@ from agentos.evolver.propose.neighbours import (
     stepped,
     usual,
 )
-from agentos.evolver.propose.symptoms import noise, one_fault, symptoms
+from agentos.evolver.propose.symptoms import noise, symptoms
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.ports import Case
 

@@ -8,18 +8,14 @@ on an input beside the tasks, the edit mended what was shown and not the failure
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise, product
 from typing import Any
 
-from agentos.benches import error_of
 from agentos.domain import Json, canonical
 
-_UNREADABLE = re.compile(r"invalid literal for int\(\)|could not convert string to float")
-_DIGITS = re.compile(r"\d+")
 _NEAR = 1e-6
 _DEEP = 3  # levels of an answer that are looked at
 _SUMS_MAX = 10_000  # pairs of places of which one may add up to the other
@@ -152,12 +148,3 @@ def noise(answer: Json) -> list[float]:
         return [found for each in inner for found in noise(each)]
     digits = repr(answer).partition("e")[0].strip("-0.").replace(".", "")
     return [answer] if isinstance(answer, float) and len(digits) > 15 else []
-
-
-def one_fault(one: Json, other: Json) -> bool:
-    """Whether both ended by the same error, or could not read numbers with the same other signs in them (`'120²'`, `'25²'`)."""
-    if one == other or error_of(one) != error_of(other):
-        return bool(one == other)
-    said = [str(each["message"]) for each in (one, other) if isinstance(each, Mapping)]
-    # What a number cannot be read from says nothing of a key that is missing: `KeyError: '7'` is about that one.
-    return all(map(_UNREADABLE.match, said)) and len({frozenset(_DIGITS.sub("", text)) for text in said}) == 1
