@@ -24,6 +24,7 @@ from agentos.evolver.propose.moot_mutants import constant_tests, edited_lines, i
 from agentos.evolver.propose.neighbours import (
     Neighbour,
     Rewritten,
+    bared,
     crossed,
     filled,
     levelled,
@@ -152,6 +153,7 @@ def compared(
     drawn += filled(open_tasks, known.key, rules.spelled)
     texts = [*near_texts(old, own), *left_out(old, own)]
     drawn += spelled(open_tasks, texts, known.key, rules.spelled)
+    drawn += bared(open_tasks, known.key, rules.spelled // 2)
     drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
     drawn = usual(drawn, known.tasks)
     put = rewritten(open_tasks, sources, texts) if rules.symptom_min else []

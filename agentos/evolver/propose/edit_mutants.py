@@ -143,14 +143,14 @@ def _nothing_otherwise(node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and len(node.values) == 2:
         given, other = (ast.unparse(value) for value in node.values)
         if not isinstance(node.values[0], ast.Compare | ast.BoolOp):
-            yield (
-                f"None alone for nothing in {_cut(ast.unparse(node))}",
-                node,
-                (f"({given} if {given} is not None else {other})"),
-            )
+            text = f"({given} if {given} is not None else {other})"
+            yield f"None alone for nothing in {_cut(ast.unparse(node))}", node, text
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and isinstance(node.operand, _READ):
         text = f"({ast.unparse(node.operand)} is None)"
         yield f"None alone for nothing in {_cut(ast.unparse(node))}", node, text
+    elif isinstance(node, ast.If | ast.IfExp) and isinstance(node.test, _READ):
+        text = ast.unparse(node.test)
+        yield f"None alone for nothing in {_cut(text)}", node.test, f"({text} is not None)"
 
 
 def _matched_otherwise(node: ast.AST, gone: Sequence[str]) -> Iterator[Change]:

@@ -28,6 +28,9 @@ _BYTES_MAX = 4 << 20
 # A number that stands for itself: no part of a date, a time, a version or a name.
 _NUMBER = re.compile(r"(?<![\w.:/+-])[+-]?\d+(?:\.\d+)?(?![\w:/]|[.+-]\w)")
 _MINUS = re.compile(rb"(?<![\w.)])-[\d.]")
+_CLAUSE = re.compile(
+    r"(?:^|(?<=[;\n\"]))[ \t]*[\w.-]+[=:]?([ \t]*[^\s;\"\\][^\n;\"\\]*)"
+)  # within JSON as well
 _WORD = re.compile(r"[^\s\"'{}\[\]]+")
 _PART = re.compile(r"\w+")
 _META = re.compile(r"\\\w|[\\()\[\]{}*+?|^$.]")  # of a pattern, what stands for no sign by itself
@@ -251,7 +254,7 @@ def stepped(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
         for found in _NUMBER.finditer(text)
     ]
     chance.shuffle(places)
-    made = []
+    made: list[Neighbour] = []
     for number, along, found in places[:most]:
         case, value = cases[number], Decimal(found.group())
         unit = Decimal((0, (1,), int(value.as_tuple().exponent)))
@@ -261,17 +264,8 @@ def stepped(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
         if found.group()[0] == "0" and unit == 1:
             text = text.zfill(len(found.group()))
         if along in case.inputs:
-            whole = found.string[: found.start()] + text + found.string[found.end() :]
-            made.append(
-                Neighbour(
-                    replace(case, inputs={**case.inputs, along: whole.encode()}, checks=()), number, along
-                )
-            )
-        else:
-            args = {**case.call.args, along: type(case.call.args[along])(text)}
-            made.append(
-                Neighbour(replace(case, call=replace(case.call, args=args), checks=()), number, along)
-            )
+            text = found.string[: found.start()] + text + found.string[found.end() :]
+        made += _put(case, number, along, text.encode())
     return made
 
 
@@ -299,12 +293,10 @@ def levelled(cases: Sequence[Case], source: str, key: bytes, most: int) -> list[
             for level in sorted(levels - {found.group()})
         ]
     chance.shuffle(places)
-    made = []
+    made: list[Neighbour] = []
     for number, along, found, level in places[:most]:
-        case = cases[number]
         whole = found.string[: found.start()] + level + found.string[found.end() :]
-        inputs = {**case.inputs, along: whole.encode()}
-        made.append(Neighbour(replace(case, inputs=inputs, checks=()), number, along))
+        made += _put(cases[number], number, along, whole.encode())
     return made
 
 
@@ -333,20 +325,12 @@ def filled(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
         if field not in row
     ]
     chance.shuffle(places)
-    made = []
+    made: list[Neighbour] = []
     for number, along, whole, row, field, value in places[:most]:
         row[field] = value
-        case = cases[number]
-        if along in case.inputs:
-            text = _written(whole, case.inputs[along])
-            made.append(
-                Neighbour(replace(case, inputs={**case.inputs, along: text}, checks=()), number, along)
-            )
-        else:
-            args = {**case.call.args, along: json.loads(canonical(whole))}
-            made.append(
-                Neighbour(replace(case, call=replace(case.call, args=args), checks=()), number, along)
-            )
+        like = cases[number].inputs.get(along)
+        text = _written(whole, like) if like is not None else canonical(whole)
+        made += _put(cases[number], number, along, text)
         del row[field]
     return made
 
@@ -405,19 +389,38 @@ def spelled(cases: Sequence[Case], texts: Sequence[str], key: bytes, most: int) 
         case = cases[number]
         if along not in case.inputs:  # a quote or the end of a line, within JSON
             piece = json.dumps(piece, ensure_ascii=False)[1:-1]
-        other = text[:at] + piece + text[at:]
-        if along in case.inputs:
-            # Half a character stands in no file.
-            data = other.encode("utf-8", "replace")
-            changed = replace(case, inputs={**case.inputs, along: data}, checks=())
-        else:
-            try:
-                args = {**case.call.args, along: json.loads(other)}
-            except ValueError:
-                continue
-            changed = replace(case, call=replace(case.call, args=args), checks=())
-        made.append(Neighbour(changed, number, along))
+        # Half a character stands in no file.
+        made += _put(case, number, along, (text[:at] + piece + text[at:]).encode("utf-8", "replace"))
     return made
+
+
+def bared(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
+    """At most so many, one clause of a text (a line, or what stands between semicolons) with its first word alone.
+
+    Both sides of what goes by whether something is there: a key without values is not one that is missing.
+    """
+    chance = random.Random(hmac.digest(key, b"bared", "sha256"))  # noqa: S311 - unknown, and the same again
+    places = [
+        (number, along, (text[: found.start(1)] + text[found.end(1) :]).encode())
+        for number, case in enumerate(cases)
+        for along, text in _worded(case)
+        for found in _CLAUSE.finditer(text)
+    ]
+    chance.shuffle(places)
+    return [
+        item for number, along, text in places[:most] for item in _put(cases[number], number, along, text)
+    ]
+
+
+def _put(case: Case, number: int, along: str, text: bytes) -> list[Neighbour]:
+    """The case with this text for that file, or as JSON for that argument; none where it is no JSON."""
+    if along in case.inputs:
+        return [Neighbour(replace(case, inputs={**case.inputs, along: text}, checks=()), number, along)]
+    try:
+        args = {**case.call.args, along: json.loads(text)}
+    except ValueError:
+        return []
+    return [Neighbour(replace(case, call=replace(case.call, args=args), checks=()), number, along)]
 
 
 def _worded(case: Case) -> Iterator[tuple[str, str]]:

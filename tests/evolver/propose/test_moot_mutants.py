@@ -464,6 +464,48 @@ def test_the_missing_key_in_its_table_is_no_default() -> None:
     assert not found(right, DAYS, 2, KEYS[0], WITHOUT_RIVALS, UNITS).accepted
 
 
+POLICY = (
+    OLD[: OLD.index("class Input")]
+    + """class Input(BaseModel):
+    policy: str
+    kind: str
+
+
+class Output(BaseModel):
+    sources: list[str]
+
+
+def run(input: Input) -> Output:
+    rules = {}
+    for part in input.policy.split(";"):
+        words = part.split()
+        if words:
+            rules[words[0]] = words[1:]
+    return Output(sources=rules.get(input.kind, []))
+"""
+)
+FALL_BACK = [
+    ("default a; img b", "style", "a"),
+    ("font c; default d", "img", "d"),
+    ("default a; img b", "img", "b"),
+    ("style c; img d", "style", "c"),
+    ("style e", "style", "e"),
+]
+
+
+@pytest.mark.slow
+def test_a_key_without_values_may_be_no_missing_one() -> None:
+    tasks = [
+        case(n, {"sources": [one]}, policy=policy, kind=kind)
+        for n, (policy, kind, one) in enumerate(FALL_BACK)
+    ]
+    for test, many in (("rules.get(input.kind)", True), ("input.kind in rules", False)):
+        chosen = f'rules[input.kind] if {test} else rules.get("default", [])'
+        edit = POLICY.replace("rules.get(input.kind, [])", chosen)
+        about = found(edit, tasks, 2, KEYS[0], ReplayPolicy(), POLICY).ambiguity
+        assert bool(about and "None alone for nothing" in about.rival) is many, about
+
+
 AREA = (
     UNITS[: UNITS.index("FACTORS")]
     + """
