@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
+from typing import Any
 
 from agentos.domain import Kind
 from agentos.errors import Unavailable
@@ -28,6 +30,11 @@ def folder(name: str) -> Path:
         if (place / "README.md").is_file():
             return place
     raise Unavailable(f"The installation lacks its '{name}' folder; install agentos-daemon again.")
+
+
+def table(name: str, file: str) -> dict[str, Any]:
+    """A TOML file of the content folder."""
+    return tomllib.loads((folder(name) / file).read_text(encoding="utf-8"))
 
 
 def seed_files() -> dict[str, bytes]:

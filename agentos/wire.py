@@ -94,6 +94,11 @@ def hangs_up(descriptor: int, within_s: float) -> bool:
     return False
 
 
+def shorten(text: str, most: int) -> str:
+    """The head of a long text, and how much it was."""
+    return text if len(text) <= most else f"{text[: most - 40]}… ({len(text)} characters)"
+
+
 def is_deeper(value: Any, levels: int, text: bytes) -> bool:
     """Whether the JSON value, which ``text`` spells, is nested deeper; found without recursion."""
     if text.count(b"[") + text.count(b"{") <= levels:

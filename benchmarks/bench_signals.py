@@ -24,8 +24,7 @@ from typing import Any
 
 from agentos.domain import Run, Snapshot, Step, digest
 from agentos.evolver.documents import load_taxonomy
-from agentos.evolver.find.agent_failures import root_step
-from agentos.evolver.find.fingerprints import AgentActions, failure_of
+from agentos.evolver.find.fingerprints import AgentActions, failure_of, root_step
 from agentos.evolver.find.signals import deviation, fault_in, read_signals
 from agentos.shipped import folder
 from agentos.trajectories.past import ImportTarget, Source, past_of

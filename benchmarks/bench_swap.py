@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from agentos.daemon.control.daemon_lock import start_daemon, stop_daemon
 from agentos.daemon.setup import init_home
 from agentos.domain import Call, EvolutionState, InputFile, Limits, Probe, Run, Share, Task, digest, new_id
-from agentos.evolver.promote.driving import driving_sha256
+from agentos.evolver.promote.promotion import driving_sha256
 from agentos.home import Home
 from agentos.ledger.listing import newest_open_runs
 from agentos.ledger.reading import Reader

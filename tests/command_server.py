@@ -32,6 +32,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -273,6 +274,21 @@ def import_all() -> None:
         place = importlib.import_module(package).__path__
         for module in pkgutil.walk_packages(place, f"{package}."):
             importlib.import_module(module.name)
+    _prepare_records()
+
+
+def _prepare_records() -> None:
+    """Compile the methods of all records, and how those of the domain are stored: each command would do so for its own."""
+    stored = importlib.import_module("agentos.ledger.rows.codec")
+    for name in [name for name in sys.modules if name.startswith("agentos.")]:
+        for record in list(vars(sys.modules[name]).values()):
+            if not isinstance(record, type) or record.__module__ != name or not is_dataclass(record):
+                continue
+            with contextlib.suppress(Exception):  # no call that fits: what it is made of is made before
+                record.__eq__(0, "")  # type: ignore[arg-type, call-arg]
+            with contextlib.suppress(RecursionError, TypeError):  # what is stored nowhere
+                if name.startswith("agentos.domain."):
+                    stored._pair(record)
 
 
 def _serve(

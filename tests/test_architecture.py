@@ -218,14 +218,12 @@ def broad_handlers(path: Path) -> Iterator[int]:
 
 
 def test_broad_handlers_stand_only_in_marked_places() -> None:
-    # those of plug-ins, proposers and formats catch what other distributions' code raises
+    # those of plug-ins and proposers catch what other distributions' code raises
     marked = {
         "agentos/cli/main.py",
-        "agentos/daemon/evolve/plugins.py",
         "agentos/daemon/tick.py",
         "agentos/evolver/propose/proposing.py",
         "agentos/plugins/registry.py",
-        "agentos/trajectories/readers/formats.py",
     }
     # there, what is caught is the evolvable code's own error, sent on as data
     inside = {"agentos/worker", "agentos/proposers/repair/reading/watcher.py"}

@@ -7,7 +7,7 @@ import pytest
 from agentos.programs import is_manifest, is_script, requirements
 from agentos.registry.wheels import faults, needed, unlocked
 from agentos.resources import is_tool_file, tool_faults, tool_name, tool_path, tool_reference
-from agentos.resources.effects import declared
+from agentos.resources.declarations import declared
 
 SCRIPT = "skill/forms/scripts/fill.py"
 MANIFEST = "skill/forms/tools/count_rows/tool.json"

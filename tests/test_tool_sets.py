@@ -101,7 +101,9 @@ def test_the_task_files_say_what_the_sets_say(which: str, tmp_path: Path) -> Non
             assert given == task["files"]
 
 
-@pytest.mark.parametrize("which", ["edits", "edits2", "edits3", "edits4", "edits5", "edits6", "edits7"])
+@pytest.mark.parametrize(
+    "which", ["edits", "edits2", "edits3", "edits4", "edits5", "edits6", "edits7", "edits8"]
+)
 @pytest.mark.slow
 def test_labelled_edits_are_right_or_wrong_as_they_say(
     which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

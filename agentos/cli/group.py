@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+# Python's names of types tell a reader nothing beside a metavar, nor does a bound that only keeps SQL from overflowing.
+_TYPE = re.compile(r" <(?:list\[)?(?:str|int|float|path|Path)\]?(?: range)?>")
+_CHOICES = re.compile(r"<(?:list\[)?(\w+(?:\|\w+)+)\]?>")
+_BOUND = re.compile(r"; 1<=x<=1000000000(?=\])")
+
+
+def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
+    """The sections of --help that name arguments and options, as typer writes them, without the types of Python."""
+    for title, kind in (("Arguments", "argument"), ("Options", "option")):
+        records = [
+            item.get_help_record(ctx) for item in command.get_params(ctx) if item.param_type_name == kind
+        ]
+        rows = [
+            (_CHOICES.sub(r"\1", _TYPE.sub("", name)), _BOUND.sub("", text))
+            for name, text in filter(None, records)
+        ]
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+class _Command(TyperCommand):
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """As a person reads them."""
+        _write_options(self, ctx, formatter)
 
 
 class _Group(TyperGroup):
     """Lists its commands with their whole first paragraph, wrapped; click cuts it to one line."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """As a person reads them, and the verbs."""
+        _write_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The section of --help that names the verbs."""
@@ -23,13 +56,18 @@ class _Group(TyperGroup):
             formatter.write_dl(shown)
 
 
-def noun(help: str) -> typer.Typer:
+class Verbs(typer.Typer):
+    def command(self, name: str | None = None, *, example: str = "", **more: Any) -> Callable[[Any], Any]:
+        """As typer's; ``example`` is a line that one may type, told at the end of --help."""
+        epilog = f"Example: {example}" if example else None
+        return super().command(name, cls=_Command, epilog=epilog, **more)
+
+
+def noun(help: str) -> Verbs:
     """An empty group of commands, as all nouns have it."""
-    return typer.Typer(
-        cls=_Group, no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=help
-    )
+    return Verbs(cls=_Group, no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=help)
 
 
-def verb() -> typer.Typer:
+def verb() -> Verbs:
     """For a module that is one command: add it with ``@app.command()``."""
-    return typer.Typer(add_completion=False, rich_markup_mode=None)
+    return Verbs(add_completion=False, rich_markup_mode=None)

@@ -32,7 +32,7 @@ from agentos.daemon.run.tasks import REBOOTED, STOPPED
 from agentos.daemon.service import Service, service, utc_now
 from agentos.daemon.tick import Tick
 from agentos.daemon.upkeep.mirroring import follow
-from agentos.errors import AgentOSError, Unavailable, UserError
+from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.connect import damage_of
 from agentos.sandboxes.box import overdue
@@ -127,13 +127,16 @@ def _leading(
 
 
 def _stood_by(home: Home, settings: Settings, leadership: Leadership, signals: Signals) -> bool:
-    """Wait to lead; False when it was asked to end."""
+    """Wait to lead; False when it was asked to end. Raises NotFound when its home is gone."""
     from agentos.ledger.postgres.leadership import wait_to_lead
 
+    def goes_on() -> bool:
+        if not home.is_there:
+            raise NotFound(f"there is no home at {home.root} any more: it stands by no longer")
+        return not signals.count
+
     told = ""
-    while wait_to_lead(
-        leadership, lambda: not signals.count, lambda why: log.warning("cannot stand by", why=why)
-    ):
+    while wait_to_lead(leadership, goes_on, lambda why: log.warning("cannot stand by", why=why)):
         try:
             _begin_to_lead(home, settings, leadership)
             return True

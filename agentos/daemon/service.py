@@ -29,13 +29,12 @@ from agentos.daemon.evolve.plugins import with_plugins
 from agentos.daemon.evolve.proposers import ConfiguredProposers, proposers_of
 from agentos.daemon.evolve.serving_pointer import Swap
 from agentos.daemon.job.bundle import with_wheels
-from agentos.daemon.live_config import LiveConfig
 from agentos.daemon.offline import offline_context
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.run.spot_checks import SpotCheckedExecutor
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, RunnerOptions, StopSignal, TaskRunner
 from agentos.daemon.run.trial_pool import TrialPool
-from agentos.daemon.run_services import RunServicesFactory
+from agentos.daemon.run_services import LiveConfig, RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode, ResourceId
@@ -55,6 +54,7 @@ from agentos.evolver.promote.promotion import settle_overtaken
 from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
+from agentos.ledger.blobs import GONE
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
 from agentos.models.redaction import redactor_of
@@ -331,6 +331,8 @@ def probe(home: Home, ledger: Ledger, registry: Registry, sandbox: Sandbox) -> N
         )
     if disk.f_files and disk.f_favail < ROOM_FILES:
         raise Unavailable(f"the disk of {home.root} takes {disk.f_favail} more files: remove some")
+    if ledger.blobs.is_gone:
+        raise Unavailable(f"{home.blobs}: {GONE}")
     spare: list[int] = []
     try:
         spare.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_ROOM_DESCRIPTORS))

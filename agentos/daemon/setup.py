@@ -17,7 +17,7 @@ from agentos.domain.assessments import BEGAN_WITH
 from agentos.durable import write_whole
 from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
-from agentos.evolver.promote.driving import vouch
+from agentos.evolver.promote.promotion import vouch
 from agentos.home import Home
 from agentos.ledger.postgres.address import address_of, has_ledger, require_ledger
 from agentos.ledger.store import Ledger

@@ -62,6 +62,8 @@ from agentos.domain.identity import dataclass as dataclass
 from agentos.domain.identity import digest as digest
 from agentos.domain.identity import folder_of as folder_of
 from agentos.domain.identity import is_memory as is_memory
+from agentos.domain.identity import is_reference as is_reference
+from agentos.domain.identity import is_rule_file as is_rule_file
 from agentos.domain.identity import json_encoder as json_encoder
 from agentos.domain.identity import new_id as new_id
 from agentos.domain.identity import record_with as record_with
@@ -98,7 +100,6 @@ from agentos.domain.runs import Trial as Trial
 from agentos.domain.runs import TrialLook as TrialLook
 from agentos.domain.runs import TrialSet as TrialSet
 from agentos.domain.runs import box_fault as box_fault
-from agentos.domain.runs import is_reference as is_reference
 from agentos.domain.runs import kernel_fault as kernel_fault
 from agentos.domain.runs import kind_of as kind_of
 from agentos.domain.runs import origin_of as origin_of

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import FrozenInstanceError, is_dataclass
 from datetime import datetime
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 # A JSON value. Not the recursive union: every reader checks what it got (it often comes from a
@@ -302,3 +303,24 @@ def folder_of(path: str) -> str:
 def is_memory(path: str) -> bool:
     """Whether this registry path is the text of a memory."""
     return path.startswith(f"{Kind.MEMORY.value}/") and path.endswith("/memory.md")
+
+
+_RULES_FOLDER = "rules"  # of a skill, beside tools/
+_RULE_SUFFIXES = (".toml", ".yaml", ".yml")
+_RULE_PLACES = (f"{Kind.RULE}/", f"{Kind.SKILL}/")
+
+
+def is_rule_file(path: str) -> bool:
+    """Whether the registry path is a rule's document. No box ever sees one."""
+    # most are spared being taken apart
+    if not path.startswith(_RULE_PLACES) or not path.endswith(_RULE_SUFFIXES):
+        return False
+    parts = PurePosixPath(path).parts
+    if parts[:1] == (Kind.RULE.value,):
+        return len(parts) == 3 and parts[2] == "resource.toml"
+    return len(parts) == 4 and parts[0] == Kind.SKILL and parts[2] == _RULES_FOLDER
+
+
+def is_reference(value: Json) -> bool:
+    """Whether it stands for a large value that lies in a blob. The ledger stores no other of this form."""
+    return isinstance(value, dict) and set(value) == {"blob", "size", "head", "tail"}

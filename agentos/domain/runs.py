@@ -41,7 +41,7 @@ class Result(StrEnum):
     NOT_REPLAYABLE = "not_replayable"  # a replay came to a call that was never recorded
 
 
-# Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``agent_failures``).
+# Results that say something of the agent. Infra and cancelled say nothing of it, budget only at times (``find.fingerprints``).
 FAILING = frozenset({Result.FAILED, Result.TIMEOUT})
 
 
@@ -160,11 +160,6 @@ class SupervisorWorth:
     def lost_share(self) -> float:
         """Of the passed runs, those that would have been lost."""
         return self.lost / self.passed if self.passed else 0.0
-
-
-def is_reference(value: Json) -> bool:
-    """Whether it stands for a large value that lies in a blob. The ledger stores no other of this form."""
-    return isinstance(value, dict) and set(value) == {"blob", "size", "head", "tail"}
 
 
 # --- What a run may ask of models, and what it got -----------------------------------------------

@@ -28,14 +28,14 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.evolver.diagnose.diagnosis import diagnose
-from agentos.evolver.find.holding_back import shown_part, to_hide
+from agentos.evolver.find.triage import shown_part, to_hide
 from agentos.evolver.guards.assurance import SafetyContext
 from agentos.evolver.guards.assurance.dynamic import in_breach, measure
-from agentos.evolver.history.proposer_order import charged
+from agentos.evolver.history.proposers import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext
-from agentos.evolver.promote.driving import DRIVING
 from agentos.evolver.promote.probing import probe_fault, probe_promotion
 from agentos.evolver.promote.promotion import (
+    DRIVING,
     consent_by_policy,
     promote,
     take_up_stale,

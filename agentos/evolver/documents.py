@@ -61,6 +61,13 @@ _DIVISORS: Mapping[type[Any], tuple[str, ...]] = {
     ProposePolicy: ("hope_s", "falls_by"),
 }
 
+# The keys of each section that are bounded, the bound, and what is said of a number beyond it.
+_BOUNDS: tuple[tuple[Mapping[type[Any], tuple[str, ...]], Callable[[Any], bool], str], ...] = (
+    (_SHARES, lambda value: 0 < value < 1, "must lie between 0 and 1, not be"),
+    (_DIVISORS, bool, "must be above 0, not"),
+    (_TRIALS, lambda value: 1 <= value <= 100, "must lie between 1 and 100, not be"),
+)
+
 # Texts that name a resource.
 _NAMES: Mapping[type[Any], tuple[str, ...]] = {ProposePolicy: ("model",), ReviewPolicy: ("model",)}
 
@@ -144,12 +151,9 @@ def _section(kind: type[Any], name: str, section: Mapping[str, object], text: st
             fault = "" if good else f"must be the name of a model, not {value!r}"
         else:
             fault = _fault_of(known[key], value, _WORDS.get(kind, ()))
-        if not fault and key in _SHARES.get(kind, ()) and not 0 < value < 1:  # type: ignore[operator] # a number
-            fault = f"must lie between 0 and 1, not be {value!r}"
-        if not fault and key in _DIVISORS.get(kind, ()) and not value:
-            fault = f"must be above 0, not {value!r}"
-        if not fault and key in _TRIALS.get(kind, ()) and not 1 <= value <= 100:  # type: ignore[operator] # a number
-            fault = f"must lie between 1 and 100, not be {value!r}"
+        if not fault:
+            told = (says for keys, fits, says in _BOUNDS if key in keys.get(kind, ()) and not fits(value))
+            fault = next((f"{says} {value!r}" for says in told), "")
         if fault:
             faults.append(f"{line_of(text, key, name)}[{name}] {key} {fault}")
         else:

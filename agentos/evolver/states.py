@@ -1,6 +1,4 @@
-"""What the stages ask of the time, of an evolution's own record and of the tasks it is about; how one is opened; and
-whether a model was there.
-"""
+"""What the stages ask of the time, of an evolution's own record and of the tasks it is about; and how one is opened."""
 
 from __future__ import annotations
 
@@ -8,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.domain import AT_WORK, SHARED, Evolution, EvolutionState, KernelFault, Outcome, kind_of, new_id
-from agentos.errors import BudgetUsedUp, Conflict, ModelAway, ModelMissing
+from agentos.domain import AT_WORK, Evolution, EvolutionState, new_id
+from agentos.errors import Conflict
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -116,27 +114,3 @@ def retry(parts: RecordContext, evolution: Evolution, *, takes_up: str = "") -> 
     fresh = replace(fresh, takes_up=takes_up)
     parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id}, (fresh,))
     return fresh
-
-
-def no_model(outcome: Outcome) -> str:
-    """Why no model answered that should have, "" if that did not end the run.
-
-    No model is configured, or what all trials or all runs of a day may use is used up: the next trial
-    would fail alike, whatever it tries. What the run alone may use is the run's own affair.
-    """
-    kind = kind_of(outcome.fault)
-    if outcome.fault is None or kind not in SHARED:
-        return ""
-    said = outcome.fault.message
-    return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
-
-
-def without_model(outcome: Outcome, what: str) -> ModelAway | None:
-    """What to raise where no model answered: ``what`` says what came to nothing. None where one did.
-
-    A budget of the day is there again tomorrow; a model that is not set up, and the evolution's budget, are not.
-    """
-    if not (why := no_model(outcome)):
-        return None
-    returns = kind_of(outcome.fault) is KernelFault.DAY_BUDGET
-    return (BudgetUsedUp if returns else ModelMissing)(f"{what}: {why}")

@@ -12,6 +12,10 @@ import os
 import sys
 from pathlib import Path
 
+from agentos.errors import UserError
+from agentos.home import Home
+from agentos.models.secrets import read_keys
+
 
 def prepare() -> None:
     """Set what litellm reads when it is imported."""
@@ -33,6 +37,13 @@ def main() -> None:
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--socket", default="gateway.sock", help="its name in HOME/run")
     given = parser.parse_args()
+    try:
+        read_keys(
+            Home(given.home).keys
+        )  # what it cannot start with is told before the imports, which take seconds
+    except (UserError, OSError) as error:
+        print(error, file=sys.stderr, flush=True)
+        sys.exit(1)
     prepare()
     os.umask(0o077)
     gc.disable()  # looking for garbage takes a fifth of the time that importing litellm takes

@@ -34,6 +34,7 @@ from agentos.models.requests import texts, tokens_of
 TRIES_MAX = 5
 _RETRY_AFTER_MAX_S = 60.0
 _REPLY_MAX = 32 << 20
+_PACKED_MAX = 128  # bytes that are unpacked at once: gzip makes a thousand of one, zstd 128 KiB of four
 # Never reached. litellm's timeout is for each read rather than the whole call, and it makes (and leaks)
 # a new client with its own connections for each value that it is given.
 _LITELLM_TIMEOUT_S = 24 * 3600.0
@@ -88,8 +89,39 @@ def _bounded_async(read: _AsyncRead) -> _AsyncRead:
     return aiter_bytes
 
 
+def _sliced(read: _Read) -> _Read:
+    def iter_raw(response: httpx.Response, chunk_size: int | None = None) -> Iterator[bytes]:
+        for chunk in read(response, chunk_size):
+            yield from _slices(response, chunk)
+
+    return iter_raw
+
+
+def _sliced_async(read: _AsyncRead) -> _AsyncRead:
+    async def aiter_raw(response: httpx.Response, chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        async for chunk in read(response, chunk_size):
+            for part in _slices(response, chunk):
+                yield part
+
+    return aiter_raw
+
+
+def _slices(response: httpx.Response, chunk: bytes) -> Iterator[bytes]:
+    """Of packed content little at a time: what it unpacks to is only counted when it is in memory.
+
+    Packed twice, even a little is too much.
+    """
+    encoding = response.headers.get("content-encoding", "")
+    if "," in encoding:
+        raise _ReplyTooLong
+    size = _PACKED_MAX if encoding else max(1, len(chunk))
+    return (chunk[at : at + size] for at in range(0, len(chunk), size))
+
+
 # litellm and openai join all that comes, until the memory is full, and litellm makes clients of its own for most
 # providers: what all of them read with is the one place for a bound.
+httpx.Response.iter_raw = _sliced(httpx.Response.iter_raw)  # type: ignore[method-assign]
+httpx.Response.aiter_raw = _sliced_async(httpx.Response.aiter_raw)  # type: ignore[method-assign]
 httpx.Response.iter_bytes = _bounded(httpx.Response.iter_bytes)  # type: ignore[method-assign]
 httpx.Response.aiter_bytes = _bounded_async(httpx.Response.aiter_bytes)  # type: ignore[method-assign]
 

@@ -7,6 +7,7 @@ place behind any other URL (``blob_url``), or a plug-in's store.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -28,6 +29,7 @@ from agentos.ledger.blob_url import NAME, OWNER, BlobInfo, UrlBlobs
 from agentos.plugins import registry
 
 FILES = "files"  # the setting `blobs` of a home that keeps them itself
+GONE = "the folder is gone; put it back, or make an empty one, if what was in it is lost"
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 INLINE_MAX = 8 << 10  # characters of JSON that a row may hold itself
 _PIECE = 1 << 20  # bytes of a blob that are compared at once
@@ -290,6 +292,12 @@ class BlobStore:
             return 0
         return found.st_size
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the folder that each home has was taken away, with all that lay in it: a disk that is not mounted, say."""
+        whole = all(self._root.with_name(name).exists() for name in ("agentos.toml", "registry.git"))
+        return whole and not self._root.is_dir() and self._elsewhere is None
+
     def _refreshed(self, path: str, data: bytes) -> bool:
         """Whether the blob is there, as it should be, and was marked as stored now (see ``remove``).
 
@@ -315,6 +323,8 @@ class BlobStore:
 
     def _write(self, path: Path, data: bytes) -> None:
         if not path.parent.is_dir():
+            if self.is_gone:
+                raise FileNotFoundError(errno.ENOENT, GONE)
             path.parent.mkdir(parents=True, exist_ok=True)
             flush_folder(self._root)
         self._aside.mkdir(exist_ok=True)

@@ -110,19 +110,6 @@ class WriteWatcher:
         self._connection.close()
 
 
-@contextmanager
-def transaction(connection: LedgerConnection) -> Iterator[None]:
-    """All that is done inside is on disk afterwards, or none of it."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:  # something was raised; a full disk has rolled it back already
-            with suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-
-
 def tables_of(connection: LedgerConnection) -> list[str]:
     """Names of all tables, also of those that a later release brings."""
     sql = (

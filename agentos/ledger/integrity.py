@@ -68,7 +68,7 @@ class LedgerSnapshot(Reader):
     def __enter__(self) -> LedgerSnapshot:
         # The file first: it is never ahead of what was committed, so a writer in between cannot
         # make a whole chain look cut.
-        self._kept = HeadFile(self._path.with_name("audit.head")).read()
+        self._kept = HeadFile(self.path.with_name("audit.head")).read()
         self._one = self._take()
         if isinstance(self._one, sqlite3.Connection):
             # what somebody wrote there is a fault to be told, and no reason to stop
@@ -93,7 +93,7 @@ class LedgerSnapshot(Reader):
         try:
             yield self._one
         except sqlite3.DatabaseError as error:
-            raise unavailable(self._path, error) from error
+            raise unavailable(self.path, error) from error
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """What a statement gives."""

@@ -13,7 +13,7 @@ from agentos.domain import Evolution, Fingerprint, Run, Share, Sighting, Task, T
 from agentos.errors import NotFound
 from agentos.ledger.reading import Reader, TaskView
 from agentos.ledger.rows.codec import from_text
-from agentos.ledger.rows.statements import SEEN
+from agentos.ledger.rows.record_types import SEEN
 
 # ruff: noqa: S608 - names of tables and columns are constants of this module; values are bound
 

@@ -20,8 +20,9 @@ from typing import Any
 from agentos.domain import dataclass
 from agentos.errors import Conflict, UserError
 from agentos.ledger.audit import Entry, HeadFile, faults, newest
-from agentos.ledger.connect import all_rows, open_ledger, tables_of, transaction
+from agentos.ledger.connect import all_rows, open_ledger, tables_of
 from agentos.ledger.postgres.dialect import migration
+from agentos.ledger.rows.record_types import transaction
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
 _PIECE = 1_000  # rows that are written at once

@@ -108,7 +108,7 @@ class Reader:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path  # the home is its folder, also where the rows lie in a database
         self._idle: deque[LedgerConnection] = deque()
         # A connection is in a cycle with its own cache: one that is dropped keeps its files open for long.
         weakref.finalize(self, _close_all, self._idle)
@@ -132,17 +132,17 @@ class Reader:
         try:
             yield connection
         except sqlite3.DatabaseError as error:
-            raise unavailable(self._path, error) from error
+            raise unavailable(self.path, error) from error
         finally:
             self._idle.append(connection)
 
     def _take(self) -> LedgerConnection:
         try:
-            return self._idle.pop() if self._idle else open_to_read(self._path)
+            return self._idle.pop() if self._idle else open_to_read(self.path)
         except IndexError:  # another thread was faster
             return self._take()
         except sqlite3.DatabaseError as error:
-            raise unavailable(self._path, error) from error
+            raise unavailable(self.path, error) from error
 
     def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with self._connection() as connection:
@@ -465,7 +465,7 @@ class Reader:
 
         ``noted`` is a head that was kept elsewhere. ``newest_only``: what the newest entries follow is taken as it is.
         """
-        kept = HeadFile(self._path.with_name("audit.head")).read()  # first: it is never ahead of the rows
+        kept = HeadFile(self.path.with_name("audit.head")).read()  # first: it is never ahead of the rows
         with self._connection() as connection:
             after = before_newest(connection, kept) if newest_only else AuditHead()
             rows = connection.execute(f"SELECT {_ENTRY} FROM audit {beyond(after)} ORDER BY seq")

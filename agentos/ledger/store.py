@@ -38,28 +38,27 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound
 from agentos.ledger.audit import AuditHead, HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
-from agentos.ledger.connect import open_ledger, transaction
+from agentos.ledger.connect import open_ledger
 from agentos.ledger.reading import Reader
 from agentos.ledger.retention import EVENT, PruneBatch, spoken_of
 from agentos.ledger.rows.codec import from_text, kept, pack, plain, time_text, to_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
-    of_records,
-    of_run,
-    shelf_of,
-)
-from agentos.ledger.rows.schema import LedgerConnection, LedgerCursor, unavailable
-from agentos.ledger.rows.statements import (
     body_of,
     first_value,
     insert,
     insert_all,
+    of_records,
+    of_run,
     put,
     run_row,
+    shelf_of,
     task_row,
+    transaction,
     update,
     upsert,
 )
+from agentos.ledger.rows.schema import LedgerConnection, LedgerCursor, unavailable
 from agentos.ports import Noted
 
 # What a task becomes by the end of a run; `infra` leaves it as it is, all else makes it done.
@@ -97,7 +96,7 @@ class Ledger(Reader):
             except sqlite3.IntegrityError:
                 raise
             except sqlite3.Error as error:
-                raise unavailable(self._path, error) from error
+                raise unavailable(self.path, error) from error
             if self._noted:
                 self._publish(*self._noted)
 
@@ -109,7 +108,7 @@ class Ledger(Reader):
         try:
             return self._writer.execute(sql, values).fetchall()
         except sqlite3.DatabaseError as error:
-            raise unavailable(self._path, error) from error
+            raise unavailable(self.path, error) from error
         finally:
             self._lock.release()
 
@@ -425,9 +424,9 @@ class Ledger(Reader):
         try:
             self._head_file.publish(self._writer, before, head or newest(self._writer))
         except OSError as error:
-            raise unavailable(self._path.with_name("audit.head"), error) from error
+            raise unavailable(self.path.with_name("audit.head"), error) from error
         except sqlite3.DatabaseError as error:
-            raise unavailable(self._path, error) from error
+            raise unavailable(self.path, error) from error
 
 
 def _move(connection: LedgerConnection, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentos.errors import UserError, shown
 from agentos.plaintext import clean
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
+T = TypeVar("T")
 LOAD_S = 20.0  # what importing one may take; tests set less
 NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 _NAME_MAX = 40
@@ -236,15 +237,21 @@ def _load(plugin: Plugin) -> Any:
     return loaded
 
 
+def attempted(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    """What another's ``work`` gave, or what it raised, SystemExit too: the one place that catches it outside of boxes."""
+    try:
+        return work(), None
+    except BaseException as error:  # noqa: BLE001 - another's code
+        return None, error
+
+
 def within(seconds: float, work: Callable[[], Any]) -> tuple[Any, str]:
     """What another's ``work`` gave, and why it gave nothing. Its thread goes on where it does not end in time."""
     ended: list[tuple[Any, str]] = []
 
     def attempt() -> None:
-        try:
-            ended.append((work(), ""))
-        except BaseException as error:  # noqa: BLE001 - another's code, which may raise SystemExit as well
-            ended.append((None, said(error)))
+        found, error = attempted(work)
+        ended.append((found, said(error) if error else ""))
 
     thread = threading.Thread(target=attempt, name="plug-in", daemon=True)
     thread.start()
@@ -272,13 +279,13 @@ def call(plugin: Plugin, work: Callable[[], Any], *, quotes: bool = True, fails:
 
     Without ``quotes`` the sentence has the error's type alone: its text may hold a secret.
     """
-    try:
-        return work()
-    except PluginFailed:
-        raise
-    except Exception as error:  # noqa: BLE001 - another's code
-        what = said(error) if quotes else type(error).__name__
-        raise plugin.failed(fails.format(what)) from (error if quotes else None)
+    found, error = attempted(work)
+    if error is None:
+        return found
+    if isinstance(error, PluginFailed) or not isinstance(error, Exception):
+        raise error
+    what = said(error) if quotes else type(error).__name__
+    raise plugin.failed(fails.format(what)) from (error if quotes else None)
 
 
 def usable(kind: str) -> Iterator[tuple[Plugin, Any | PluginFailed]]:
@@ -292,10 +299,7 @@ def usable(kind: str) -> Iterator[tuple[Plugin, Any | PluginFailed]]:
 
 def said(error: BaseException) -> str:
     """What another's exception says, bounded."""
-    try:
-        words = clean(str(error)[:_SAID_MAX])
-    except BaseException:  # noqa: BLE001 - another's code
-        words = ""
+    words, _ = attempted(lambda: clean(str(error)[:_SAID_MAX]))
     text = f"{type(error).__name__}: {words}" if words else type(error).__name__
     return " ".join(text.split())[:300]
 

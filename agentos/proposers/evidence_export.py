@@ -16,7 +16,7 @@ from dataclasses import asdict
 from itertools import chain
 
 from agentos.domain import Json, Step, Task
-from agentos.evolver.find.agent_failures import telling_step
+from agentos.evolver.find.fingerprints import telling_step
 from agentos.ports import Brief, Case, ObservedRun
 
 FOLDER = "evidence"

@@ -18,7 +18,7 @@ from agentos.domain import Effect, Json, KernelFault, Layer, kind_of
 from agentos.domain.runs import WRONG_ANSWER
 from agentos.errors import Invalid, Unavailable
 from agentos.ports import Brief, ObservedRun, Proposal, Snapshots
-from agentos.resources.effects import recorded_effects
+from agentos.resources.declarations import recorded_effects
 from agentos.rules.document import read_rule
 from agentos.rules.predicate import compiled
 from agentos.rules.trying import EffectsAt, faults_of, in_run

@@ -14,7 +14,7 @@ from agentos.domain import ResourceId, Snapshot, dataclass
 from agentos.errors import AgentOSError, Unavailable
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import MAIN, Repository
-from agentos.registry.writing import form_faults, reference_faults, tip
+from agentos.registry.writing import form_faults, reference_faults
 from agentos.resources import examine
 
 # Settings that would run a program, were they obeyed: we override them all, but they say that
@@ -49,7 +49,7 @@ class Report:
 def check(repository: Repository) -> Report:
     """Look at everything. Reads the whole history once: seconds where it has thousands of commits."""
     try:
-        main = tip(repository)
+        main = reading.tip(repository)
     except Unavailable as error:
         return Report(0, (str(error), *_fsck(repository)), (), 0)
     faults, warnings = _main(repository, main)
@@ -73,7 +73,7 @@ def check_newest(repository: Repository) -> Report:
     Takes as long in a registry of any size. Of the resources none is looked at.
     """
     try:
-        main = tip(repository)
+        main = reading.tip(repository)
     except Unavailable as error:
         return Report(0, (str(error),), (), 0)
     faults, warnings = _main(repository, main)

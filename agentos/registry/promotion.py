@@ -14,10 +14,10 @@ from agentos.errors import Conflict, Invalid, NotFound
 from agentos.registry import wheels
 from agentos.registry.git import reading, versions
 from agentos.registry.git.repository import Repository
-from agentos.registry.writing import CommitInfo, advance, tip, tree_faults
+from agentos.registry.writing import CommitInfo, advance, tree_faults
 from agentos.resources import examine, path_fault, read
+from agentos.resources.declarations import is_server, without_server_locks
 from agentos.resources.documents import document_of, form_in
-from agentos.resources.servers import is_server, without_server_locks
 
 CANDIDATES = "refs/candidates/"
 CANDIDATE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
@@ -93,7 +93,7 @@ def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: 
     if about.trailers.get("Candidate-Tree", candidate.tree) != candidate.tree:
         raise Conflict("The verdict is about another tree than the candidate's")
     with repository.lock():
-        main = tip(repository)
+        main = reading.tip(repository)
         if main.commit != base.commit:
             return _promoted_before(repository, base, candidate, about)
         changed, others = reading.touched(repository, main.tree, candidate.tree)
@@ -258,7 +258,7 @@ def undo_evolution(repository: Repository, evolution_id: str) -> RevertPlan:
 
 def carry_out(repository: Repository, plan: RevertPlan, about: CommitInfo) -> Snapshot:
     """Make the plan true; Conflict when the registry moved since it was made. Needs the lock."""
-    main = tip(repository)
+    main = reading.tip(repository)
     if main != plan.base:
         raise Conflict("The registry moved since the revert was shown; look at it again")
     said = about.message.strip()
@@ -283,7 +283,7 @@ def _taken_back(
     """What the resources get when these versions of one commit are undone, and what is set aside for it."""
     contents: dict[ResourceId, str] = {}
     aside: list[str] = []
-    tree = tip(repository).tree
+    tree = reading.tip(repository).tree
     for resource, number in made.items():
         version, last = _get(repository, resource, number), versions.latest(repository, resource)
         if resource.kind is not Kind.MEMORY or resource not in brought:
@@ -313,7 +313,7 @@ def _brought_over(repository: Repository, commit: pygit2.Commit) -> dict[Resourc
 
 def _learnt_since(repository: Repository, brought: Mapping[ResourceId, int]) -> Iterator[Version]:
     """Further memories that stand on ``main`` in a form that is given up."""
-    tree = tip(repository).tree
+    tree = reading.tip(repository).tree
     for resource, _ in reading.resources(repository, tree) if brought else ():
         last = versions.latest(repository, resource)
         if resource.kind is not Kind.MEMORY or resource in brought or last is None:
@@ -334,7 +334,7 @@ def _plan(
     trailers: Mapping[str, str],
     set_aside: tuple[str, ...] = (),
 ) -> RevertPlan:
-    main = tip(repository)
+    main = reading.tip(repository)
     now = {resource: reading.digest(repository, main.tree, resource) for resource in contents}
     changes = {resource: digest for resource, digest in contents.items() if digest != now[resource]}
     tree = repository.write_tree(
@@ -365,7 +365,11 @@ def _without(repository: Repository, version: Version) -> str:
     before = _before(repository, version)
     if not later:
         return before
-    digests = before, version.digest, reading.digest(repository, tip(repository).tree, version.resource)
+    digests = (
+        before,
+        version.digest,
+        reading.digest(repository, reading.tip(repository).tree, version.resource),
+    )
     old, made, now = ({**reading.files(repository, one, "")} if one else {} for one in digests)
     changed = [path for path in old.keys() | made.keys() if old.get(path) != made.get(path)]
     if not old or any(now.get(path) != made.get(path) for path in changed):

@@ -16,7 +16,7 @@ from agentos.errors import Invalid, Unavailable
 from agentos.registry.git import external_commits, reading
 from agentos.registry.git.repository import INCOMING, REFUSED, Repository, stamp
 from agentos.registry.wheels import Wheels
-from agentos.registry.writing import CommitInfo, Load, advance, as_change, merge, tip, tree_faults, trial
+from agentos.registry.writing import CommitInfo, Load, advance, as_change, merge, tree_faults, trial
 from agentos.resources import FILE_MAX, PINS_FILE
 
 
@@ -72,7 +72,7 @@ def _take_in(
     plan = _plan(repository, target)
     _complete(repository, plan, load, wheels)
     with repository.lock():
-        if tip(repository) != plan.main or repository.resolve(INCOMING + name) != target:
+        if reading.tip(repository) != plan.main or repository.resolve(INCOMING + name) != target:
             return None
         if plan.faults:
             _refuse(repository, name, target, plan.faults, about)
@@ -83,7 +83,7 @@ def _take_in(
 
 
 def _plan(repository: Repository, target: pygit2.Oid) -> _Plan:
-    main = tip(repository)
+    main = reading.tip(repository)
     plan = _Plan(main, pygit2.Oid(hex=main.tree))
     base_id = repository.git.merge_base(main.commit, target)
     if base_id is None:

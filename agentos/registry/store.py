@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from agentos.domain import Refusal, ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid, Unavailable
-from agentos.programs import is_script
+from agentos.programs import LOCK_FILE, is_script
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, SHIPPED, Repository
-from agentos.registry.writing import CommitInfo, advance, tip
+from agentos.registry.writing import CommitInfo, advance
 from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path, unknown
 
 if TYPE_CHECKING:  # `registry list` needs none of these; each is imported by the method that does
@@ -96,7 +96,7 @@ class Registry:
 
     def stable(self) -> Snapshot:
         """The snapshot that new runs get: the tip of ``main``."""
-        return tip(self.repository)
+        return reading.tip(self.repository)
 
     def files(self, snapshot: Snapshot, prefix: str) -> Mapping[str, bytes]:
         """Path -> content of every file at or below ``prefix``; raises Unavailable."""
@@ -367,7 +367,8 @@ class Registry:
 
         Raises Unavailable when a wheel is missing or altered.
         """
-        return self.wheels.of(files)
+        # most runs have none, and what reads wheels is much to import
+        return self.wheels.of(files) if any(path.endswith(f"/{LOCK_FILE}") for path in files) else {}
 
     def _locks(
         self, concerned: Sequence[ResourceId], changes: Mapping[str, bytes | None]

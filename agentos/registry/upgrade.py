@@ -14,7 +14,7 @@ import pygit2
 from agentos.domain import ResourceId, Snapshot, dataclass
 from agentos.registry.git import reading
 from agentos.registry.git.repository import EMPTY_TREE, SHIPPED, Repository
-from agentos.registry.writing import CommitInfo, advance, as_change, form_faults, merge, tip, tree_faults
+from agentos.registry.writing import CommitInfo, advance, as_change, form_faults, merge, tree_faults
 from agentos.resources.documents import CONCERNED
 
 
@@ -55,7 +55,7 @@ def upgrade(
     Idempotent. Raises Invalid when what ships breaks the rules.
     """
     with repository.lock():
-        main = tip(repository)
+        main = reading.tip(repository)
         old = repository.resolve(SHIPPED)
         before = repository.commit(old).tree_id if old else EMPTY_TREE
         new = repository.write_tree(EMPTY_TREE, dict(files))

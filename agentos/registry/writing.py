@@ -11,7 +11,7 @@ import pygit2
 from pygit2.enums import MergeFlag
 
 from agentos.domain import Kind, ResourceId, Snapshot, dataclass
-from agentos.errors import Conflict, Invalid, NotFound
+from agentos.errors import Conflict, Invalid
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, Repository
 from agentos.resources import MAIN_FILE, PINS_FILE, examine, missing_references, read
@@ -41,18 +41,6 @@ class CommitInfo:
     trailers: Mapping[str, str] = field(default_factory=dict)
     author: str = ""
     merged: pygit2.Oid | None = None  # a second parent: the pushed commit that this one takes in
-
-
-def tip(repository: Repository) -> Snapshot:
-    """Where ``main`` stands."""
-    found = repository.resolve(MAIN)
-    if found is None and external_commits.lost(repository):
-        raise NotFound(
-            f"The registry at {repository.path} has lost its branch main. `agentos init` brings it back"
-        )
-    if found is None:
-        raise NotFound(f"The registry at {repository.path} is empty. Try: agentos init")
-    return repository.snapshot(found)
 
 
 def advance(

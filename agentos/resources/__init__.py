@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from agentos.domain import KINDS, RESOURCE_NAME, Effect, Json, Kind, ResourceId, dataclass
+from agentos.domain import KINDS, RESOURCE_NAME, Effect, Json, Kind, ResourceId, dataclass, is_rule_file
 from agentos.errors import Invalid, NotFound, Unavailable, UserError, meant, near_names
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
+from agentos.resources.declarations import server_faults
 from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, examine_skill, settings_of, table_of
-from agentos.resources.servers import server_faults
-from agentos.rules.document import is_rule_file, read_rule
+from agentos.rules.document import read_rule
 from agentos.syntax import parse
 
 PINS_FILE = "registry.toml"

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
-from agentos.domain import Json, Kind, Refusal, RefusalKind, dataclass, digest
+from agentos.domain import Json, Kind, Refusal, RefusalKind, dataclass, digest, is_rule_file
 from agentos.errors import Invalid, Unavailable
 from agentos.rules.predicate import Predicate, PredicateFault, compiled
 
@@ -23,9 +23,6 @@ DOCUMENT_MAX = 64 << 10  # bytes
 RULES_MAX = 200  # of one run
 _TEXT_MAX = 1_000  # of a description or an advice
 _EXAMPLES_MAX = 50
-FOLDER = "rules"  # of a skill, beside tools/
-_SUFFIXES = (".toml", ".yaml", ".yml")
-_PLACES = (f"{Kind.RULE}/", f"{Kind.SKILL}/")
 
 
 class RuleTrigger(StrEnum):
@@ -84,16 +81,6 @@ class RunRule:
     acts_on_error: bool = True
     stops: tuple[Mapping[str, Json], ...] = ()  # examples: facts, as ``facts.example_facts`` takes them
     passes: tuple[Mapping[str, Json], ...] = ()
-
-
-def is_rule_file(path: str) -> bool:
-    """Whether the registry path is a rule's document. No box ever sees one."""
-    if not path.startswith(_PLACES) or not path.endswith(_SUFFIXES):  # most are spared being taken apart
-        return False
-    parts = PurePosixPath(path).parts
-    if parts[:1] == (Kind.RULE.value,):
-        return len(parts) == 3 and parts[2] == "resource.toml"
-    return len(parts) == 4 and parts[0] == Kind.SKILL and parts[2] == FOLDER
 
 
 def rule_name(path: str) -> str:

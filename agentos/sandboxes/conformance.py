@@ -21,7 +21,7 @@ from agentos import shipped
 from agentos.domain import Limits
 from agentos.messages import Answer, GradeJob, RunJob, WireCheck
 from agentos.ports import Box, BoxUsage, Sandbox
-from agentos.sandboxes.content import box_limits
+from agentos.sandboxes.box import box_limits
 from agentos.sandboxes.plainfiles import read_tar, write_tar
 from agentos.sandboxes.probe import Guarantee
 from agentos.wire import FrameError, WireClosed, WireLate, hangs_up

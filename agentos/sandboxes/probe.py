@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentos.domain import Limits
@@ -48,26 +48,33 @@ class _Silent(Exception):
         self.at = at
 
 
-def probe(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[Guarantee, ...]:
+def probe(
+    open_entry: Callable[[Limits, str], Box], *, grouped: bool, memory_mb: int | None = None
+) -> tuple[Guarantee, ...]:
     """Try every promise in one box; ``grouped`` says that a cgroup is to hold it.
+
+    ``memory_mb`` is what each process of it may get, where its sandbox can do with less than ``LIMITS`` gives.
 
     A box that is silent until its time is up has shown nothing: another one is tried, ``_TRIES`` in all.
     Raises Unavailable when there is no box to try it in.
     """
     silent_at = []
     for _ in range(_TRIES):
+        limits = replace(LIMITS, memory_mb=memory_mb or LIMITS.memory_mb)
         try:
-            return _probe_one(open_entry, grouped=grouped)
+            return _probe_one(open_entry, limits, grouped=grouped)
         except _Silent as silent:
             silent_at.append(silent.at)
     told = f"{_TRIES} probes of the sandbox gave no answer in {LIMITS.wall_s:.0f} s each"
     raise Unavailable(f"{told}; they fell silent at: {', '.join(silent_at)}")
 
 
-def _probe_one(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tuple[Guarantee, ...]:
+def _probe_one(
+    open_entry: Callable[[Limits, str], Box], limits: Limits, *, grouped: bool
+) -> tuple[Guarantee, ...]:
     with ExitStack() as stack:
-        canaries = _canaries(stack)
-        box = stack.enter_context(open_entry(LIMITS, ENTRY))
+        canaries = _canaries(stack, limits)
+        box = stack.enter_context(open_entry(limits, ENTRY))
         watch = os.dup(box.channel.fileno())
         stack.callback(os.close, watch)
         try:
@@ -77,7 +84,12 @@ def _probe_one(open_entry: Callable[[Limits, str], Box], *, grouped: bool) -> tu
         if "fault" in found:
             raise Unavailable(f"the sandbox's probe failed inside: {found['fault']}")
         box.close()
-        return (*_identity(found), *_walls(found), *_limits(found, grouped=grouped), _nothing_left(watch))
+        return (
+            *_identity(found),
+            *_walls(found),
+            *_limits(found, limits, grouped=grouped),
+            _nothing_left(watch),
+        )
 
 
 def _answer(box: Box, canaries: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +123,7 @@ def refusal(claims: Iterable[Guarantee]) -> str:
     )
 
 
-def _canaries(stack: ExitStack) -> dict[str, Any]:
+def _canaries(stack: ExitStack, limits: Limits) -> dict[str, Any]:
     """Things of the host that any process here can read or reach, and no box may."""
     secret = stack.enter_context(tempfile.NamedTemporaryFile(prefix="agentos-probe-"))  # noqa: SIM115 - the stack closes it
     os.chmod(secret.name, 0o644)
@@ -124,9 +136,9 @@ def _canaries(stack: ExitStack) -> dict[str, Any]:
         "file": secret.name,
         "port": loopback.getsockname()[1],
         "abstract": name,
-        "workspace_bytes": LIMITS.workspace_mb << 20,
-        "memory_bytes": LIMITS.memory_mb << 20,
-        "processes": LIMITS.processes,
+        "workspace_bytes": limits.workspace_mb << 20,
+        "memory_bytes": limits.memory_mb << 20,
+        "processes": limits.processes,
         "hogs": _HOGS,
     }
 
@@ -187,22 +199,22 @@ def _walls(found: dict[str, Any]) -> tuple[Guarantee, ...]:
     )
 
 
-def _limits(found: dict[str, Any], *, grouped: bool) -> tuple[Guarantee, ...]:
+def _limits(found: dict[str, Any], limits: Limits, *, grouped: bool) -> tuple[Guarantee, ...]:
     claims = [
         Guarantee(
             "is held to its disk",
-            found["disk"] <= LIMITS.workspace_mb << 20,
-            f"{found['disk'] >> 10} of {LIMITS.workspace_mb << 10} KB",
+            found["disk"] <= limits.workspace_mb << 20,
+            f"{found['disk'] >> 10} of {limits.workspace_mb << 10} KB",
         ),
         Guarantee(
             "is held to its processes",
-            found["forks"] <= LIMITS.processes,
-            f"{found['forks']} of {LIMITS.processes}",
+            found["forks"] <= limits.processes,
+            f"{found['forks']} of {limits.processes}",
         ),
         Guarantee(
             "is held to its memory, each process",
             found["one_process"] == 0,
-            f"{LIMITS.memory_mb} MB, twice that {'was had' if found['one_process'] else 'refused'}",
+            f"{limits.memory_mb} MB, twice that {'was had' if found['one_process'] else 'refused'}",
         ),
     ]
     if grouped:

@@ -10,9 +10,10 @@ import errno
 import platform
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from agentos import shipped
 from agentos.errors import Unavailable
-from agentos.sandboxes.content import CallList
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH
 _CLONE3 = 435
@@ -25,6 +26,32 @@ CONDITIONAL = ("clone", "ioctl", "personality", "setsockopt", "socket", "socketp
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NR, _ARCH, _ARG0, _ARG1, _ARG2 = 0, 4, 16, 24, 32  # offsets; the low word of an argument (little endian)
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+
+
+@dataclass(frozen=True, slots=True)
+class CallList:
+    """``seccomp.toml``: the system calls that a box may make."""
+
+    numbers: dict[str, dict[str, int]]  # machine -> name -> number
+    families: tuple[int, ...]  # of sockets, allowed
+    ioctls: tuple[int, ...]  # refused
+    options: tuple[int, ...]  # of sockets, refused
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of the calls of every machine."""
+        return frozenset(name for calls in self.numbers.values() for name in calls)
+
+
+def call_list() -> CallList:
+    """The system calls of every box."""
+    table = shipped.table("sandboxes", "seccomp.toml")
+    calls = [word.split(":") for group in table["allow"].values() for word in group.split()]
+    numbers = {
+        machine: {call[0]: int(call[column]) for call in calls if call[column] != "-"}
+        for column, machine in enumerate(("x86_64", "aarch64"), 1)
+    }
+    return CallList(numbers, *(tuple(table[name]) for name in ("families", "ioctls", "options")))
 
 
 def assemble(calls: CallList, machine: str | None = None) -> bytes:

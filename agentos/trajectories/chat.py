@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agentos.domain import IMPORT, Json, Run, Step, Task
-from agentos.trajectories.conversations import is_message
+from agentos.trajectories.conversations import is_message, part_of
 from agentos.trajectories.past import conversation_parts
 from agentos.trajectories.readers.formats import MARK
 
@@ -53,7 +53,7 @@ def chat_record(happened: FinishedRun) -> dict[str, Json]:
 
 def _message(step: Step) -> Json:
     """The assistant's message that a model step recorded; None for other steps and failed calls."""
-    found = step.observation.get("message") if isinstance(step.observation, dict) else None
+    found = part_of(step.observation, "message")
     if step.node != "model" or not isinstance(found, dict):
         return None
     message = {**found, "role": "assistant", "content": found.get("content")}

@@ -150,6 +150,11 @@ def checked_messages(value: Json) -> tuple[Json, ...]:
     return tuple(value)
 
 
+def part_of(value: Json, key: str) -> Json:
+    """What a record or a step has there, None where it is no mapping: others wrote it, so it may be anything."""
+    return value.get(key) if isinstance(value, dict) else None
+
+
 def is_message(value: Json) -> bool:
     """Does it have the form of one message?"""
     return not _fault(value)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from agentos import __version__
 from agentos.domain import Json, Result, Step, digest
 from agentos.trajectories.chat import FinishedRun
+from agentos.trajectories.conversations import part_of
 from agentos.trajectories.readers import genai
 
 _INTERNAL, _CLIENT = 1, 3  # SpanKind
@@ -101,7 +102,7 @@ def _step_span(happened: FinishedRun, step: Step, content: bool) -> Json:
         ),
     }
     attributes |= {"agentos.step.index": step.index, "agentos.step.node": step.node}
-    observed = _part(step.observation, _FAULTS.get(step.node, ""))
+    observed = part_of(step.observation, _FAULTS.get(step.node, ""))
     error = step.fault.type if step.fault else observed if isinstance(observed, str) else ""
     return _closed(span, attributes, error, step.fault.message if step.fault and content else "")
 
@@ -109,30 +110,30 @@ def _step_span(happened: FinishedRun, step: Step, content: bool) -> Json:
 def _what(step: Step, content: bool) -> tuple[str, int, dict[str, Json]]:
     """Name, kind and own attributes of a step's span."""
     if step.node == "model":
-        asked, answered = _part(step.action, "model"), _part(step.observation, "model")
-        reason = _part(step.observation, "finish_reason")
+        asked, answered = part_of(step.action, "model"), part_of(step.observation, "model")
+        reason = part_of(step.observation, "finish_reason")
         attributes = {
             genai.OPERATION: genai.CHAT,
             genai.PROVIDER: "agentos",  # whoever stands behind the gateway is not in the step
             genai.REQUEST_MODEL: asked or answered or "unknown",
             genai.RESPONSE_MODEL: answered,
-            genai.RESPONSE_ID: _part(step.observation, "call"),
+            genai.RESPONSE_ID: part_of(step.observation, "call"),
             genai.FINISH_REASONS: [reason] if isinstance(reason, str) else None,
             genai.INPUT_TOKENS: _tokens(step, "input_tokens"),
             genai.OUTPUT_TOKENS: _tokens(step, "output_tokens"),
-            "agentos.cost.usd": _part(step.observation, "usd"),
-            "agentos.model.recorded": _part(step.observation, "recorded"),
-            genai.OUTPUT_MESSAGES: _json([_part(step.observation, "message")]) if content else None,
+            "agentos.cost.usd": part_of(step.observation, "usd"),
+            "agentos.model.recorded": part_of(step.observation, "recorded"),
+            genai.OUTPUT_MESSAGES: _json([part_of(step.observation, "message")]) if content else None,
         }
         return f"{genai.CHAT} {attributes[genai.REQUEST_MODEL]}"[:200], _CLIENT, attributes
     if step.node == "act":
-        tool = str(_part(step.action, "tool") or "unknown")[:200]
+        tool = str(part_of(step.action, "tool") or "unknown")[:200]
         attributes = {
             genai.OPERATION: genai.EXECUTE_TOOL,
             genai.TOOL_NAME: tool,
             genai.TOOL_TYPE: "function",
-            genai.TOOL_ARGUMENTS: _json(_part(step.action, "args")) if content else None,
-            genai.TOOL_RESULT: _json(_part(step.observation, "output")) if content else None,
+            genai.TOOL_ARGUMENTS: _json(part_of(step.action, "args")) if content else None,
+            genai.TOOL_RESULT: _json(part_of(step.observation, "output")) if content else None,
         }
         return f"{genai.EXECUTE_TOOL} {tool}", _INTERNAL, attributes
     return step.node or "step", _INTERNAL, {}
@@ -146,13 +147,8 @@ def _closed(span: dict[str, Json], attributes: Mapping[str, Json], error: str, m
     return {**span, "attributes": _attributes(attributes)}
 
 
-def _part(value: Json, key: str) -> Json:
-    """A step holds what a sandbox sent: it may be anything."""
-    return value.get(key) if isinstance(value, dict) else None
-
-
 def _tokens(step: Step, name: str) -> int | None:
-    count = _part(_part(step.observation, "usage"), name) if step.node == "model" else None
+    count = part_of(part_of(step.observation, "usage"), name) if step.node == "model" else None
     return count if isinstance(count, int) and 0 <= count < 1 << 53 else None
 
 

@@ -204,7 +204,7 @@ def tasks_view(site: WebContext, request: Request) -> Response:
     found = task_page(site.reader, ROWS, _number(request, "before"), state=state)
     newest = {view.task.id: site.reader.runs(view.task.id, limit=1) for view in found.rows}
     lines = tasks.schedule_lines(site.reader)
-    schedules = [(line, when_text(line.view.task), next_due(line.view.task)) for line in lines]
+    schedules = [(line, when_text(line.view.task), next_due(site.reader, line.view.task)) for line in lines]
     return show(
         site,
         request,

@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Any
 
 from agentos.messages import RESERVED, WHEELS, WireFault
-from agentos.wire import LEVELS_MAX, is_deeper
+from agentos.wire import LEVELS_MAX, is_deeper, shorten
+from agentos.worker.children import spare_memory
 
 MESSAGE_MAX = 2_000
 
@@ -68,14 +69,36 @@ def load_fault(error: BaseException, root: Path, path: str) -> WireFault:
     return fault("load", f"{path}: {found.type}: {found.message}", where=found.where, path=path)
 
 
+class FaultsOf:
+    """Whatever the evolvable code within raises, also what is no Exception, as ``Failed``: the one place that catches it.
+
+    ``path`` is the registry path of that code, which ``loading`` only imports (``load_fault``). Memory is spared first,
+    so that there is room to say it. What ``passes`` goes on as it is.
+    """
+
+    def __init__(
+        self, root: Path, path: str, *, loading: bool = False, passes: tuple[type[BaseException], ...] = ()
+    ) -> None:
+        self._told = load_fault if loading else fault_of
+        self._place = root, path
+        self._passes = passes
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            return
+        spare_memory()
+        if not isinstance(error, self._passes):
+            raise Failed(self._told(error, *self._place)) from None
+
+
 def resource_of(path: str) -> str:
     """``kind/name`` of a registry path, ``""`` of none."""
     return "/".join(path.split("/")[:2])
-
-
-def shorten(text: str, most: int) -> str:
-    """The head of a long text, and how much it was."""
-    return text if len(text) <= most else f"{text[: most - 40]}… ({len(text)} characters)"
 
 
 def encode(value: Any, most: int) -> bytes:

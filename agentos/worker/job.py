@@ -29,7 +29,7 @@ from agentos.messages import (
 from agentos.wire import Channel, WireClosed
 from agentos.worker import children, files
 from agentos.worker.children import ChildLimits
-from agentos.worker.faults import Failed, NotPlain, encode, fault, fault_of, load_fault
+from agentos.worker.faults import Failed, FaultsOf, NotPlain, encode, fault
 from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs.grading import grade
 from agentos.worker.jobs.mcp_server import serve_calls
@@ -83,24 +83,21 @@ def _migration(held: BundleFiles, job: MigrateJob, memories: Mapping[str, str]) 
     root, path = held.root, job.path
 
     def work() -> bytes:
+        space: dict[str, object] = {"__name__": "agentos_migrate", "__file__": str(root / path)}
         try:
-            held.offer(path.rpartition("/")[0])  # it may import what lies beside it
-            space: dict[str, object] = {"__name__": "agentos_migrate", "__file__": str(root / path)}
-            exec(toolfile.compiled(held.text(path), path, root), space)  # noqa: S102
-        except BaseException as error:  # noqa: BLE001 - the harness' own error, sent on as data
-            children.spare_memory()
-            return _told(load_fault(error, root, path).model_dump())
-        try:
-            migrate = space.get("migrate")
-            if not callable(migrate):
-                message = f"{path}: it does not define 'def migrate(memories)'"
-                raise Failed(fault("load", message, path=path))
-            return b'{"output":' + encode(migrate(dict(memories)), job.output_bytes) + b"}"
+            with FaultsOf(root, path, loading=True):
+                held.offer(path.rpartition("/")[0])  # it may import what lies beside it
+                exec(toolfile.compiled(held.text(path), path, root), space)  # noqa: S102
+            with FaultsOf(root, path, passes=(NotPlain,)):
+                migrate = space.get("migrate")
+                if not callable(migrate):
+                    message = f"{path}: it does not define 'def migrate(memories)'"
+                    raise Failed(fault("load", message, path=path))
+                return b'{"output":' + encode(migrate(dict(memories)), job.output_bytes) + b"}"
         except NotPlain as error:
             return _told(fault(error.type, f"what it returned: {error}", path=path).model_dump())
-        except BaseException as error:  # noqa: BLE001 - the harness' own error, sent on as data
-            children.spare_memory()
-            return _told(fault_of(error, root, path).model_dump())
+        except Failed as error:
+            return _told(error.fault.model_dump())
 
     return work
 

@@ -105,12 +105,15 @@ class Round:
 def wait_for(
     what: str, check: Callable[[], bool], every_s: float = 1.0, deadline_s: float = DEADLINE_S
 ) -> None:
-    """Poll until ``check`` holds; DemoError at the deadline."""
+    """Poll until ``check`` holds, less often as the wait gets long; DemoError at the deadline."""
     deadline = time.monotonic() + deadline_s
+    pause_s = every_s
     while not check():
         if time.monotonic() > deadline:
             raise DemoError(f"waited {deadline_s:.0f} s for {what}; see the log in the home's logs/")
-        time.sleep(every_s)
+        time.sleep(pause_s)
+        # each look is a command of its own, which the daemon's work waits for on a busy machine
+        pause_s = min(1.2 * pause_s, 3.0 * every_s)
 
 
 def fresh(folder: Path) -> Path:

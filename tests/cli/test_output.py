@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -97,6 +98,7 @@ def test_help_names_every_verb_in_full_and_nothing_else(
         assert "Usage: agentos" in text, noun
         assert "completion" not in text, noun
         assert "<bool>" not in text, noun
+        assert not re.search(r"<(str|int|float|path|list|Path)\b", text), noun
         for verb in getattr(load(noun), "commands", {}).values():
             told = " ".join(str(verb.help).split("\n\n")[0].split())
             assert verb.hidden or told in text, noun

@@ -10,13 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentos.cli.tasks.ask import _arguments
-from agentos.domain import TaskState
+from agentos.cli.tasks.ask import _arguments, _tell_answer
+from agentos.domain import Outcome, Result, Run, Share, Snapshot, TaskState
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -70,12 +72,49 @@ def test_a_schedule_is_added_listed_paused_run_and_removed(
     assert "no schedule" in agentos("schedule", "pause", schedule_id, code=1).stderr
 
 
+HOLDS_THE_LOCK = """
+import sys; from pathlib import Path
+from agentos.daemon.control.daemon_lock import DaemonLock; from agentos.home import Home
+lock = DaemonLock(Home(Path(sys.argv[1]))); print("held", flush=True); sys.stdin.read()
+"""
+
+
+def test_without_a_zone_the_next_time_is_by_the_clock_of_the_daemon(
+    agentos: Agentos, file: Path, home: Home
+) -> None:
+    file.write_text(COUNT.replace("timezone: Europe/Berlin\n", ""))
+    daemon = [sys.executable, "-c", HOLDS_THE_LOCK, str(home.root)]
+    with subprocess.Popen(
+        daemon, env=os.environ | {"TZ": "Asia/Tokyo"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"held\n"
+        (added,) = json.loads(agentos("schedule", "add", str(file), "--cron", "0 9 * * *", "--json").stdout)
+        child.kill()
+    assert added["next"].endswith("T00:00:00+00:00")
+    (listed,) = json.loads(agentos("schedule", "list", "--json").stdout)
+    assert listed["next"].endswith(
+        f"{datetime.now().astimezone().replace(hour=9).astimezone(UTC):T%H}:00:00+00:00"
+    )
+
+
 def test_asking_says_what_to_type_where_it_cannot(agentos: Agentos) -> None:
     assert "agentos model add" in agentos("ask", "what is this?", code=1).stderr
     assert "agentos daemon start" in agentos("ask", "--tool", "word_count", code=1).stderr
     assert "What is the question" in agentos("ask", "-", stdin="  ", code=1).stderr
     assert "NAME=VALUE" in agentos("ask", "--tool", "x", "--arg", "y", code=1).stderr
     assert "--tool" in agentos("ask", "what?", "--arg", "x=y", code=1).stderr
+
+
+def test_an_answer_that_is_no_text_is_json_whatever_it_holds(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = {"text": "\0 \u202e \x85 \x1b[31m \ud800"}
+    run = Run("run-1", "task-1", "", Share.OPEN, 1, Snapshot("", ""), "", "", datetime.now(UTC))
+    _tell_answer(home, replace(run, outcome=Outcome(Result.PASSED, 1.0, ""), answer=answer))
+    said = capsys.readouterr().out
+    assert json.loads(said) == answer
+    assert said.isascii()
 
 
 def test_an_argument_is_json_or_else_text() -> None:

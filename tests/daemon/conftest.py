@@ -69,19 +69,20 @@ def ledger(home: Home) -> Iterator[Ledger]:
 
 
 @pytest.fixture(scope="session")
-def sandbox(made_home: Path) -> Iterator[Bubblewrap]:
-    with Bubblewrap(made_home, load_settings(made_home / "agentos.toml").run_uid) as opened:
-        opened.start()
-        yield opened
-
-
-@pytest.fixture(scope="session")
 def choice(made_home: Path) -> Iterator[Choice]:
     """For a service inside a test whose matter is not how sandboxes start: that takes two seconds."""
     settings = load_settings(made_home / "agentos.toml")
     opened = Choice(made_home, settings.run_uid, settings.sandbox)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def sandbox(choice: Choice) -> Bubblewrap:
+    """That of ``choice``: one template for both."""
+    chosen = choice.choose("bubblewrap")
+    assert isinstance(chosen, Bubblewrap)
+    return chosen
 
 
 @pytest.fixture

@@ -36,8 +36,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.evolver.policy import Policy
-from agentos.evolver.promote.driving import driving_sha256
-from agentos.evolver.promote.promotion import approve
+from agentos.evolver.promote.promotion import approve, driving_sha256
 from agentos.evolver.verdict.judge import judge
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore

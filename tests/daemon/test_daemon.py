@@ -8,7 +8,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,15 @@ from typing import Any
 import pytest
 
 from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info, start_daemon, stop_daemon
-from agentos.domain import Limits, Result, Task, TaskState
+from agentos.domain import Limits, Result, Share, Task, TaskState
 from agentos.errors import HomeBusy, NotFound, Unavailable
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.sandboxes import cgroups
 from agentos.sandboxes.owner import GROUPS, home_id, notes
+from agentos.sandboxes.reaper import leftovers
+from tests.daemon.conftest import Daemon, until
 
 pytestmark = pytest.mark.sandbox
 
@@ -36,6 +39,16 @@ description: A skill that was dropped while the daemon ran.
 def result_of(home: Home, task: Task) -> Result | None:
     runs = Reader(home.ledger).runs(task.id)
     return runs[0].outcome.result if runs and runs[0].outcome else None
+
+
+@pytest.fixture(scope="module")
+def running(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """One that is at work, for tests that leave it so."""
+    home = Home(tmp_path_factory.mktemp("running") / "home")
+    shutil.copytree(made_home, home.root)
+    made = Daemon(home).start()
+    yield made
+    made.close()
 
 
 def test_tasks_of_a_running_daemon_are_done_and_sigterm_drains(
@@ -74,26 +87,20 @@ def test_a_second_sigterm_stops_at_once_and_the_task_runs_again(
     assert Reader(home.ledger).runs(slow.id)[1].outcome.result is Result.INFRA  # type: ignore[union-attr]
 
 
-def test_a_running_task_can_be_cancelled(
-    daemon: Any,
-    add: Callable[[Task], Task],
-    make_task: Callable[..., Task],
-    until: Any,
-    home: Home,
-    ledger: Ledger,
-) -> None:
-    daemon.start()
-    slow = add(make_task("sleeper", n=60, limits=Limits(wall_s=60.0)))
-    until(lambda: len(ledger.runs(slow.id)) == 1, "it runs")
-    assert ledger.set_task_state(slow.id, (TaskState.RUNNING,), TaskState.CANCELLED)
-    until(lambda: result_of(home, slow) is Result.CANCELLED, "the run is cancelled", 5)
-    assert ledger.task_view(slow.id).state is TaskState.CANCELLED
+def test_a_running_task_can_be_cancelled(running: Daemon, make_task: Callable[..., Task]) -> None:
+    with closing(Ledger(running.home.ledger)) as ledger:
+        slow = make_task("sleeper", n=60, limits=Limits(wall_s=60.0))
+        ledger.add_task(slow, Share.OPEN)
+        until(lambda: len(ledger.runs(slow.id)) == 1, "it runs")
+        assert ledger.set_task_state(slow.id, (TaskState.RUNNING,), TaskState.CANCELLED)
+        until(lambda: result_of(running.home, slow) is Result.CANCELLED, "the run is cancelled", 5)
+        assert ledger.task_view(slow.id).state is TaskState.CANCELLED
 
 
 def test_a_dropped_skill_serves_the_next_task_and_a_bad_one_is_refused(
-    daemon: Any, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any, home: Home
+    running: Daemon, make_task: Callable[..., Task]
 ) -> None:
-    daemon.start()
+    home = running.home
     kit = Path(__file__).parent / "kit" / "tools"
     good, bad = home.skills / "fresh-kit", home.skills / "bad-kit"
     source = (kit / "double.py").read_text()
@@ -105,18 +112,20 @@ def test_a_dropped_skill_serves_the_next_task_and_a_bad_one_is_refused(
     reader = Reader(home.ledger)
     until(lambda: reader.entries(subject="skill/fresh-kit"), "the skill is in the registry", 10)
     assert time.monotonic() - started < 30  # 2 s on an idle machine; a look at everything comes after 60
-    task = add(make_task("fresh-kit/triple", n=7, expect=21))
+    task = make_task("fresh-kit/triple", n=7, expect=21)
+    with closing(Ledger(home.ledger)) as ledger:
+        ledger.add_task(task, Share.OPEN)
     until(lambda: result_of(home, task) is Result.PASSED, "its tool works")
     until(lambda: reader.get_kv("skills.refused"), "the bad one is refused")
     assert list(reader.get_kv("skills.refused")) == [str(bad)]
 
 
-def test_two_daemons_on_one_home_are_one_too_many(daemon: Any, home: Home) -> None:
-    daemon.start()
-    with pytest.raises(HomeBusy, match=f"pid {daemon.child.pid}"):
-        DaemonLock(home)
+def test_two_daemons_on_one_home_are_one_too_many(running: Daemon, tmp_path: Path) -> None:
+    assert running.child is not None
+    with pytest.raises(HomeBusy, match=f"pid {running.child.pid}"):
+        DaemonLock(running.home)
     with pytest.raises(NotFound, match="agentos init"):
-        DaemonLock(Home(home.root / "nowhere"))
+        DaemonLock(Home(tmp_path / "nowhere"))
 
 
 def delete_at_once(folder: Path) -> None:
@@ -146,9 +155,13 @@ def test_a_home_without_its_run_directory_is_a_home(home: Home) -> None:
     lock.release()
 
 
-def test_a_stale_pid_is_told_from_a_live_one(daemon: Any, home: Home) -> None:
+def test_a_killed_daemon_is_told_from_a_live_one_and_what_it_left_is_cleared_by_the_next(
+    daemon: Any, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any, home: Home
+) -> None:
     daemon.start()
     assert daemon_info(home).alive  # type: ignore[union-attr]
+    slow = add(make_task("sleeper", n=30, limits=Limits(wall_s=60.0)))
+    until(lambda: len(Reader(home.ledger).runs(slow.id)) == 1, "it runs")
     daemon.signal(signal.SIGKILL)
     daemon.ended()
     info = daemon_info(home)
@@ -162,19 +175,6 @@ def test_a_stale_pid_is_told_from_a_live_one(daemon: Any, home: Home) -> None:
     assert daemon_info(home) is None
     daemon.start()
     assert daemon_info(home).alive  # type: ignore[union-attr]
-
-
-def test_what_a_killed_daemon_left_is_cleared_by_the_next(
-    daemon: Any, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any, home: Home
-) -> None:
-    from agentos.sandboxes.reaper import leftovers
-
-    daemon.start()
-    slow = add(make_task("sleeper", n=30, limits=Limits(wall_s=60.0)))
-    until(lambda: len(Reader(home.ledger).runs(slow.id)) == 1, "it runs")
-    daemon.signal(signal.SIGKILL)
-    daemon.ended()
-    daemon.start()
     assert leftovers(home.root) == []
 
 
@@ -216,8 +216,6 @@ def test_that_there_is_no_room_for_its_words_is_said(tiny_home: Home) -> None:
 def test_a_full_disk_ends_in_a_sentence_and_loses_nothing(
     made_home: Path, tmp_path: Path, make_task: Callable[..., Task]
 ) -> None:
-    from agentos.domain import Share
-
     place = tmp_path / "tiny"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", place], check=True)

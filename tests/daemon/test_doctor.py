@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info
 from agentos.daemon.upkeep.doctor import DoctorFinding, _mend, examine
+from agentos.errors import Unavailable
 from agentos.home import Home
+from agentos.ledger.blobs import BlobStore
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 
@@ -64,6 +67,18 @@ def test_what_cannot_be_mended_keeps_nothing_else_from_being_mended(
     assert not by_path[stays].mended
     assert by_path[goes].mended
     assert not goes.exists()
+
+
+def test_a_folder_of_blobs_that_was_taken_away_is_told_and_not_made_anew(home: Home) -> None:
+    """What the ledger names lies in it; a new one would say so of a single run at a time."""
+    assert not any(str(home.blobs) in what for what in told(home))
+    shutil.rmtree(home.blobs)
+    with pytest.raises(Unavailable):
+        BlobStore(home.blobs).put(b"x")
+    assert not home.blobs.exists()
+    assert any(str(home.blobs) in what for what in told(home))
+    home.blobs.mkdir()
+    assert BlobStore(home.blobs).put(b"x")
 
 
 def test_what_is_being_written_at_this_moment_is_no_leftover(home: Home) -> None:

@@ -68,6 +68,26 @@ def test_half_a_line_is_taken_back(tmp_path: Path) -> None:
     assert [head for head, _ in noted_heads(path)] == [ONE, TWO]
 
 
+@pytest.mark.parametrize(
+    "cut", ["2026-01", "2026-01-01T00:00:00+00:00", f"2026-01-01T00:00:00+00:00 {TWO}"[:30], "\0\0\0"]
+)
+def test_a_line_that_a_power_cut_left_half_written_spoils_no_other(tmp_path: Path, cut: str) -> None:
+    path = tmp_path / "heads"
+    Heads([str(path)], print).send(ONE, NOW)
+    with path.open("a") as file:
+        file.write(cut)
+    assert [head for head, _ in noted_heads(path)] == [ONE]
+    Heads([str(path)], print).send(TWO, NOW)
+    assert [head for head, _ in noted_heads(path)] == [ONE, TWO]
+
+
+def test_a_line_that_is_no_head_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "heads"
+    path.write_text("the head is 12\n")
+    with pytest.raises(UserError):
+        noted_heads(path)
+
+
 @pytest.mark.parametrize("target", ["heads", "~/heads", "http://", "http://[::1"])
 def test_what_is_neither_a_file_nor_a_collector_is_refused(target: str) -> None:
     with pytest.raises(UserError, match="audit_heads"):

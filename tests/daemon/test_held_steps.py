@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.run import held_steps
+from agentos.daemon.run import tasks
 from agentos.daemon.run.conversation import KERNEL_NODES
-from agentos.daemon.run.held_steps import HELD_MAX, HeldSteps
-from agentos.daemon.run.tasks import StopSignal, TaskRunner
+from agentos.daemon.run.tasks import HELD_MAX, HeldSteps, StopSignal, TaskRunner
 from agentos.domain import Result, Run, Share, Snapshot, Step, Task
 from agentos.errors import Conflict, Unavailable
 from agentos.ledger.store import Ledger
@@ -56,7 +55,7 @@ def test_none_waits_for_long(
     held: HeldSteps, written: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held.add(step(0))
-    monkeypatch.setattr(held_steps, "HELD_S", 0.0)
+    monkeypatch.setattr(tasks, "HELD_S", 0.0)
     held.write_old()
     held.add(step(1))
     assert written == [[0], [1]]
@@ -159,7 +158,7 @@ def test_a_run_that_goes_on_is_seen(ledger: Ledger, called: Task, monkeypatch: p
     seen: list[list[str]] = []
 
     def look() -> Attempt:
-        monkeypatch.setattr(held_steps, "HELD_S", 0.0)
+        monkeypatch.setattr(tasks, "HELD_S", 0.0)
         made.write_old_steps()
         seen.append(nodes(ledger, called))
         return attempt(passed=True)

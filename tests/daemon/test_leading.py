@@ -92,6 +92,15 @@ def test_the_stand_by_takes_over_after_a_kill_with_runs_under_way(two: tuple[Dae
     assert verify_home(second.home).faults == ()
 
 
+def test_one_whose_home_was_deleted_stands_by_no_longer(two: tuple[Daemon, Daemon]) -> None:
+    first, second = two
+    first.start()
+    second.start(wait=False)
+    until(lambda: stands_by(second), "the second one stands by", 60)
+    shutil.rmtree(second.home.root)
+    assert second.ended(30) == 1
+
+
 def test_a_frozen_leader_is_replaced_and_writes_nothing_when_it_wakes_up(
     two: tuple[Daemon, Daemon], postgres_address: str
 ) -> None:

@@ -32,7 +32,7 @@ from agentos.messages import Ask
 from agentos.models.secrets import Secret, keep
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
-from agentos.resources.servers import ServerTool
+from agentos.resources.declarations import ServerTool
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from tests.loopback import serving
 

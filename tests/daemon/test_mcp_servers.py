@@ -28,7 +28,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
-from agentos.resources.servers import ServerTool
+from agentos.resources.declarations import ServerTool
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox

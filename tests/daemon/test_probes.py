@@ -13,8 +13,8 @@ from agentos.daemon.service import Service, service
 from agentos.domain import Probe, Share, Task
 from agentos.errors import Unavailable
 from agentos.evolver.policy import ProbePolicy
-from agentos.evolver.promote.driving import passed
 from agentos.evolver.promote.probing import probe
+from agentos.evolver.promote.promotion import passed
 from agentos.home import Home
 from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings

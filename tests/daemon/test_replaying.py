@@ -39,7 +39,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Grant, Plan
 from agentos.registry.store import Registry
-from agentos.resources.effects import declared
+from agentos.resources.declarations import declared
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
 pytestmark = pytest.mark.sandbox

@@ -34,7 +34,7 @@ from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, ObservedRun, Plan
 from agentos.registry.store import Registry
-from agentos.resources.effects import recorded_effects
+from agentos.resources.declarations import recorded_effects
 from agentos.rules.document import read_rule
 from agentos.rules.trying import RuleHitInRun, in_run
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap

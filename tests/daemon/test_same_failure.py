@@ -11,7 +11,7 @@ import pytest
 from agentos.daemon.offline import offline_context
 from agentos.domain import Check, Json, Run, Share, TaskState
 from agentos.evolver.dependencies import Dependencies
-from agentos.evolver.find.agent_failures import root_step
+from agentos.evolver.find.fingerprints import root_step
 from agentos.evolver.find.mining import inspect
 from agentos.home import Home
 from agentos.ledger.store import Ledger

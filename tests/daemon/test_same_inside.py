@@ -49,8 +49,8 @@ from agentos.domain import (
 )
 from agentos.domain import Call as ToolCall
 from agentos.evolver.dependencies import Dependencies
-from agentos.evolver.promote.driving import vouch
 from agentos.evolver.promote.probing import choose, lost
+from agentos.evolver.promote.promotion import vouch
 from agentos.evolver.replay import jobs, trials
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.watch import probation

@@ -17,7 +17,7 @@ from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.tool_calls import ToolAsks
 from agentos.domain import Effect, Json, Limits, Mode, RecordedTool, Recording, Snapshot, Step, Task
 from agentos.ports import Plan
-from agentos.resources.servers import ServerTool, server_tool
+from agentos.resources.declarations import ServerTool, server_tool
 
 PATH = "skill/post/tools/send/tool.json"
 NOTHING: Any = None  # no box is opened here

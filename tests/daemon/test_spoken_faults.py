@@ -12,7 +12,7 @@ from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import KernelFault, Origin, Result, Run, Share, Task, kind_of
 from agentos.evolver.documents import load_taxonomy
 from agentos.evolver.find.fingerprints import failure_of
-from agentos.evolver.states import no_model
+from agentos.evolver.replay.jobs import no_model
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import RESERVED

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,27 @@ def test_settings_that_are_not_in_force_are_told(home: Home, beats: HeartbeatFil
         path.write_text("x = [[[")
         assert str(path) in daemon_status(home).settings_fault, "who follows the hint has no daemon then"
         path.write_text(before)
+
+
+def test_one_that_is_cut_off_from_its_database_is_told_after_one_try(
+    home: Home, beats: HeartbeatFile
+) -> None:
+    """Each of three looks waited for ten seconds, and the last word of the daemon was that it works."""
+    beats.turned()
+    beats.write("", "", ())
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"postgresql://ada@127.0.0.1:{silent.getsockname()[1]}/ledger"
+        home.settings.write_text(f'database = "{place}"\n')
+        status = daemon_status(home)
+        silent.setblocking(False)
+        tries = 0
+        with suppress(BlockingIOError):
+            while True:
+                silent.accept()[0].close()
+                tries += 1
+    assert (status.state, status.code) == ("failing", DEGRADED)
+    assert place in status.why
+    assert tries == 1
 
 
 def test_a_heartbeat_that_is_no_heartbeat_is_none(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from agentos.daemon.run.tasks import StopSignal, TaskRunner
 from agentos.domain import EvolutionWait, KernelFault, Outcome, Result, box_fault, kernel_fault
 from agentos.errors import BudgetUsedUp, KeyRefused, ModelAway, ModelMissing, Unavailable
 from agentos.evolver.policy import WaitPolicy
-from agentos.evolver.states import without_model
+from agentos.evolver.replay.jobs import without_model
 from agentos.home import Home
 from agentos.settings import load_settings
 from agentos.testing import Undurable

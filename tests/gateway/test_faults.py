@@ -13,6 +13,7 @@ from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
 
+import httpx
 import pytest
 
 from agentos.domain import Budget, Mode, ModelSpec, Price
@@ -374,6 +375,27 @@ def test_a_reply_without_an_end_is_cut_off(
         assert caught.value.kind == "malformed", str(caught.value)
         thread.join()
     assert (tally.tries, tally.uncertain) == (1, True), "what is paid is not asked for again"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+@pytest.mark.filterwarnings("ignore")  # litellm's own, when it is imported
+def test_a_packed_reply_is_unpacked_little_at_a_time(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 KiB that came at once were 64 MB in gzip, and 2 GB in zstd, before the first of them was counted."""
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    import zstandard
+
+    from agentos.gateway import asking as _bounds
+
+    pack = zlib.compressobj(wbits=31) if encoding == "gzip" else zstandard.ZstdCompressor().compressobj()
+    came = b"".join([*(pack.compress(bytes(1 << 20)) for _ in range(24)), pack.flush()])
+    assert len(came) < 1 << 16
+    reply = httpx.Response(200, headers={"content-encoding": encoding}, stream=httpx.ByteStream(came))
+    sizes = [len(part) for part in reply.iter_bytes()]
+    assert sum(sizes) == 24 << 20
+    assert max(sizes) <= 5 << 20
+    twice = httpx.Response(200, headers={"content-encoding": "gzip, gzip"}, stream=httpx.ByteStream(came))
+    with pytest.raises(_bounds._ReplyTooLong):
+        list(twice.iter_bytes())
 
 
 def test_the_price_is_that_of_the_resource_and_unknown_without_one(bench: Bench) -> None:

@@ -334,6 +334,7 @@ def test_a_gateway_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_a_gateway_that_starts_too_slowly_for_one_caller_is_the_next_ones(tmp_path: Path) -> None:
     with ModelServer() as server:
         models = GatewayModels(make_home(tmp_path / "home"), settings_for(server))

@@ -18,13 +18,14 @@ import pytest
 
 from agentos.domain import Run, Share, Step, Task, TaskState
 from agentos.errors import Unavailable, UserError
-from agentos.ledger.connect import tables_of, transaction
+from agentos.ledger.connect import tables_of
 from agentos.ledger.listing import tasks_with
 from agentos.ledger.moving import move_ledger
 from agentos.ledger.postgres.address import address_of, fault_of
 from agentos.ledger.postgres.connection import LeaderLock, PostgresConnection
 from agentos.ledger.postgres.dialect import migration, statement
 from agentos.ledger.reading import Reader
+from agentos.ledger.rows.record_types import transaction
 from agentos.ledger.rows.schema import LedgerConnection
 from agentos.ledger.rows.tables import METADATA
 from agentos.ledger.store import Ledger

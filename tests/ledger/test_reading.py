@@ -240,7 +240,7 @@ def test_the_story_of_an_evolution(ledger: Ledger) -> None:
 )
 @IN_FILE
 def test_counts_and_open_runs_read_an_index_and_sort_nothing(ledger: Ledger, sql: str) -> None:
-    with closing(sqlite3.connect(ledger._path)) as connection:
+    with closing(sqlite3.connect(ledger.path)) as connection:
         plan = " ".join(str(row[-1]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}"))
     assert "ix_run_result" in plan
     assert "TEMP B-TREE" not in plan

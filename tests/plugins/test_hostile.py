@@ -133,17 +133,27 @@ class Mine:
 """
 
 
-def test_a_proposer_that_tries_to_promote_has_nothing_to_do_it_with(home: Home, start: Start) -> None:
+def test_neither_a_proposer_that_promotes_nor_one_that_changes_the_judge_at_import_changes_anything(
+    home: Home, start: Start
+) -> None:
+    """Side by side: the one has nothing to promote with, the other is left out before it is asked."""
     before = Registry(home.registry).stable()
-    start({"agentos.proposers": {"mine": "own:Mine"}}, own=PROMOTES)
+    tampers = "from agentos.evolver import cycle\ncycle.judge = None\n" + PROMOTES.replace(
+        '"mine"', '"judge"'
+    )
+    proposers = {"mine": "own:Mine", "judge": "judging:Mine"}
+    start({"agentos.proposers": proposers}, own=PROMOTES, judging=tampers)
     with closing(Ledger(home.ledger)) as ledger:
         exams(ledger)
         evolution = ended(home)
         assert evolution.promoted is None
-        said = [item.screened for item in ledger.find(Candidate) if item.proposer == "mine"]
+        made = list(ledger.find(Candidate))
+    said = [item.screened for item in made if item.proposer == "mine"]
     assert said
     assert all("no attribute 'promote'" in why for why in said)
+    assert not [item for item in made if item.proposer == "judge"]
     assert Registry(home.registry).stable() == before
+    assert "agentos.evolver.cycle.judge, which is the kernel's" in (home.logs / "daemon.log").read_text()
 
 
 # In the kernel's process code can do anything. What it cannot do is to be believed afterwards.
@@ -177,13 +187,3 @@ def test_a_verdict_that_was_tampered_with_is_found_by_who_computes_it_again(home
         (verdict, *_) = ledger.find(Verdict)
     said = agentos(home, "audit", "verify", code=1)
     assert verdict.id in said, said
-
-
-def test_a_plug_in_that_changes_the_judge_at_import_changes_nothing(home: Home, start: Start) -> None:
-    source = "from agentos.evolver import cycle\ncycle.judge = None\n" + PROMOTES
-    start({"agentos.proposers": {"mine": "own:Mine"}}, own=source)
-    with closing(Ledger(home.ledger)) as ledger:
-        exams(ledger)
-        ended(home)
-        assert not [item for item in ledger.find(Candidate) if item.proposer == "mine"]
-    assert "agentos.evolver.cycle.judge, which is the kernel's" in (home.logs / "daemon.log").read_text()

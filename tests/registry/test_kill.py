@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -102,16 +103,22 @@ def test_a_killed_writer_leaves_no_half_promotion(registry: Registry) -> None:
 @pytest.mark.slow
 def test_an_interrupted_init_is_finished(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from agentos.registry.store import Registry; "
-        "from tests.registry.conftest import SEED; print('go', flush=True); Registry.init(Path(sys.argv[1]), SEED)"
+        "import pickle, sys; from pathlib import Path; from agentos.registry.store import Registry; "
+        "seed = pickle.load(sys.stdin.buffer); print('go', flush=True); Registry.init(Path(sys.argv[1]), seed)"
     )
     chance = random.Random(3)
     for attempt in range(6):
         path = tmp_path / f"{attempt}.git"
         process = subprocess.Popen(
-            [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
+            [sys.executable, "-c", code, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
         )
+        assert process.stdin is not None
         assert process.stdout is not None
+        with process.stdin:
+            pickle.dump(SEED, process.stdin)
         with process.stdout:
             process.stdout.readline()
         deadline = time.monotonic() + chance.random() * 0.03

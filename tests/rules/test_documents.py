@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from agentos.domain import is_rule_file
 from agentos.errors import Invalid
-from agentos.rules.document import DOCUMENT_MAX, Enforcement, is_rule_file, read_rule, rule_of
+from agentos.rules.document import DOCUMENT_MAX, Enforcement, read_rule, rule_of
 from agentos.rules.trying import faults_of
 
 GOOD = {"description": "d", "on": "before_call", "when": "tool == 'x'", "enforce": "stop"}

@@ -11,8 +11,9 @@ import pytest
 
 from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups, seccomp
+from agentos.sandboxes.box import box_limits
 from agentos.sandboxes.cgroups import ControlGroup, Quota
-from agentos.sandboxes.content import box_limits, call_list
+from agentos.sandboxes.seccomp import call_list
 
 
 def machine(root: Path, mounts: str, own: str) -> None:

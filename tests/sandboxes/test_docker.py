@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.messages import RunDone, StepFrame
-from agentos.sandboxes.content import box_limits, call_list
+from agentos.sandboxes.box import box_limits
 from agentos.sandboxes.docker import image, image_host
 from agentos.sandboxes.docker.container import ContainerMaker, End
 from agentos.sandboxes.docker.engine import DockerEngine
@@ -39,7 +39,7 @@ from agentos.sandboxes.docker.profile import (
 from agentos.sandboxes.docker.sandbox import ContainerPool, Docker
 from agentos.sandboxes.owner import BOXES, Owner, home_id, notes
 from agentos.sandboxes.reaper import leftovers, reap
-from agentos.sandboxes.seccomp import CONDITIONAL
+from agentos.sandboxes.seccomp import CONDITIONAL, call_list
 from agentos.wire import WireClosed
 
 Run = Callable[..., Any]

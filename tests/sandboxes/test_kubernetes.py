@@ -24,8 +24,8 @@ import yaml
 from agentos.domain import Limits
 from agentos.errors import Unavailable, UserError
 from agentos.ports import Box
+from agentos.sandboxes.box import box_limits
 from agentos.sandboxes.choice import SANDBOXES, Choice
-from agentos.sandboxes.content import box_limits, call_list
 from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.profile import pod_profile, seccomp_profile
 from agentos.sandboxes.kubernetes.cluster import Access, Cluster, ClusterFault, find_access
@@ -33,6 +33,7 @@ from agentos.sandboxes.kubernetes.pod import PodBox, PodKind, describe
 from agentos.sandboxes.kubernetes.sandbox import Kubernetes
 from agentos.sandboxes.plainfiles import write_tar
 from agentos.sandboxes.reaper import leftovers, reap
+from agentos.sandboxes.seccomp import call_list
 from agentos.settings import KubernetesSettings
 from agentos.wire import WireClosed
 from tests.sandboxes.fake_cluster import TOKEN, FakeCluster, Faults, less_than_restricted, until

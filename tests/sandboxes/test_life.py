@@ -234,22 +234,20 @@ def test_an_owner_that_is_killed_leaves_no_process_and_no_mount(
 
 
 def test_a_control_group_has_a_random_name_and_its_run_is_noted_outside(
-    make: Make, small: Limits, tmp_path: Path
+    sandbox: Bubblewrap, small: Limits
 ) -> None:
     """Of one that nobody removes the reaper tells the run, and takes the note away with it."""
-    with make(home=tmp_path) as sandbox:
-        with sandbox.open(small, run="run-7/../x") as box, sandbox.open(small, run="trial-7") as other:
-            if not sandbox.groups.parents:
-                pytest.skip("this machine gives no control groups")
-            names = {place.name for group in (box.group, other.group) if group for place in group.places}
-            assert len(names) == 2
-            assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
-            assert {note.token for note in notes(tmp_path / GROUPS)} == names
-            assert sorted(run for name in names for run in runs_of(tmp_path / GROUPS, name)) == [
-                "run-7x",
-                "trial-7",
-            ]
-        assert notes(tmp_path / GROUPS) == []
+    if not sandbox.groups.parents:
+        pytest.skip("this machine gives no control groups")
+    place = sandbox._notes
+    known = {note.token for note in notes(place)}
+    with sandbox.open(small, run="run-7/../x") as box, sandbox.open(small, run="trial-7") as other:
+        names = {made.name for group in (box.group, other.group) if group for made in group.places}
+        assert len(names) == 2
+        assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
+        assert {note.token for note in notes(place)} - known == names
+        assert sorted(run for name in names for run in runs_of(place, name)) == ["run-7x", "trial-7"]
+    assert not names & {note.token for note in notes(place)}
 
 
 def test_the_reaper_tells_for_which_run_an_orphaned_group_was(tmp_path: Path, sandbox: Bubblewrap) -> None:

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from agentos.domain import Limits
-from agentos.sandboxes.box import WorkerBox
+from agentos.sandboxes.box import WorkerBox, box_limits
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-from agentos.sandboxes.content import box_limits
 from agentos.sandboxes.docker.container import ContainerBox
 from agentos.sandboxes.docker.profile import WORKER_MB
 from agentos.sandboxes.plainfiles import read_tar

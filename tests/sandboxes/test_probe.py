@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -23,6 +22,7 @@ from agentos.sandboxes import probe
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.probe import Guarantee
 from agentos.wire import Channel
+from tests.command_server import command_server
 
 pytestmark = pytest.mark.sandbox
 
@@ -102,12 +102,7 @@ def test_a_box_that_falls_silent_shows_at_what(monkeypatch: pytest.MonkeyPatch) 
 
 
 def agentos(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from agentos.cli.main import run; run()", *arguments],
-        env={**os.environ, "AGENTOS_HOME": str(home)},
-        capture_output=True,
-        text=True,
-    )
+    return command_server().run(*arguments, env={**os.environ, "AGENTOS_HOME": str(home)})
 
 
 def test_the_command_prints_what_holds(sandbox: Bubblewrap, tmp_path: Path, run_uid: int | None) -> None:

@@ -20,11 +20,11 @@ from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatu
 from websockets.sync.client import ClientConnection, connect
 
 from agentos import __version__
-from agentos.daemon.job.job_protocol import Exchange
 from agentos.domain import Limits
 from agentos.errors import HostAway, HostLost, UserError
 from agentos.messages import GradeDone, GradeJob
 from agentos.ports import Placement
+from agentos.sandboxes.box import Exchange
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.choice import Choice
 from agentos.sandboxes.conformance import CHECKS, check

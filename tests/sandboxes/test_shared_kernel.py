@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from agentos.domain import Limits
-from agentos.sandboxes.box import WorkerBox
+from agentos.sandboxes.box import WorkerBox, box_limits
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-from agentos.sandboxes.content import box_limits
 from agentos.sandboxes.docker.sandbox import Docker
 from tests.sandboxes.conftest import ON_THIS_MACHINE
 

@@ -30,7 +30,7 @@ from agentos.domain import (
     TaskState,
     Trial,
 )
-from agentos.evolver.promote.driving import driving_sha256
+from agentos.evolver.promote.promotion import driving_sha256
 from agentos.home import Home
 from agentos.ledger.listing import newest_open_runs
 from agentos.ledger.reading import Reader

@@ -40,7 +40,7 @@ DAEMON = (
     KillPoint("start", "agentos.daemon.tick:Tick.resume"),
     KillPoint("run", f"{_LEDGER}.begin_run", most=4),
     KillPoint("run", f"{_LEDGER}.append_step", most=12),
-    KillPoint("run", "agentos.daemon.run.held_steps:HeldSteps.add", most=12),
+    KillPoint("run", "agentos.daemon.run.tasks:HeldSteps.add", most=12),
     KillPoint("run", f"{_LEDGER}.finish_run", most=4),
     KillPoint("run", "agentos.ledger.blobs:BlobStore.put", most=20),
     KillPoint("run", "os:fsync", most=60),

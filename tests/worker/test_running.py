@@ -255,7 +255,7 @@ for _ in range(20):
             time.sleep(600)
         os._exit(0)
 while len(open('pids').readlines() if os.path.exists('pids') else []) < 20:
-    pass
+    time.sleep(0.01)
 return Output(n=20)
 """
     ran = worker.run({PATH: tool("probe", body.strip(), '["write"]')}, CALL, effects=["write"])

@@ -539,14 +539,14 @@ def test_a_long_past_becomes_a_line_each(think: Any, tool: Tool) -> None:
         )
     }
     ran = think(
-        Script(*[calls(("talk", {"n": n})) for n in range(40)], says("x")), files, context_tokens=16_384
+        Script(*[calls(("talk", {"n": n})) for n in range(20)], says("x")), files, context_tokens=8_192
     )
     asked = ran.requests[-1]["messages"]
     assert asked[0]["content"].startswith("a test\n\nWhat you did so far, in short")
-    assert '- talk({"n": 20}) → {"n": "20 word word' in asked[0]["content"]
+    assert '- talk({"n": 10}) → {"n": "10 word word' in asked[0]["content"]
     roles = [message["role"] for message in asked]
     assert roles[1:] == ["assistant", "tool"] * (len(roles[1:]) // 2)
-    assert asked[-1]["content"].startswith('{"n": "39 word')
+    assert asked[-1]["content"].startswith('{"n": "19 word')
     steps = [step.action["compacted"] for step in ran.steps if step.node == "think"]
     assert 1 < len(set(steps)) < 12  # rarely, and several at a time
 

@@ -24,15 +24,19 @@ def verify(
     head: Annotated[
         list[str] | None,
         typer.Option(
-            help="A head noted earlier (number:hash); the log must still contain it. May be repeated."
+            metavar="HEAD",
+            help="A head noted earlier (number:hash); the log must still contain it. Repeatable.",
         ),
     ] = None,
     heads: Annotated[
-        Path | None, typer.Option(help="A file of such heads, one on each line, as `audit_heads` sends them.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A file of such heads, one on each line, as `audit_heads` sends them."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold the log's chain, the ledger, the registry, the blobs and the consents against one another.
+    """Compare the log's chain, the ledger, the registry, the blobs and the consents, to find tampering.
 
     Exit code 1 when something is wrong. Note the head that is printed somewhere else: only that shows a
     home that was rewritten whole, log included.
@@ -84,8 +88,12 @@ def _print(found: AuditReport) -> None:
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="How many of the newest entries.")] = 50,
-    subject: Annotated[str | None, typer.Option(help="Only entries on this run, evolution, …")] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
+    ] = 50,
+    subject: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only entries on this run, evolution, …")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the newest entries, the newest last."""

@@ -17,13 +17,15 @@ from agentos.home import Home
 app = noun("")
 
 
-@app.command()
+@app.command(example="agentos backup ~/agentos-2026-11-29.tar.gz")
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where to; .tar.gz and .tgz are compressed.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A new file; .tar.gz and .tgz are compressed.")
+    ],
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write ledger, blobs, registry, engine, settings and keys into one file, and read it again.
+    """Write the whole home (ledger, blobs, registry, settings, keys) into one file, and read it again.
 
     The daemon may go on: what the file holds is one moment. It holds keys and whatever runs saw, so keep it as you
     keep the home; only you may read it. `agentos restore FILE` makes a home from it.
@@ -55,13 +57,13 @@ def backup(
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(help="What `agentos backup` wrote.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `agentos backup` wrote.")],
     replace: Annotated[
         bool, typer.Option("--replace", help="Move the home that is there aside, then restore.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make the home (--home, AGENTOS_HOME) from a backup, and verify its audit log.
+    """Make the home (--home, AGENTOS_HOME) from a backup, and verify its log of decisions.
 
     Everything is unpacked and checked first; a damaged backup changes nothing. A home that is there is never
     removed: with --replace it is moved aside. Exit code 1 when the restored home's audit finds a fault.
@@ -87,15 +89,27 @@ def restore(
 def prune(
     days: Annotated[
         float | None,
-        typer.Option(min=0, max=36_500, help="Older than this; 0: no limit. Else as in the settings."),
+        typer.Option(
+            min=0,
+            max=36_500,
+            metavar="DAYS",
+            help="Runs older than this; 0: no limit. Else as in the settings.",
+        ),
     ] = None,
     gb: Annotated[
-        float | None, typer.Option(min=0, help="The oldest first while the home is larger; 0: no limit.")
+        float | None,
+        typer.Option(
+            metavar="GB",
+            min=0,
+            help="The oldest first while the home is larger; 0: no limit. Else as in the settings.",
+        ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this it is only said.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Delete; without this it is only said what would go.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let go the steps and files of old runs and the trajectories of old trials.
+    """Delete the steps and files of old runs, and what trials of old evolutions recorded.
 
     Outcomes, evidence with its runs, verdicts with their trials, flagged runs, the newest 200 runs of each resource and
     the audit log stay, and `agentos audit verify` still finds all that was tampered with. The daemon does the same

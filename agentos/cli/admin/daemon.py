@@ -15,13 +15,13 @@ app = noun("Start, stop and look at the daemon.")
 
 StandBy = Annotated[
     bool,
-    typer.Option("--stand-by", help="Wait while another one leads on the same database; then take over."),
+    typer.Option("--stand-by", help="Wait while another daemon leads on the same database; then take over."),
 ]
 
 
 @app.command()
 def start(stand_by: StandBy = False) -> None:
-    """Start it in the background; returns when it takes tasks."""
+    """Start the daemon in the background; returns when it takes tasks."""
     from agentos.daemon.control.daemon_lock import start_daemon
     from agentos.daemon.upkeep.status import DEGRADED, daemon_status
 
@@ -42,7 +42,7 @@ def stop(
         bool, typer.Option("--now", help="Do not wait for tasks under way; they run again.")
     ] = False,
 ) -> None:
-    """Let it finish the tasks under way, then end."""
+    """Stop the daemon when the tasks under way are finished."""
     from agentos.daemon.control.daemon_lock import stop_daemon
     from agentos.gateway.setup import read_ending
 
@@ -56,7 +56,7 @@ def stop(
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
-    """Does it work? Exit code 0 when it does, 1 when none runs, 4 when it runs and cannot work."""
+    """Show whether the daemon works. Exit code 0 when it does, 1 when none runs, 4 when it runs and cannot work."""
     from agentos.cli.admin.home import status_facts, tell_status
     from agentos.daemon.upkeep.status import daemon_status
 
@@ -74,7 +74,7 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="Write to the log only.")] = False,
     stand_by: StandBy = False,
 ) -> None:
-    """Be the daemon, in the foreground. Ctrl-C drains; Ctrl-C again stops at once."""
+    """Run the daemon in the foreground. Ctrl-C lets tasks under way finish; Ctrl-C again stops at once."""
     gc.disable()  # looking for garbage takes a tenth of the time that the imports take
     from agentos.daemon.process import run_daemon
 

@@ -24,7 +24,7 @@ def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look for what a kill, a full disk or a stray hand left. Exit code 1 when something stays wrong."""
+    """Find leftovers and damage in the home. Exit code 1 when something stays wrong."""
     from agentos.daemon.upkeep.doctor import examine, system_parts
 
     found = examine(Home.find(), fix=fix, full=full)

@@ -37,7 +37,7 @@ _EDITS_MAX = 5  # waiting edits that are told with why they wait
 
 @app.command()
 def init() -> None:
-    """Make a home: settings, registry with the shipped content, ledger, consent key. Safe to repeat."""
+    """Make a home, or complete one: settings, registry with the shipped content, ledger, consent key."""
     from agentos.daemon.setup import init_home
 
     home = Home.find()
@@ -64,7 +64,7 @@ def status(
         bool, typer.Option("--check", help="End with the exit code of `agentos daemon status`.")
     ] = False,
 ) -> None:
-    """What the daemon is doing, whether it works, and how much there is of everything."""
+    """Show what the daemon is doing, whether it works, what waits for you, and how much there is of everything."""
     from agentos.cli.evolutions.failure import idle_failures
     from agentos.cli.tasks.schedule import skipped_lately
     from agentos.daemon.upkeep.status import daemon_status

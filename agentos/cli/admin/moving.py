@@ -12,21 +12,33 @@ from agentos.cli.output import counted, print_json, print_text, tell_progress
 from agentos.errors import UserError
 from agentos.home import Home
 
-app = noun("Where what this home keeps lies.")
+app = noun("Move what this home keeps to another store.")
 
 
 @app.callback()
 def home() -> None:
-    """Where what this home keeps lies."""
+    """Move what this home keeps to another store."""
 
 
-@app.command()
+@app.command(example="agentos home move --to postgresql://agentos@db.example.org/agentos")
 def move(
-    to: Annotated[str, typer.Option("--to", help="postgresql://user@host/database, or the word file.")] = "",
-    blobs: Annotated[str, typer.Option("--blobs", help="s3://bucket/folder, file:///folder, or files.")] = "",
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="URL", help="Move the ledger to postgresql://user@host/database, or back: file."
+        ),
+    ] = "",
+    blobs: Annotated[
+        str,
+        typer.Option(
+            "--blobs",
+            metavar="URL",
+            help="Move the blobs to s3://bucket/folder or file:///folder, or back: files.",
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Move the ledger into a PostgreSQL database, or the blobs to another store, and back; all of it, and compared.
+    """Move the ledger into PostgreSQL, or the blobs to another store, and back; what was moved is compared.
 
     No daemon may work meanwhile. What was there stays where it is; a ledger takes no more rows then. What is cut off is
     asked for again. Registry and keys stay in the home.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from agentos.cli.group import AsJson, noun
 from agentos.cli.output import print_json, print_table
 
-app = noun("What other distributions bring.")
+app = noun("List installed plug-ins.")
 
 
 @app.callback()
 def plugin() -> None:
-    """What other distributions bring."""
+    """List installed plug-ins."""
 
 
 @app.command("list")

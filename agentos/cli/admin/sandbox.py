@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agentos.sandboxes.probe import Guarantee
     from agentos.settings import Settings
 
-app = noun("What holds tasks on this machine.")
+app = noun("Check the sandbox that tasks run in on this machine; build and remove container images.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Found:
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """Print which sandboxes there are, and the container images that were built."""
+    """List the sandboxes that can be used here, and the container images that were built."""
     from agentos.sandboxes.bubblewrap.launch import require
     from agentos.settings import load_settings
 
@@ -129,7 +129,8 @@ def check(
     sandbox: Annotated[
         str | None,
         typer.Argument(
-            help="bubblewrap, docker, kubernetes or a plug-in's.  [default: what the settings may use]"
+            metavar="NAME",
+            help="bubblewrap, docker, kubernetes or a plug-in's.  [default: what the settings may use]",
         ),
     ] = None,
     quick: Annotated[
@@ -137,7 +138,11 @@ def check(
     ] = False,
     run_uid: Annotated[
         int | None,
-        typer.Option(min=1, help="As root: the uid to try bubblewrap as.  [default: the settings' run_uid]"),
+        typer.Option(
+            metavar="UID",
+            min=1,
+            help="As root: the user id to try bubblewrap with.  [default: the settings' run_uid]",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -216,7 +221,7 @@ def _show(found: _Found) -> None:
 
 @app.command()
 def prune(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
-    """Remove what killed daemons left of sandboxes, and container images of other versions."""
+    """Remove sandboxes that killed daemons left, and container images of other versions."""
     from agentos.sandboxes.docker import image
     from agentos.sandboxes.docker.engine import DockerEngine
     from agentos.sandboxes.reaper import leftovers, reap

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 app = noun("Let systemd start the daemon, with the machine or with you.")
 
-User = Annotated[bool, typer.Option("--user", help="Of your own systemd instead of the machine's.")]
-Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Of the unit; for a second home.")]
+User = Annotated[bool, typer.Option("--user", help="Use your own systemd instead of the machine's.")]
+Name = Annotated[
+    str, typer.Option("--name", metavar="NAME", help="The unit's name; a second home needs one.")
+]
 
 
 @app.command()
@@ -28,7 +30,7 @@ def install(
         bool | None,
         typer.Option(
             "--stand-by/--no-stand-by",
-            help="Of one that waits while another one leads on the same database; as it is where neither is given.",
+            help="Start a daemon that waits while another one leads on the same database. Neither: as it is.",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the unit and change nothing.")] = False,
@@ -51,7 +53,7 @@ def status(
     name: Name = "agentos",
     as_json: AsJson = False,
 ) -> None:
-    """Is the unit there, and what does systemd say of it? Exit code 0 when it is active, 1 when not."""
+    """Show whether the unit is there, and what systemd says of it. Exit code 0 when it is active, 1 when not."""
     found = _unit(user, name).status()
     if as_json:
         print_json(found)

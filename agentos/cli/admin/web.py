@@ -19,21 +19,30 @@ app = verb()
 @app.command()
 def web(
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where it listens; 0 is any that is free.")
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Where it listens; 0: any that is free.")
     ] = 8420,
     open_browser: Annotated[bool, typer.Option("--open", help="Also open it in the browser.")] = False,
     bind: Annotated[
         str, typer.Option(metavar="IP", help="Serve others too: where it listens, such as 0.0.0.0.")
     ] = "",
     address: Annotated[
-        str, typer.Option(metavar="URL", help="With --bind: under which browsers reach it.")
+        str, typer.Option(metavar="URL", help="With --bind: the address by which browsers reach it.")
     ] = "",
-    certificate: Annotated[Path | None, typer.Option(help="With --bind: a PEM file, with its chain.")] = None,
-    key: Annotated[Path | None, typer.Option(help="Of the certificate, a PEM file.")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --bind: a PEM file, with its chain.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --certificate: its key, a PEM file.")
+    ] = None,
     proxy_header: Annotated[
-        str, typer.Option(metavar="NAME", help="Instead of a certificate: in which the proxy says `https`.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Instead of a certificate: the header in which a proxy says `https`."
+        ),
     ] = "",
-    proxy_from: Annotated[str, typer.Option(metavar="IP", help="Where the proxy comes from.")] = "127.0.0.1",
+    proxy_from: Annotated[
+        str, typer.Option(metavar="IP", help="With --proxy-header: the address that the proxy comes from.")
+    ] = "127.0.0.1",
     kept: Annotated[bool, typer.Option(hidden=True, help="By a daemon: until standard input ends.")] = False,
 ) -> None:
     """Show this home in a browser: what needs you, every evolution with its proof, runs, tasks, resources.

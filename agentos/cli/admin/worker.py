@@ -16,8 +16,8 @@ from agentos.home import Home
 _TOKEN = "AGENTOS_WORKER_TOKEN"  # noqa: S105 - the variable's name
 
 app = verb()
-worker = noun("Hold boxes for a home on another host.")
-cluster = noun("The hosts that work for this home, and what runs where.")
+worker = noun("Run sandboxes on this host for a home on another.")
+cluster = noun("Show the hosts of this home, and what runs where.")
 app.add_typer(worker, name="worker")
 app.add_typer(cluster, name="cluster")
 
@@ -27,18 +27,34 @@ def join(
     context: typer.Context,
     url: Annotated[str, typer.Option("--join", metavar="URL", help="Where the home's daemon listens.")] = "",
     token_file: Annotated[
-        Path | None, typer.Option(help=f"Holds the token; else it is read from {_TOKEN}.")
+        Path | None,
+        typer.Option(metavar="FILE", help=f"The file that holds the token; else it is read from {_TOKEN}."),
     ] = None,
-    boxes: Annotated[int, typer.Option(min=0, max=1024, help="Boxes at a time; 0: as many as cores.")] = 0,
-    memory_mb: Annotated[int, typer.Option(min=0, help="For all of them; 0: three quarters.")] = 0,
+    boxes: Annotated[
+        int, typer.Option(metavar="N", min=0, max=1024, help="Sandboxes at a time; 0: as many as cores.")
+    ] = 0,
+    memory_mb: Annotated[
+        int,
+        typer.Option(metavar="MB", min=0, help="Memory for all of them; 0: three quarters of this host's."),
+    ] = 0,
     label: Annotated[
-        list[str] | None, typer.Option(help="What it is good for, such as zone=a; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="What this host is good for, such as zone=a. Repeatable."),
     ] = None,
-    ca: Annotated[Path | None, typer.Option(help="A PEM file of authorities to trust as well.")] = None,
-    sandbox: Annotated[str, typer.Option(help="auto, bubblewrap, docker or kubernetes.")] = "auto",
-    state: Annotated[Path | None, typer.Option(help="Where it notes what a kill could leave.")] = None,
+    ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A PEM file of authorities to trust as well.")
+    ] = None,
+    sandbox: Annotated[
+        str, typer.Option(metavar="NAME", help="auto, bubblewrap, docker or kubernetes.")
+    ] = "auto",
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where it notes what a kill could leave; else below the user's own state."
+        ),
+    ] = None,
 ) -> None:
-    """With --join: be a worker, in the foreground, until Ctrl-C.
+    """Run sandboxes for a home on another host (with --join), in the foreground, until Ctrl-C.
 
     It needs a token of its own (`agentos token add NAME --role worker`, on the daemon's host) and a sandbox, and
     neither a home nor keys.
@@ -79,13 +95,13 @@ def _token(file: Path | None) -> str:
 
 @worker.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """Who may join this home, who has, and how much each has to do."""
+    """List who may join this home, who has joined, and how much each has to do."""
     _show(as_json=as_json)
 
 
 @cluster.command()
 def status(as_json: AsJson = False) -> None:
-    """Each host with its load, what runs there since when, and what to type where it gets no work."""
+    """Show each host with its load, what runs there since when, and what to type where it gets no work."""
     _show(as_json=as_json, runs=True)
 
 

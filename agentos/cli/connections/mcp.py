@@ -21,15 +21,17 @@ if TYPE_CHECKING:
     from agentos.daemon.mcp.packages import Packages
     from agentos.ports import Sandbox
 
-app = noun("Tools of MCP servers for agents, and this home as an MCP server for other programs.")
+app = noun("Add tools of MCP servers for agents; serve this home to other programs as an MCP server.")
 
 _HOST = re.compile(r"(\*\.)?(\[[0-9a-fA-F:]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?)(:[0-9]{1,5})?")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name, as `agentos mcp list` has it.")]
 
 
-@app.command()
+@app.command(example="agentos mcp add time -- uvx mcp-server-time --local-timezone UTC")
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is to be called: skill/NAME.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="What to call it: its tools become skill/NAME.")
+    ],
     command: Annotated[
         list[str] | None,
         typer.Argument(
@@ -51,7 +53,7 @@ def add(
     files: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="It gets a copy of these files; {server} in the command is where."
+            metavar="FOLDER", help="Give it a copy of these files; {server} in the command is their place."
         ),
     ] = None,
     env: Annotated[
@@ -73,16 +75,19 @@ def add(
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="The task's input files that it sees, such as 'docs/*'; all without hosts, else none. Repeatable.",
+            help="Input files of a task that it sees, such as 'docs/*'; else all, but none where it may reach hosts. Repeatable.",
         ),
     ] = None,
     effect: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOOL=EFFECT", help="What a tool does, whatever the server says. Repeatable."),
+        typer.Option(
+            metavar="TOOL=EFFECT",
+            help="What a tool may do (pure, read, write or external), whatever the server says. Repeatable.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a server once, in a box, and take its tools into the registry."""
+    """Add a server: start it once in a sandbox, and take its tools into the registry."""
     from dataclasses import replace
     from functools import partial
 
@@ -145,7 +150,7 @@ def list_(as_json: AsJson = False) -> None:
     """List the servers that were added, with their versions and tools."""
     from agentos.registry.store import Registry
     from agentos.resources import tool_reference
-    from agentos.resources.servers import server_tool
+    from agentos.resources.declarations import server_tool
 
     registry = Registry(Home.find().registry)
     main = registry.stable()
@@ -184,7 +189,7 @@ def list_(as_json: AsJson = False) -> None:
 
 @app.command("test")
 def compare(name: Name, as_json: AsJson = False) -> None:
-    """Start a server as it was added, and compare its tools with those on record. Exit code 1 when they differ."""
+    """Start a server, and compare its tools with those on record. Exit code 1 when they differ."""
     from functools import partial
 
     from agentos.daemon.mcp.adding import look_at
@@ -211,7 +216,7 @@ def compare(name: Name, as_json: AsJson = False) -> None:
 def accept_(
     name: Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
 ) -> None:
-    """Take a server whose tools are others now: show what changed, and make it a new version."""
+    """Accept a server whose tools have changed: shows what changed, asks, and makes a new version."""
     from functools import partial
 
     from agentos.cli.resources.registry_edit import author
@@ -237,7 +242,7 @@ def accept_(
 
 @app.command()
 def remove(name: Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
-    """Take a server's tools out of the registry; the history stays."""
+    """Remove a server's tools from the registry; the history stays."""
     from agentos.daemon.mcp.adding import no_server, tools_of
     from agentos.registry.store import Registry
 
@@ -254,12 +259,13 @@ def remove(name: Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do
 def serve(
     client: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Who is served: the name that settings and records know it by."),
+        typer.Option(metavar="NAME", help="The program that is served, as settings and records name it."),
     ] = "client",
     http: Annotated[
         str,
         typer.Option(
-            metavar="HOST:PORT", help="Over HTTP, to who sends the client's token; else on standard streams."
+            metavar="HOST:PORT",
+            help="Serve over HTTP, to callers with the client's token; else on standard streams.",
         ),
     ] = "",
 ) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentos.domain import ModelSpec
     from agentos.settings import Settings
 
-app = noun("The models that agents may ask, and what was asked of them.")
+app = noun("Add, test and stop the models that agents ask.")
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -39,7 +39,7 @@ _HINTS: Mapping[str, str] = {
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """Print the models, where each is reached, and today's calls (days are those of UTC)."""
+    """List the models, where each is reached, and today's calls (days are those of UTC)."""
     from agentos.cli.connections.model_adding import lines
 
     found = lines(Home.find())
@@ -73,27 +73,43 @@ def _row(line: Line) -> list[str]:
     ]
 
 
-@app.command()
+@app.command(
+    example="agentos model add main --model ollama_chat/qwen3 --provider local --api-base http://127.0.0.1:11434"
+)
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    model: Annotated[str, typer.Option(help="As litellm names it: openai/gpt-5, ollama_chat/qwen3, …")],
-    provider: Annotated[str, typer.Option(help="The [providers.NAME] of agentos.toml to use.")] = "",
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="PROVIDER/MODEL", help="As litellm names it: openai/gpt-5, ollama_chat/qwen3, …"
+        ),
+    ],
+    provider: Annotated[
+        str, typer.Option(metavar="NAME", help="The [providers.NAME] of agentos.toml to use.")
+    ] = "",
     api_base: Annotated[str, typer.Option(metavar="URL", help="Where that provider is reached.")] = "",
-    key_env: Annotated[str, typer.Option(metavar="VAR", help="The variable that has its key.")] = "",
+    key_env: Annotated[
+        str, typer.Option(metavar="VAR", help="The environment variable that holds its key.")
+    ] = "",
     parameter: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Sent with each request: temperature=0.2")
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Sent with each request: temperature=0.2. Repeatable."),
     ] = None,
     fallback: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Asked when this one is away; in this order.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="The model to ask when this one is away. Repeatable, in order."),
     ] = None,
     input_price: Annotated[
-        float | None, typer.Option(min=0, help="US dollars for a million tokens of input.")
+        float | None, typer.Option(metavar="USD", min=0, help="US dollars for a million tokens of input.")
     ] = None,
-    output_price: Annotated[float | None, typer.Option(min=0, help="And of output.")] = None,
+    output_price: Annotated[
+        float | None, typer.Option(metavar="USD", min=0, help="US dollars for a million tokens of output.")
+    ] = None,
     context: Annotated[
-        int | None, typer.Option(min=1, help="Tokens that fit into a request; 32768 unless said.")
+        int | None,
+        typer.Option(metavar="TOKENS", min=1, help="How many fit into a request; of a new model 32768."),
     ] = None,
-    description: Annotated[str, typer.Option(help="What it is good for.")] = "",
+    description: Annotated[str, typer.Option(metavar="TEXT", help="What it is good for.")] = "",
     default: Annotated[
         bool, typer.Option("--default", help="Agents use it unless they name another.")
     ] = False,
@@ -138,7 +154,7 @@ def add(
 def default_(
     name: Annotated[str, typer.Argument(metavar="NAME", help='"" for none.')], as_json: AsJson = False
 ) -> None:
-    """Have agents use this model unless they name another; with "" none, as before the first was added."""
+    """Choose the model of agents that name none; with "" none, as before the first was added."""
     from agentos.cli.connections.model_adding import set_default
 
     changed = set_default(Home.find(), name)
@@ -176,7 +192,7 @@ def remove(
 
 @app.command()
 def stop(
-    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")] = "",
+    reason: Annotated[str, typer.Option("--reason", "-m", metavar="TEXT", help="Why, for the record.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Stop all model calls of this home at once: those under way end, none is begun. What needs a model waits."""
@@ -185,7 +201,7 @@ def stop(
 
 @app.command()
 def resume(
-    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")] = "",
+    reason: Annotated[str, typer.Option("--reason", "-m", metavar="TEXT", help="Why, for the record.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Let model calls go on after `agentos model stop`."""
@@ -205,7 +221,7 @@ def _turn(reason: str, *, stopped: bool, as_json: bool) -> None:
 
 @app.command("test")
 def try_(name: Annotated[str, typer.Argument(metavar="NAME")] = "default", as_json: AsJson = False) -> None:
-    """Ask a model one small thing, through a gateway as the daemon has it."""
+    """Ask a model one small thing, in the way in which the daemon asks it."""
     from agentos.gateway.client import why_not_installed
     from agentos.models.resolving import spec_of
     from agentos.models.secrets import read_keys

@@ -15,14 +15,14 @@ from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 
-app = noun("How you are told of what happens, and what could not be told.")
+app = noun("Test notifications, and see what was sent.")
 
 _RECENT = timedelta(days=2)
 
 
 @app.command("test")
 def try_(as_json: AsJson = False) -> None:
-    """Send a message on every way that [notify] in agentos.toml names. Exit code 1 when one failed."""
+    """Send a test message on each channel that [notify] in agentos.toml names. Exit code 1 when one failed."""
     from agentos.daemon.people.channels import ChannelFailed, channels_of
     from agentos.daemon.people.notifications import deliver
     from agentos.settings import load_settings
@@ -54,10 +54,12 @@ def try_(as_json: AsJson = False) -> None:
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = 50,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """What was told, and what became of it, newest first."""
+    """List the messages that were sent, and what became of each, newest first."""
     states = frozenset(NotificationState) - {NotificationState.MUTED}
     found = Reader(Home.find().ledger).newest(Notification, limit, state=states)
     if as_json:

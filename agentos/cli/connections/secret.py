@@ -17,12 +17,12 @@ from agentos.home import Home
 if TYPE_CHECKING:
     from agentos.models.secrets import Secret
 
-app = noun("What tools may send to hosts, and nobody else may see.")
+app = noun("Keep keys that tools send to hosts and never see.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name that a tool writes as {{secret:NAME}}.")]
 
 
-@app.command("set")
+@app.command("set", example="agentos secret set GITHUB --host api.github.com")
 def set_(
     name: Name,
     host: Annotated[
@@ -33,7 +33,8 @@ def set_(
         ),
     ] = None,
     any_task: Annotated[
-        bool, typer.Option("--any-task", help="Tasks need not name it; else a task's 'secrets' has to.")
+        bool,
+        typer.Option("--any-task", help="Let each task use it; else a task has to name it under 'secrets'."),
     ] = False,
     file: Annotated[
         bool,
@@ -64,7 +65,7 @@ def set_(
 def list_(
     as_json: AsJson = False,
 ) -> None:
-    """Names and hosts; never values."""
+    """List the names of secrets and their hosts; never their values."""
     from agentos.models.secrets import secrets_of
 
     found = sorted(secrets_of(Home.find()).values(), key=lambda secret: secret.name)
@@ -89,7 +90,7 @@ def list_(
 
 @app.command()
 def remove(name: Name) -> None:
-    """Forget a secret."""
+    """Remove a secret."""
     from agentos.models.secrets import remove as forget
 
     home = Home.find()

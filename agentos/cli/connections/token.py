@@ -14,24 +14,24 @@ from agentos.daemon.control.tokens import add as make
 from agentos.daemon.control.tokens import revoke as take_away
 from agentos.home import Home
 
-app = noun("Tokens that let programs in to the API of this home.")
+app = noun("Make and revoke tokens for the API of this home.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="What you call it: a-z, 0-9 and -.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The token's name: a-z, 0-9 and -.")]
 
 
-@app.command()
+@app.command(example="agentos token add dashboard --scope look --days 30")
 def add(
     name: Name,
     scope: Annotated[
-        list[TokenScope] | None, typer.Option(help="What it may; repeatable. Without any: look.")
+        list[TokenScope] | None, typer.Option(help="What it allows. Repeatable; without any: look.")
     ] = None,
     role: Annotated[
-        TokenRole | None, typer.Option(help="A user's scopes in one word, to come to the page with.")
+        TokenRole | None, typer.Option(help="Scopes of a user of the web page, or of a worker, in one word.")
     ] = None,
-    days: Annotated[int, typer.Option(help="For how long.")] = DAYS,
+    days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = DAYS,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token; it is shown this once. What comes with it is done in your name."""
+    """Make a token, which is shown only once. What is done with it is done in your name."""
     from agentos.ledger.postgres.address import require_ledger
 
     home = Home.find()
@@ -53,7 +53,7 @@ def add(
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """Names, scopes and how long they last; never the tokens themselves."""
+    """List tokens by name, with scopes and end; never the tokens themselves."""
     found = tokens(Home.find())
     if as_json:
         print_json(found)
@@ -76,5 +76,5 @@ def list_(as_json: AsJson = False) -> None:
 
 @app.command()
 def revoke(name: Name) -> None:
-    """Let nobody in with it from now on."""
+    """Revoke a token: it opens nothing from now on."""
     print_text(f"{take_away(Home.find(), name).name} is revoked.")

@@ -20,11 +20,11 @@ from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
-    from agentos.evolver.history.calibration import TrackRecord
+    from agentos.evolver.history.proposers import TrackRecord
     from agentos.ledger.reading import EvolutionRecords, Reader
 
 _USUAL = 100  # rows of a list
-app = noun("See, explain, approve and undo what the program changed in itself.")
+app = noun("See, approve and undo evolutions: what was changed to mend a failure, and why.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The evolution's id, or enough of its start or end.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -62,10 +62,12 @@ def list_(
         str | None,
         typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = _USUAL,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
+    ] = _USUAL,
     as_json: AsJson = False,
 ) -> None:
-    """The newest evolutions, newest last: what failed, what was changed, how it ended."""
+    """List the newest evolutions, the newest last: what failed, what was changed, how it ended."""
     reader = _reader()
     if state is not None and state not in set(EvolutionState):
         raise UserError(f"There is no state {state!r}; the states are {', '.join(EvolutionState)}.")
@@ -92,11 +94,12 @@ def list_(
 def show(
     id: Id,
     whole: Annotated[
-        bool, typer.Option("--all", help="Also the proof of an edit that waits for you: trials, verdict.")
+        bool,
+        typer.Option("--all", help="Of an edit that waits for you, show its proof as well: trials, verdict."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """One evolution on one screen: evidence, cause, edit, predictions, trials, verdict, consent, since.
+    """Show one evolution: evidence, cause, edit, predictions, trials, verdict, consent, and what came after.
 
     Of an edit that waits for you: what it mends, the diff, and what only you can answer.
     """
@@ -113,10 +116,12 @@ def show(
 @app.command()
 def diff(
     id: Id,
-    candidate: Annotated[int, typer.Option(help="Rank of another candidate of this evolution.")] = 0,
+    candidate: Annotated[
+        int, typer.Option(metavar="N", help="Another candidate of this evolution, by its rank.")
+    ] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """The edit as a coloured diff against the snapshot it was measured on."""
+    """Show the edit as a diff against the version that it was measured on."""
     from rich.console import Console
 
     from agentos.cli.evolutions.waiting_edit import diff_text
@@ -145,7 +150,7 @@ def diff(
 
 @app.command()
 def approve(id: Id, yes: Yes = False) -> None:
-    """Consent to the promotion that waits for you; refused when it went stale."""
+    """Let an edit that waits for you take effect; shows it and asks. Refused when the registry has changed."""
     from agentos.cli.evolutions.screen import draw_waiting
     from agentos.daemon.control.daemon_lock import daemon_runs
     from agentos.daemon.offline import offline_context
@@ -182,9 +187,10 @@ def _wait_for_promotion(reader: Reader, evolution_id: str) -> None:
 
 @app.command()
 def reject(
-    id: Id, reason: Annotated[str, typer.Option(help="Why, for the record.")] = "no reason given"
+    id: Id,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "no reason given",
 ) -> None:
-    """Decline what waits for consent or is held; the same failure stays closed until `retry`."""
+    """Turn down an edit that waits or is held; its failure is left alone until `agentos evolution retry`."""
     from agentos.daemon.offline import offline_context
     from agentos.evolver.promote.consent import person
     from agentos.evolver.promote.promotion import decline
@@ -198,7 +204,7 @@ def reject(
 @app.command("reconsider", hidden=True)  # its name before 0.3
 @app.command()
 def retry(id: Id) -> None:
-    """Take the same evidence up again, measured against what is stable now."""
+    """Try to mend the same failure again, measured against the versions of now."""
     from agentos.daemon.offline import offline_context
     from agentos.evolver.promote.promotion import measure_again
 
@@ -211,10 +217,10 @@ def retry(id: Id) -> None:
 @app.command()
 def revert(
     id: Id,
-    reason: Annotated[str, typer.Option(help="Why, for the record.")] = "no reason given",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "no reason given",
     yes: Yes = False,
 ) -> None:
-    """Undo a promotion: new versions with the old content, after showing the diff."""
+    """Undo an edit that took effect: shows the diff, asks, and makes new versions with the old content."""
     from rich.console import Console
 
     from agentos.cli.evolutions.waiting_edit import diff_text
@@ -249,7 +255,7 @@ def verify(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compute every verdict of an evolution again from its stored trials, offline.
+    """Compute the verdicts of an evolution again from its stored trials; no daemon is needed.
 
     With --trials each trial is run again in a sandbox: model calls and outside effects are served
     from the trial's own record, so nothing is asked, paid or done twice. No daemon is needed.
@@ -314,12 +320,15 @@ def _trials_again(story: EvolutionRecords, *, quiet: bool) -> list[str]:
 @app.command()
 def watch(
     exit_when_idle: Annotated[
-        bool, typer.Option("--exit-when-idle", help="End when nothing is at work; what waits for you is not.")
+        bool,
+        typer.Option(
+            "--exit-when-idle", help="End when nothing is under way, also while something waits for you."
+        ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON document a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on each line.")] = False,
     until_quiet: Annotated[bool, typer.Option("--until-quiet", hidden=True)] = False,  # before 0.3
 ) -> None:
-    """Follow evolutions as they move, one line a change; Ctrl-C ends it."""
+    """Follow evolutions, one line for each change; Ctrl-C ends it."""
     from rich.console import Console
 
     from agentos.cli.evolutions.screen import change_text
@@ -349,9 +358,9 @@ def watch(
 
 @app.command()
 def calibration(as_json: AsJson = False) -> None:
-    """What each proposer predicted of its edits, beside what was observed: by model and layer."""
+    """Compare what each proposer predicted of its edits with what was observed."""
     from agentos.domain import Attestation, Candidate, Verdict
-    from agentos.evolver.history.calibration import calibrate
+    from agentos.evolver.history.proposers import calibrate
 
     reader = _reader()
     tracks = calibrate(reader.find(Candidate), reader.find(Verdict), reader.find(Attestation))
@@ -388,9 +397,11 @@ def _share(part: int, whole: int) -> str:
 @app.command()
 def health(
     as_json: AsJson = False,
-    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw it into this file.")] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Also draw it into this file.")
+    ] = None,
 ) -> None:
-    """How the loop is doing: fixes and what they cost, recurrences, the library, memories, safety probes."""
+    """Show how evolutions do over time: what was mended, at what cost, what came back, safety probes."""
     from agentos.cli.evolutions.health import show
 
     show(Home.find(), as_json=as_json, svg=svg)

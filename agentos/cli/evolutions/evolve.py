@@ -35,7 +35,7 @@ def evolve(
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """One pass now: mine the failed runs, open an evolution for each recurring failure, follow them."""
+    """Look for recurring failures now, open an evolution for each (an attempt to mend it), and follow them."""
     from agentos.cli.evolutions.screen import gave_way
     from agentos.daemon.control.daemon_lock import daemon_info
     from agentos.daemon.offline import offline_context

@@ -19,10 +19,10 @@ from agentos.home import Home
 from agentos.ledger.listing import FailureGroup, failure_groups, odd_cursors
 from agentos.ledger.reading import Reader
 
-app = noun("Failures that recur, counted once each; a muted one is not repaired.")
+app = noun("List recurring failures, each counted once; a muted one is left alone.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The failure's id, or enough of its start.")]
-Reason = Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")]
+Reason = Annotated[str, typer.Option("--reason", "-m", metavar="TEXT", help="Why, for the record.")]
 
 _TOOL_FILE = re.compile(r"(?<![\w/])(?:tool/[a-z0-9-]+/tool|skill/[a-z0-9-]+/tools/\w+)\.py\b")
 _MOST = 1_000  # of which one is found by the start of its id
@@ -44,11 +44,12 @@ class Standing(StrEnum):
 @app.command("list")
 def list_(
     limit: Annotated[
-        int, typer.Option(min=1, max=LIMIT_MAX, help="So many, the one that was seen last first.")
+        int,
+        typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many, the one that was seen last first."),
     ] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Failures by fingerprint: how often, first and last seen, and why one opens no evolution."""
+    """List recurring failures: how often, first and last seen, and why nothing is done about one."""
     home = Home.find()
     reader = Reader(home.ledger)
     muted = odd_cursors(reader, MUTED_CURSOR)
@@ -89,7 +90,7 @@ def list_(
 
 @app.command()
 def mute(id: Id, reason: Reason = "", as_json: AsJson = False) -> None:
-    """Open no evolution for it from now on. It is still counted; an evolution that is at work goes on."""
+    """Do not try to mend a failure from now on. It is still counted; an evolution under way goes on."""
     from agentos.evolver.find import triage
 
     _turn(id, reason, triage.mute, as_json=as_json, muted=True)
@@ -97,7 +98,7 @@ def mute(id: Id, reason: Reason = "", as_json: AsJson = False) -> None:
 
 @app.command()
 def unmute(id: Id, reason: Reason = "", as_json: AsJson = False) -> None:
-    """Let evolutions be opened for it again."""
+    """Try to mend a muted failure again."""
     from agentos.evolver.find import triage
 
     _turn(id, reason, triage.unmute, as_json=as_json, muted=False)

@@ -24,12 +24,14 @@ app = verb()
 @app.command()
 def adopt(
     path: Annotated[
-        str | None, typer.Argument(metavar="PATH", help="A folder of skills; without it, what is adopted.")
+        str | None,
+        typer.Argument(metavar="PATH", help="A folder of skills; without it, list what is adopted."),
     ] = None,
     give: Annotated[
         str,
         typer.Option(
-            help="How promoted edits go back: branch, patch, in-place, none; else as the settings say."
+            metavar="HOW",
+            help="How edits go back: branch, patch, in-place or none; else as the settings say.",
         ),
     ] = "",
     sessions: Annotated[
@@ -39,10 +41,10 @@ def adopt(
             help="That agent's session logs, taken in as runs: now, and by the daemon as they end.",
         ),
     ] = None,
-    release: Annotated[bool, typer.Option("--release", help="Watch it no longer.")] = False,
+    release: Annotated[bool, typer.Option("--release", help="Watch the folder no longer.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch another agent's folder of skills; what is promoted here goes back there.
+    """Watch another agent's folder of skills; edits that took effect here go back there.
 
     The daemon takes in each skill of the folder, and what is changed there later; sessions too, ten minutes
     after their last line. Typed again, it takes in at once what is new, and changes what is given with it.

@@ -18,7 +18,7 @@ from agentos.ledger.reading import Reader
 if TYPE_CHECKING:
     from agentos.ports import KnownLesson
 
-app = noun("What agents remember, and what runs propose to remember.")
+app = noun("Look at memories, and accept or reject those that runs propose.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The proposal's id, or enough of its start or end.")]
 
@@ -26,11 +26,11 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The proposal's id, or eno
 @app.command("list")
 def list_(
     all: Annotated[
-        bool, typer.Option("--all", help="Also proposals that were accepted or rejected.")
+        bool, typer.Option("--all", help="Also show proposals that were accepted or rejected.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """The memories there are, and the proposals that wait for your word."""
+    """List the memories, and the proposals that wait for your decision."""
     proposals = [
         proposal
         for proposal in Reader(Home.find().ledger).find(MemoryProposal)
@@ -52,7 +52,7 @@ def show(
     id: Annotated[str, typer.Argument(metavar="ID|NAME", help="A proposal's id, or a memory's name.")],
     as_json: AsJson = False,
 ) -> None:
-    """One proposal with the run that made it, or the text of one memory."""
+    """Show one proposal with the run that made it, or the text of one memory."""
     memories = _memories()
     name = f"memory/{id.removeprefix('memory/')}"
     if name in memories:
@@ -91,11 +91,11 @@ def show(
 def accept(
     id: Id,
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="What the memory is called; else made from its first words.")
+        str, typer.Option(metavar="NAME", help="What to call the memory; else its first words.")
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Make a proposal a memory: a new resource of the registry, which later runs see."""
+    """Accept a proposal: it becomes a memory, which later runs see."""
     from agentos.cli.resources.registry_edit import author
     from agentos.daemon.people.remembering import accept as remember
 
@@ -111,10 +111,10 @@ def accept(
 @app.command()
 def reject(
     id: Id,
-    reason: Annotated[str, typer.Option("--reason", "-m", help="Why, for the record.")] = "",
+    reason: Annotated[str, typer.Option("--reason", "-m", metavar="TEXT", help="Why, for the record.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Turn a proposal down; it is not proposed again."""
+    """Reject a proposal; it is not proposed again."""
     from agentos.daemon.people.remembering import turn_down
 
     home = Home.find()

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from agentos.registry.store import Registry
 
 app = noun(
-    "Everything that shapes an agent: prompts, agents, tools, skills, memories, environments, harness."
+    "Look at, edit and undo versions of what shapes agents: prompts, tools, skills, memories, rules and others."
 )
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Reason = Annotated[str, typer.Option("--reason", "-m", help="Why; stands in the history for good.")]
+Reason = Annotated[str, typer.Option("--reason", "-m", metavar="TEXT", help="Why; stays in the history.")]
 Name = Annotated[str, typer.Argument(metavar="KIND/NAME")]
 Target = Annotated[str, typer.Argument(metavar="KIND/NAME[@VERSION]")]
 
@@ -68,7 +68,9 @@ def list_(
             )
             for line in lines
         ),
-        empty="No resource is here. Try: agentos registry list",
+        empty=f"No {kind.value} is here; `agentos registry list` shows all kinds."
+        if kind
+        else "No resource is here; `agentos registry upgrade` takes in those that ship.",
     )
 
 
@@ -109,7 +111,7 @@ def show(target: Target, as_json: AsJson = False) -> None:
 @app.command()
 def log(
     target: Annotated[str | None, typer.Argument(metavar="KIND/NAME")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="How many of the newest.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many newest.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show the versions of a resource, or the newest changes of all; the newest first."""
@@ -201,8 +203,7 @@ _NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name of the empty
 def edit(
     name: Annotated[str, typer.Argument(metavar="KIND/NAME[/PATH]")],
     file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", help="Take the content from this file, or all of it from this folder."),
+        Path | None, typer.Option("--file", "-f", metavar="PATH", help="Its new content.")
     ] = None,
     reason: Reason = "",
     yes: Yes = False,
@@ -269,13 +270,13 @@ def revert_(
 
 @app.command()
 def retire(name: Name, reason: Reason = "", yes: Yes = False) -> None:
-    """Take the resource out of what runs get; its history stays, and a revert brings it back."""
+    """Retire a resource: runs get it no more; its history stays, and `registry revert` brings it back."""
     print_text(registry_edit.retire(_open(), parse_id(name), reason, yes=yes), "green")
 
 
 @app.command()
 def pin(name: Name, reason: Reason = "") -> None:
-    """Let no evolution touch the resource."""
+    """Pin a resource: no evolution changes it."""
     resource, registry = parse_id(name), _open()
     watched = registry_edit.watched_for(registry, resource)
     registry.pin(resource, reason)
@@ -290,7 +291,7 @@ def pin(name: Name, reason: Reason = "") -> None:
 
 @app.command()
 def unpin(name: Name) -> None:
-    """Let evolutions touch the resource again."""
+    """Unpin a resource: evolutions may change it again."""
     resource, registry = parse_id(name), _open()
     was_pinned = str(resource) in registry.pinned()
     registry.unpin(resource)
@@ -307,7 +308,7 @@ def unpin(name: Name) -> None:
 @app.command()
 def check(
     mirror: Annotated[
-        bool, typer.Option("--mirror", help="Fetch the mirror of the settings, and check that.")
+        bool, typer.Option("--mirror", help="Fetch the mirror that the settings name, and check that.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -360,12 +361,12 @@ def _unknown_promotions(registry: Registry) -> list[str]:
 def wheels(
     name: Annotated[str | None, typer.Argument(metavar="KIND/NAME")] = None,
     relock: Annotated[
-        bool, typer.Option("--relock", help="Resolve anew what its tools depend on; a new version.")
+        bool, typer.Option("--relock", help="Resolve anew what its tools depend on, as a new version.")
     ] = False,
     as_json: AsJson = False,
     again: Annotated[bool, typer.Option("--again", hidden=True)] = False,  # before 0.3
 ) -> None:
-    """Show which wheels stand for the dependencies of tools, and fetch those that are missing here."""
+    """Show the Python wheels that tools depend on, and fetch those that are missing here."""
     from agentos.cli.resources import registry_wheels
 
     registry = _open()
@@ -383,8 +384,10 @@ def wheels(
 
 @app.command()
 def upgrade(
-    keep: Annotated[list[str] | None, typer.Option(metavar="KIND/NAME", help="Keep what is here.")] = None,
-    take: Annotated[list[str] | None, typer.Option(metavar="KIND/NAME", help="Take what ships.")] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(metavar="KIND/NAME", help="Keep it as it is here.")
+    ] = None,
+    take: Annotated[list[str] | None, typer.Option(metavar="KIND/NAME", help="Take it as it ships.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Merge what this release ships, without losing what was learnt. Exit code 1 on conflicts."""

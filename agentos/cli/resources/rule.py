@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentos.rules.document import RunRule
     from agentos.rules.trying import RuleHitInRun
 
-app = noun("What runs are held to while they are under way.")
+app = noun("Keep rules that stop, refuse or ask about what a run is about to do.")
 
 _Rule = Annotated[
     str,
@@ -31,7 +31,7 @@ _RUNS = 1_000
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """The rules of this home and of its skills, and those that ship and are off."""
+    """List the rules of this home and of its skills, and those that ship and are off."""
     registry = _registry()
     here = _rules_of(registry)
     rows = [
@@ -60,7 +60,7 @@ def list_(as_json: AsJson = False) -> None:
 
 @app.command()
 def show(rule: _Rule, as_json: AsJson = False) -> None:
-    """One rule: when it is asked, what it asks, what it does, and its examples."""
+    """Show one rule: when it is asked, its condition, what it does, and its examples."""
     name, found = _found(rule)
     if as_json:
         print_json({**_facts(found), "examples": {"stops": found.stops, "passes": found.passes}})
@@ -85,14 +85,12 @@ def show(rule: _Rule, as_json: AsJson = False) -> None:
 @app.command()
 def add(
     rule: Annotated[
-        str, typer.Argument(metavar="FILE|NAME", help="A document, or the name of one that ships.")
+        str, typer.Argument(metavar="FILE|NAME", help="A file, or the name of a rule that ships.")
     ],
-    name: Annotated[
-        str, typer.Option(metavar="NAME", help="What it is to be called; else as its file.")
-    ] = "",
+    name: Annotated[str, typer.Option(metavar="NAME", help="What to call it; else as its file.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Hold all runs that begin from now on to a rule; its examples have to hold first."""
+    """Add a rule, after its examples held; all runs that begin from now on are held to it."""
     from agentos.cli.resources.registry_edit import author
     from agentos.resources import name_fault
     from agentos.rules.trying import faults_of
@@ -127,7 +125,7 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Hold no run to it any more; its versions stay, and `agentos registry revert` brings it back."""
+    """Remove a rule; its versions stay, and `agentos registry revert` brings it back."""
     registry = _registry()
     name = rule if rule.startswith("rule/") else f"rule/{rule}"
     resource = ResourceId(Kind.RULE, name.partition("/")[2])
@@ -144,17 +142,20 @@ def remove(
 @app.command("test")
 def try_(
     rule: Annotated[
-        str, typer.Argument(metavar="FILE|RULE", help="A document, a rule of the home, or one that ships.")
+        str, typer.Argument(metavar="FILE|RULE", help="A file, a rule of the home, or one that ships.")
     ],
     runs: Annotated[
         list[str] | None, typer.Argument(metavar="[RUN]…", help="These runs; without any, the newest.")
     ] = None,
     limit: Annotated[
-        int, typer.Option(min=0, max=LIMIT_MAX, help="The newest so many; 0: its examples alone.")
+        int,
+        typer.Option(
+            metavar="N", min=0, max=LIMIT_MAX, help="How many of the newest runs; 0: its examples alone."
+        ),
     ] = _RUNS,
     as_json: AsJson = False,
 ) -> None:
-    """Its examples, and what it would have done in runs on record. Exit code 1 when an example does not hold."""
+    """Test a rule on its examples and on runs on record. Exit code 1 when an example does not hold."""
     from agentos.rules.trying import faults_of
 
     found = _read(rule, _bounded(Path(rule))) if Path(rule).is_file() else _found(rule)[1]
@@ -203,7 +204,7 @@ def _in_runs(rule: RunRule, ids: list[str], limit: int) -> Iterator[tuple[Run, R
     from agentos.ledger.blobs import BlobStore
     from agentos.ledger.reading import Reader
     from agentos.ports import ObservedRun
-    from agentos.resources.effects import recorded_effects
+    from agentos.resources.declarations import recorded_effects
     from agentos.rules.trying import in_run
 
     if not ids and not limit:
@@ -238,7 +239,8 @@ def _parsed(path: str, content: bytes) -> Mapping[str, Any]:
 
 
 def _rules_of(registry: Registry) -> dict[str, RunRule]:
-    from agentos.rules.document import is_rule_file, read_rule, rule_name
+    from agentos.domain import is_rule_file
+    from agentos.rules.document import read_rule, rule_name
 
     stable = registry.stable()
     files = {**registry.files(stable, Kind.RULE.value), **registry.files(stable, Kind.SKILL.value)}

@@ -22,7 +22,7 @@ from agentos.ledger.postgres.address import has_ledger
 if TYPE_CHECKING:
     from agentos.registry.store import Registry
 
-app = noun("Skills: bring them in, look at them, run the tests that they ship.")
+app = noun("Add skills, look at them, and run the tests that they ship.")
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The skill's name, as `agentos skill list` has it.")
@@ -33,16 +33,17 @@ _TESTS = ("tests/", "examples/")
 app.command()(sync)
 
 
-@app.command()
+@app.command(example="agentos skill add ~/skills/dice")
 def add(
     source: Annotated[
         str, typer.Argument(metavar="PATH|GIT-URL", help="A folder, or a repository (URL#BRANCH).")
     ],
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="Of several, this one.")
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="Of several skills, take this one. Repeatable."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All that lie there.")] = False,
-    name: Annotated[str, typer.Option(metavar="NAME", help="Call it so.")] = "",
+    every: Annotated[bool, typer.Option("--all", help="Take all skills that lie there.")] = False,
+    name: Annotated[str, typer.Option(metavar="NAME", help="What to call it; else as its folder.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Copy a skill into the home's skills folder, where the daemon takes it in."""

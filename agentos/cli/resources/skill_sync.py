@@ -44,7 +44,10 @@ def sync(
     ] = None,
     give: Annotated[
         str,
-        typer.Option(help="branch, patch or in-place: how newer text of the registry goes to the folder."),
+        typer.Option(
+            metavar="HOW",
+            help="branch, patch or in-place: how newer text of the registry goes to the folder.",
+        ),
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,

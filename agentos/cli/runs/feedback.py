@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import AsJson
+from agentos.cli.group import AsJson, Verbs
 from agentos.cli.output import print_json, print_text, short_text
 from agentos.daemon.views.json_views import run_signals
 from agentos.domain import IMPORT, Feedback, Json, Rating, Run, Step
@@ -25,23 +25,27 @@ if TYPE_CHECKING:
 
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
-Because = Annotated[str, typer.Option(help="Why, in your words; proposers of edits read it.")]
+Because = Annotated[
+    str, typer.Option(metavar="TEXT", help="Why, in your words; whatever proposes an edit reads it.")
+]
 Expect = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="PATH=VALUE", help="What has to be there in the answer; =VALUE is all of it. Repeatable."
+        metavar="PATH=VALUE",
+        help="A value that the answer has to have there; =VALUE: the whole answer. Repeatable.",
     ),
 ]
 CheckFile = Annotated[
-    Path | None, typer.Option("--check", metavar="FILE", help="A file of checks, as in a task's 'checks'.")
+    Path | None,
+    typer.Option("--check", metavar="FILE", help="A file of checks, as below 'checks' of a task."),
 ]
 _ANSWER_MAX = 4 << 20
 
 
-def add_to(app: typer.Typer) -> None:
+def add_to(app: Verbs) -> None:
     """The verbs, among those of runs."""
     app.command()(good)
-    app.command()(bad)
+    app.command(example="agentos run bad run-4k2 --expect total=42")(bad)
     app.command()(correct)
     app.command(hidden=True)(flag)
 
@@ -49,7 +53,7 @@ def add_to(app: typer.Typer) -> None:
 def good(
     id: Id, because: Because = "", expect: Expect = None, check: CheckFile = None, as_json: AsJson = False
 ) -> None:
-    """Say that this run's answer is right: later edits may not break it."""
+    """Say that a run's answer is right: later edits may not break it."""
     from agentos.daemon.people.feedback import FeedbackDetails
 
     _speak(id, Rating.GOOD, FeedbackDetails(because, tuple(expect or ()), check), as_json=as_json)
@@ -58,7 +62,7 @@ def good(
 def bad(
     id: Id, because: Because = "", expect: Expect = None, check: CheckFile = None, as_json: AsJson = False
 ) -> None:
-    """Say that this run's answer is wrong, also of one that passed; with what was expected it is evidence."""
+    """Say that a run's answer is wrong, also of one that passed; with --expect it is evidence for an edit."""
     from agentos.daemon.people.feedback import FeedbackDetails
 
     _speak(id, Rating.BAD, FeedbackDetails(because, tuple(expect or ()), check), as_json=as_json)
@@ -72,7 +76,7 @@ def correct(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Put the answer right: what you change is evidence, what you leave of an object has to stay."""
+    """Correct a run's answer: what you change is evidence for an edit, what you leave of an object has to stay."""
     from agentos.daemon.people.feedback import FeedbackDetails
 
     with _corrected(id, answer) as right:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agentos.evolver.replay.verification import Rerun
 
 _USUAL = 50  # rows of a list
-app = noun("What happened: runs and their steps.")
+app = noun("Look at runs and their steps, and say which answers are right.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or enough of its start or end.")]
 
@@ -54,10 +54,12 @@ def list_(
     result: Annotated[
         str | None, typer.Option(metavar="RESULT", help=f"Only runs with this result: {', '.join(Result)}.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = _USUAL,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
+    ] = _USUAL,
     as_json: AsJson = False,
 ) -> None:
-    """Runs, newest first."""
+    """List runs, newest first."""
     if result is not None and result not in set(Result):
         raise UserError(f"There is no result '{result}'; the results are {', '.join(Result)}.")
     reader = _reader()
@@ -113,7 +115,7 @@ def _why(run: Run, lost: Sequence[Run]) -> str:
 
 @app.command()
 def show(id: Id, as_json: AsJson = False) -> None:
-    """One run: every step, the answer, the checks, the files it left."""
+    """Show one run: each step, the answer, the checks, the files that it left."""
     reader = _reader()
     run = reader.run(reader.resolve("run", id))
     if as_json:
@@ -197,7 +199,7 @@ def _tell_end(reader: Reader, run: Run) -> None:
 def tail(
     id: Annotated[str, typer.Argument(metavar="ID", help="The run; without it, the newest.")] = "",
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON document a line: the steps, then the run.")
+        bool, typer.Option("--json", help="One JSON document on each line: the steps, then the run.")
     ] = False,
 ) -> None:
     """Follow a run step by step until it ends."""
@@ -239,11 +241,12 @@ def answer(
     ] = "",
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Your answer.")] = "",
     choice: Annotated[
-        int | None, typer.Option(min=1, help="Your answer by its number, where there is a choice.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Your answer by its number, where there is a choice."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer what a run asks; its task goes on. Without an answer: show what is asked."""
+    """Answer a question of a run, so that its task goes on. Without an answer: show what is asked."""
     home = Home.find()
     reader = _reader()
     questions = questions_of(reader, id) if id else reader.open_questions()
@@ -276,7 +279,7 @@ add_feedback(app)
 
 @app.command()
 def deliver(id: Id, as_json: AsJson = False) -> None:
-    """Deliver once more what could not be delivered; a running daemon does it."""
+    """Deliver again what could not be delivered; a running daemon does it."""
     from datetime import UTC, datetime
 
     from agentos.daemon.run.delivery import again
@@ -297,7 +300,7 @@ def deliver(id: Id, as_json: AsJson = False) -> None:
 
 @app.command()
 def replay(id: Id, as_json: AsJson = False) -> None:
-    """Run a finished run again from its record; say what differs and why. Exit code 1 when something does."""
+    """Replay a finished run from its record, and say what differs and why. Exit code 1 when something does."""
     from agentos.daemon.service import service
     from agentos.evolver.replay.verification import rerun
     from agentos.settings import load_settings
@@ -333,7 +336,7 @@ def _tell_replay(found: Rerun) -> None:
 def export(
     id: Id, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.")]
 ) -> None:
-    """Write a run out: record, steps, answer and the files it left, as plain files."""
+    """Export a run as plain files: record, steps, answer, and the files that it left."""
     count = _exported(Home.find(), id, folder)
     print_text(f"{counted(count, 'file')} in {folder}.")
 

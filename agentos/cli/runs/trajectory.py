@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentos.trajectories.readers.formats import Convert
     from agentos.trajectories.readers.records import Record
 
-app = noun("Runs of other systems in, training data and spans out.")
+app = noun("Import runs of other systems; export training data and spans.")
 
 
 REFUSED_MAX = 100  # refusals that are kept and told; all are counted
@@ -34,24 +34,28 @@ _WHY_MAX = 500
 _PROGRESS_S = 0.5
 
 
-@app.command("import")
+@app.command("import", example="agentos trajectory import runs/ --dry-run")
 def import_(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE", help="JSON, JSON lines, .traj, .eval, or directories.")
     ],
     format: Annotated[
-        str, typer.Option(metavar="NAME", help="Where recognising it fails; a wrong name lists the formats.")
+        str,
+        typer.Option(metavar="NAME", help="The format, where it is not recognised; a wrong name lists all."),
     ] = "auto",
     convert: Annotated[
-        str, typer.Option(metavar="MODULE:FUNCTION", help="A function of yours reads the records.")
+        str, typer.Option(metavar="MODULE:FUNCTION", help="A function of yours that reads the records.")
     ] = "",
     agent: Annotated[
-        str, typer.Option(help="An agent of the registry that is to do those tasks that have checks.")
+        str,
+        typer.Option(metavar="NAME", help="An agent of the registry that does the tasks that have checks."),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be imported.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be imported, and import nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take other systems' runs into the ledger. Exit code 1 when a record was refused."""
+    """Import runs of other systems. Exit code 1 when a record was refused."""
     from agentos.plugins import registry
     from agentos.trajectories.readers.formats import LOGS, READERS, converter
 
@@ -209,8 +213,10 @@ class _Taking:
 
 @app.command()
 def export(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="Ids of runs.")] = None,
-    format: Annotated[str, typer.Option(help="openai-chat, sft, dpo, grpo or otel.")] = "openai-chat",
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="The ids of runs.")] = None,
+    format: Annotated[
+        str, typer.Option(metavar="NAME", help="openai-chat, sft, dpo, grpo or otel.")
+    ] = "openai-chat",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file; else standard output.")
     ] = None,
@@ -220,10 +226,10 @@ def export(
     ] = "",
     evolution: Annotated[str, typer.Option(metavar="ID", help="The trials of this evolution.")] = "",
     content: Annotated[
-        bool, typer.Option("--content", help="otel: with messages, arguments and results.")
+        bool, typer.Option("--content", help="For otel: with messages, arguments and results.")
     ] = False,
 ) -> None:
-    """Write runs out, one JSON document a line. Known secrets are replaced."""
+    """Export runs, one JSON document on each line. Known secrets are replaced."""
     from agentos.cli.runs.trajectory_export import Chosen, export_lines
     from agentos.models.redaction import redactor_of
     from agentos.settings import load_settings

@@ -31,7 +31,7 @@ _STDIN_MAX = 64 << 20
 _TOLD = 5  # inputs that are named
 
 
-@app.command()
+@app.command(example='agentos ask "Which region sold most?" sales.csv')
 def ask(
     words: Annotated[
         list[str] | None,
@@ -45,9 +45,9 @@ def ask(
     arg: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An argument of the tool; JSON, else text.")
     ] = None,
-    agent: Annotated[str, typer.Option(metavar="NAME", help="Who is asked.")] = "default",
+    agent: Annotated[str, typer.Option(metavar="NAME", help="The agent that is asked.")] = "default",
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON document a line: the steps, then how it ended.")
+        bool, typer.Option("--json", help="One JSON document on each line: the steps, then how it ended.")
     ] = False,
 ) -> None:
     """Ask an agent about files, see its steps, get the answer. Exit code 1 when it did not pass."""
@@ -214,8 +214,10 @@ def _tell_answer(home: Home, run: Run | None) -> None:
         raise UserError("It was cancelled before it ran.")
     answer = BlobStore(home.blobs).expand(run.answer)
     if answer is not None:
-        text = answer if isinstance(answer, str) else json.dumps(answer, indent=2, ensure_ascii=False)
-        print(clean(text.rstrip("\n")))
+        if isinstance(answer, str):
+            print(clean(answer.rstrip("\n")))
+        else:  # for a program as well: what a terminal would obey is written as JSON's escapes
+            print_json(answer)
     if run.outcome.result is Result.PASSED:
         print(f"passed  ({run.id}; `agentos run good` or `bad` says what you think of it)", file=sys.stderr)
     else:

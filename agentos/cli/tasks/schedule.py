@@ -33,21 +33,37 @@ if TYPE_CHECKING:
 
 _LATELY = timedelta(days=1)
 
-app = noun("Work that comes again: by the clock, or for each file that arrives.")
+app = noun("Repeat work by the clock, or for each file that arrives.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Its id or enough of its start, or its name.")]
+Id = Annotated[
+    str, typer.Argument(metavar="ID", help="The schedule's name, or its id or enough of its start.")
+]
 
 
-@app.command()
+@app.command(example="agentos schedule add digest.yaml --cron '0 7 * * 1-5'")
 def add(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="A task file; - is standard input.")],
-    cron: Annotated[str, typer.Option(metavar="LINE", help="When: a cron line such as '0 7 * * 1-5'.")] = "",
-    watch: Annotated[str, typer.Option(metavar="FOLDER", help="Instead: for each file that arrives.")] = "",
-    timezone: Annotated[str, typer.Option(metavar="ZONE", help="Of the cron line, as Europe/Berlin.")] = "",
-    missed: Annotated[str, typer.Option(help="What was missed while nothing ran: once or skip.")] = "",
+    cron: Annotated[
+        str, typer.Option(metavar="LINE", help="Run at these times: a cron line such as '0 7 * * 1-5'.")
+    ] = "",
+    watch: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Run for each file that arrives there instead.")
+    ] = "",
+    timezone: Annotated[
+        str,
+        typer.Option(
+            metavar="ZONE", help="The zone of the cron line, such as Europe/Berlin; else the machine's."
+        ),
+    ] = "",
+    missed: Annotated[
+        str,
+        typer.Option(
+            metavar="once|skip", help="What to do about times that were missed while no daemon ran."
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Schedule the tasks of a file; options stand for what the file does not say, or says otherwise."""
+    """Schedule the tasks of a file; options replace what the file says."""
     from agentos.daemon.intake.filing import doubts
     from agentos.daemon.setup import add_tasks
     from agentos.taskfile import MAX_BYTES, drafts_of, read_drafts
@@ -64,12 +80,13 @@ def add(
         raise UserError(f"Nothing says when '{once[0]}' is to run: add --cron '0 7 * * *' or --watch FOLDER.")
     tasks = add_tasks(home := Home.find(), drafts)
     tell_notes(doubts(home, drafts))
+    reader = Reader(home.ledger)
     if as_json:
-        print_json([schedule_facts(Reader(home.ledger), task) for task in tasks])
+        print_json([schedule_facts(reader, task) for task in tasks])
         return
     notes = []
     for task in tasks:
-        print_text(f"{task.id}  {task.name}: {when_text(task)}{_next(task)}")
+        print_text(f"{task.id}  {task.name}: {when_text(task)}{_next(reader, task)}")
         for source in task.sources:
             if not Path(source.path).exists() and not any(letter in source.path for letter in "*?["):
                 notes.append(f"not there now: {source.path}; it is read at each run.")
@@ -95,7 +112,7 @@ def _watches(draft: Any) -> bool:
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """All schedules: when each comes next, and how its last run ended."""
+    """List all schedules: when each runs next, and how its last run ended."""
     reader = Reader(Home.find().ledger)
     found = [view for state in SCHEDULED for view in reader.tasks(state)]
     if as_json:
@@ -115,13 +132,13 @@ def _row(reader: Reader, view: TaskView) -> tuple[str, ...]:
     skipped = _skipped(reader, task.id, 1)
     if skipped and (not newest or skipped[0].last_at > newest[0][0].task.created_at):
         why = f"skipped {_at(skipped[0].last_at)}: {skipped[0].reason}"
-    comes = "paused" if view.state is TaskState.PAUSED else _at(next_due(task))
+    comes = "paused" if view.state is TaskState.PAUSED else _at(next_due(reader, task))
     return task.id, task.name, when_text(task), comes, last, why
 
 
 @app.command()
 def show(id: Id, as_json: AsJson = False) -> None:
-    """One schedule: what it does, its last runs, and why times were passed over."""
+    """Show one schedule: what it does, its last runs, and why times were passed over."""
     reader = Reader(Home.find().ledger)
     view = find_schedule(reader, id)
     task = view.task
@@ -133,7 +150,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
         f"when       {when_text(task)}{'' if view.state is TaskState.SCHEDULED else ', ' + view.state.value}"
     )
     if view.state is TaskState.SCHEDULED and task.schedule:
-        print_text(f"next       {_at(next_due(task))}")
+        print_text(f"next       {_at(next_due(reader, task))}")
     print_text(f"goal       {task.goal}")
     if task.call:
         print_text(f"call       {task.call.tool} {short_text(dict(task.call.args), 2000)}")
@@ -163,7 +180,7 @@ def show(id: Id, as_json: AsJson = False) -> None:
 
 @app.command()
 def pause(id: Id) -> None:
-    """Start nothing from now on, until it is resumed."""
+    """Pause a schedule until it is resumed."""
     from agentos.daemon.scheduling.schedules import pause as stop
 
     with _ledger() as ledger:
@@ -174,18 +191,18 @@ def pause(id: Id) -> None:
 
 @app.command()
 def resume(id: Id) -> None:
-    """Go on from the next time on; what passed during the pause is not made up for."""
+    """Resume a schedule at its next time; what was due during the pause is not made up for."""
     from agentos.daemon.scheduling.schedules import resume as go_on
 
     with _ledger() as ledger:
         task = find_schedule(ledger, id).task
         go_on(ledger, task, datetime.now(UTC))
-    print_text(f"{task.id} is scheduled again{_next(task)}")
+    print_text(f"{task.id} is scheduled again{_next(ledger, task)}")
 
 
 @app.command()
 def run(id: Id, as_json: AsJson = False) -> None:
-    """Queue a run now, beside those that are due."""
+    """Queue a run of a schedule now, beside those that are due."""
     from agentos.daemon.scheduling.schedules import run_now
     from agentos.settings import load_settings
 
@@ -203,7 +220,7 @@ def run(id: Id, as_json: AsJson = False) -> None:
 
 @app.command()
 def remove(id: Id, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
-    """It comes no more. Its runs and what they delivered stay."""
+    """Remove a schedule. Its runs and what they delivered stay."""
     with _ledger() as ledger:
         task = find_schedule(ledger, id).task
         confirm(f"Remove the schedule {task.name} ({task.id})?", yes=yes)
@@ -263,8 +280,8 @@ def _not_yet(task: Task) -> str:
     return f"It has not run yet; `agentos schedule run {task.id}` runs it now."
 
 
-def _next(task: Task) -> str:
-    return f", next {_at(next_due(task))}" if task.schedule else ""
+def _next(reader: Reader, task: Task) -> str:
+    return f", next {_at(next_due(reader, task))}" if task.schedule else ""
 
 
 def _at(moment: datetime | None) -> str:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 _USUAL = 100  # rows of a list
-app = noun("Add, run, list, show and cancel tasks.")
+app = noun("Add, run, list, show and cancel tasks (units of work, each with a goal or a call of a tool).")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The task's id, or enough of its start or end.")]
 File = Annotated[str, typer.Argument(metavar="FILE|-", help="A YAML or JSON task file; - is standard input.")]
@@ -97,11 +97,15 @@ def list_(
     state: Annotated[
         str | None, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(TaskState)}.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The newest so many.")] = _USUAL,
-    every: Annotated[bool, typer.Option("--all", help="Each run of a schedule in a row of its own.")] = False,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
+    ] = _USUAL,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show each run of a schedule in a row of its own.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tasks in the order they were added, with the result of the newest run; a schedule is one row."""
+    """List tasks in the order in which they were added, with the newest result; a schedule is one row."""
     if state is not None and state not in set(TaskState):
         raise UserError(f"There is no state '{state}'; the states are {', '.join(TaskState)}.")
     reader = Reader(Home.find().ledger)
@@ -142,7 +146,7 @@ def list_(
 
 @app.command()
 def again(id: Id, as_json: AsJson = False) -> None:
-    """Queue the same work once more, as a task of its own with the same inputs; nothing is delivered by it.
+    """Queue the same work once more as a new task with the same inputs; nothing is delivered.
 
     The id of a run stands for its task.
     """
@@ -160,15 +164,15 @@ def again(id: Id, as_json: AsJson = False) -> None:
         print_text(f"{task.id}  {task.name}")
 
 
-@app.command("from-run")
+@app.command("from-run", example="agentos task from-run run-4k2 --expect 1581 -o words.yaml")
 def from_run(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or enough of its start or end.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file; else standard output.")
     ] = None,
-    expect: Annotated[str, typer.Option(metavar="TEXT", help="What the answer has to hold.")] = "",
+    expect: Annotated[str, typer.Option(metavar="TEXT", help="A text that the answer has to contain.")] = "",
 ) -> None:
-    """Write a task file from a run: its goal, its inputs, and a check that is proposed."""
+    """Write a task file from a run: its goal, its inputs, and a proposed check."""
     from agentos.cli.tasks.from_run import write_task
 
     write_task(run, output, expect)
@@ -176,7 +180,7 @@ def from_run(
 
 @app.command()
 def show(id: Id, as_json: AsJson = False) -> None:
-    """One task: what was asked, and every run of it."""
+    """Show one task: what was asked, and each run of it."""
     reader = Reader(Home.find().ledger)
     task_id = reader.resolve("task", id)
     view = task_whole(reader, task_id)
@@ -224,7 +228,7 @@ def _tell_task(reader: Reader, view: Mapping[str, Any]) -> None:
 
 @app.command()
 def cancel(id: Id) -> None:
-    """Take it out of the queue, or stop it if it runs. A scheduled task comes no more."""
+    """Cancel a task: take it out of the queue, or stop it. A scheduled task runs no more."""
     from agentos.daemon.intake.filing import cancel_task
     from agentos.ledger.store import Ledger
 
@@ -388,14 +392,14 @@ def checks(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The tasks' name, or the id of one.")],
     accept: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Make this proposal a check of all later tasks. Repeatable."),
+        typer.Option(metavar="ID", help="Make this suggestion a check of all later tasks. Repeatable."),
     ] = None,
     remove: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Take back an accepted check. Repeatable.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What is checked in the tasks of a name, and what held in all good runs and could be."""
+    """Show the checks of the tasks of a name, and those that good runs suggest."""
     from agentos.daemon.standing_checks import accept as take_in
     from agentos.daemon.standing_checks import checks_for, name_of, take_back
 

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from agentos.benches import Bench, BenchResult, error_of
 from agentos.daemon.job.bundle import Tools, with_wheels
-from agentos.daemon.job.job_protocol import Exchange
 from agentos.domain import Json, Limits, Snapshot
 from agentos.errors import BoxDied, HostAway, HostLost, Unavailable
 from agentos.evolver.memory import MigrationResult
@@ -29,6 +28,7 @@ from agentos.messages import (
 from agentos.plugins.checks import sent
 from agentos.ports import Case, Placement, Places, Sandbox
 from agentos.resources import is_tool_file, tool_path
+from agentos.sandboxes.box import Exchange
 
 _SEARCH = Limits(wall_s=900.0, memory_mb=768, workspace_mb=128)
 _LOAD = Limits(wall_s=30.0, memory_mb=512)

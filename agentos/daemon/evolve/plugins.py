@@ -46,12 +46,14 @@ class InstalledProposer:
         wanted: SimpleQueue[bool] = SimpleQueue()
         came: SimpleQueue[Proposal | BaseException] = SimpleQueue()
 
+        def propose() -> None:
+            source = iter(self._made.propose(brief))
+            while wanted.get():
+                came.put(_taken(next(source)))
+
         def work() -> None:
-            try:
-                source = iter(self._made.propose(brief))
-                while wanted.get():
-                    came.put(_taken(next(source)))
-            except BaseException as error:  # noqa: BLE001 - another's code, which may end with SystemExit
+            _, error = registry.attempted(propose)
+            if error is not None:
                 came.put(error)
 
         threading.Thread(target=work, name=f"proposer {self.name}", daemon=True).start()
@@ -78,12 +80,18 @@ def _taken(found: object) -> Proposal:
 
     Of one that is none, a proposal that says why.
     """
-    try:
+
+    def copied() -> Proposal:  # its fields may be anything, and answer with anything
         more = islice(getattr(found, "beside", ()), _BESIDE_MAX)
         return replace(_copied(found), beside=tuple(map(_copied, more)))
-    except Exception as error:  # noqa: BLE001 - its fields may be anything, and answer with anything
-        why = f"no proposal: {registry.said(error)}"
-        return Proposal("", "an edit that cannot be taken", "", {}, "", (), (), unusable=why)
+
+    taken, error = registry.attempted(copied)
+    if taken is not None:
+        return taken
+    if error is not None and not isinstance(error, Exception):
+        raise error
+    why = f"no proposal: {registry.said(error) if error else ''}"
+    return Proposal("", "an edit that cannot be taken", "", {}, "", (), (), unusable=why)
 
 
 def _copied(found: object) -> Proposal:

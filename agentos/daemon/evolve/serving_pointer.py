@@ -18,8 +18,8 @@ from agentos.daemon.upkeep.status import HELD
 from agentos.domain import ResourceId, Snapshot
 from agentos.errors import AgentOSError
 from agentos.evolver.dependencies import Dependencies
-from agentos.evolver.promote.driving import DRIVING, changed, only_adds, passed, vouch
 from agentos.evolver.promote.probing import probe
+from agentos.evolver.promote.promotion import DRIVING, changed, only_adds, passed, vouch
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 

@@ -82,11 +82,14 @@ def _by_another_clock(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
     info = daemon_info(home)
     if not named or info is None or not info.alive:
         return
-    from agentos.daemon.scheduling.clock import local, shown_by
+    from agentos.daemon.scheduling.clock import local, zone_of_process
 
+    zone = zone_of_process(info.pid)
+    if zone is None:
+        return
     for moment in (now := datetime.now(UTC), now + timedelta(days=182)):  # one of them may go by summer time
-        there, here = shown_by(info.pid, moment), local(moment, "")
-        if there is not None and there.utcoffset() != here.utcoffset():
+        there, here = local(moment, zone), local(moment, "")
+        if there.utcoffset() != here.utcoffset():
             yield (
                 f"'{named[0]}' names no `timezone`: it goes by the clock of the daemon (UTC{there:%z}), which is not "
                 f"the one here (UTC{here:%z})."

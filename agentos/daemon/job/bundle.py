@@ -14,15 +14,27 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from agentos.daemon.job.selection import Finder, RunRequest, allowed_tools, select
-from agentos.domain import Check, Json, KernelFault, Kind, Limits, ResourceId, Snapshot, Task, kernel_fault
+from agentos.domain import (
+    Budget,
+    Check,
+    Json,
+    KernelFault,
+    Kind,
+    Limits,
+    ResourceId,
+    Snapshot,
+    Task,
+    is_rule_file,
+    kernel_fault,
+)
 from agentos.errors import Invalid, UserError
 from agentos.evolver.find.feedback import named
 from agentos.messages import WHEELS
 from agentos.ports import Snapshots
 from agentos.resources import read
+from agentos.resources.declarations import without_server_locks
 from agentos.resources.documents import DOCUMENT
-from agentos.resources.servers import without_server_locks
-from agentos.rules.document import RULES_MAX, RunRule, is_rule_file, read_rule
+from agentos.rules.document import RULES_MAX, RunRule, read_rule
 from agentos.taskfile import checks_of
 
 _WHEELS_MB = 48  # of the 64 that /snapshot has
@@ -236,6 +248,16 @@ def _settings(resource: ResourceId, files: Mapping[str, bytes]) -> Mapping[str, 
 def _settings_of(resource: ResourceId, files: tuple[tuple[str, bytes], ...]) -> Mapping[str, Json]:
     """They follow from the files alone, which the registry gives out as the same objects from run to run."""
     return read(resource, dict(files)).settings
+
+
+def with_default(limits: Limits, default: Budget) -> Limits:
+    """The limits, with the default budget where they set none."""
+    return replace(
+        limits,
+        calls=limits.calls or default.calls,
+        tokens=limits.tokens or default.tokens,
+        cost_usd=limits.cost_usd or default.usd,
+    )
 
 
 def _least(limits: Limits, allowed: Mapping[str, Json]) -> Limits:

@@ -17,9 +17,10 @@ from agentos.errors import NotFound, UserError, meant
 from agentos.home import Home
 from agentos.messages import McpServed
 from agentos.ports import Sandbox
+from agentos.programs import LOCK_FILE
 from agentos.registry.store import Registry
 from agentos.resources import DESCRIPTION_MAX, MAIN_FILE
-from agentos.resources.servers import LOCK, ServerTool, definition_of, server_tool
+from agentos.resources.declarations import ServerTool, definition_of, server_tool
 
 WayOut = Callable[[ServerTool], Fetch | None]  # who makes the requests of a server that is started by hand
 _NAME_MAX = 64
@@ -80,7 +81,7 @@ def add_server(
         packages, data = install(packages)
     files: dict[str, bytes] = {}
     if packages.wheels:
-        files[f"{skill}/{LOCK}"] = registry.wheels.resolve(str(skill), sorted(packages.wheels))
+        files[f"{skill}/{LOCK_FILE}"] = registry.wheels.resolve(str(skill), sorted(packages.wheels))
     modules = registry.wheels_of(files).get(str(skill), {})
     server = ServerTool(
         str(skill),

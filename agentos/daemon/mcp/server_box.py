@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentos.daemon.job.job_protocol import Exchange
 from agentos.domain import Json, Limits
 from agentos.errors import BoxDied, Unavailable
 from agentos.messages import WHEELS, Answer, Ask, FaultFrame, McpCall, McpJob, McpResult, McpServed, WireFault
 from agentos.ports import Box, Sandbox
+from agentos.sandboxes.box import Exchange
 
 _START_S = 30.0
 _SLACK_S = 5.0  # beyond a call's own time: the box watches that itself

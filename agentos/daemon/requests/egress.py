@@ -33,7 +33,7 @@ from agentos.daemon.requests.secret_requests import OutgoingRequest, Vault, fill
 from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
 from agentos.evolver.find.mining import GRANT
 from agentos.evolver.history.recordings import FETCH, fetch_key
-from agentos.resources.servers import ServerTool
+from agentos.resources.declarations import ServerTool
 
 BODY_MAX = 4 << 20  # of a response
 _PATIENCE_S = 30.0

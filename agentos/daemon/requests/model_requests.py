@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
@@ -135,16 +134,6 @@ def _tokens(error: ModelFailed) -> int:
 def budget_of(limits: Limits) -> Budget:
     """What the limits allow of model calls."""
     return Budget(limits.calls, limits.tokens, limits.cost_usd)
-
-
-def with_default(limits: Limits, default: Budget) -> Limits:
-    """The limits, with the default budget where they set none."""
-    return replace(
-        limits,
-        calls=limits.calls or default.calls,
-        tokens=limits.tokens or default.tokens,
-        cost_usd=limits.cost_usd or default.usd,
-    )
 
 
 def model_asks(

@@ -22,7 +22,7 @@ from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.messages import Answer, Ask, McpServed
 from agentos.ports import Blobs, Plan, Sandbox
-from agentos.resources.servers import ServerTool, definition_of
+from agentos.resources.declarations import ServerTool, definition_of
 from agentos.settings import load_settings
 
 _BY_HAND_S = 120.0

@@ -30,8 +30,7 @@ from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, call_key, re
 from agentos.messages import WHEELS
 from agentos.ports import Plan, Snapshots
 from agentos.resources import tool_path, tool_reference
-from agentos.resources.effects import Effects, declared
-from agentos.resources.servers import ServerTool, is_server, server_tool
+from agentos.resources.declarations import Effects, ServerTool, declared, is_server, server_tool
 
 if TYPE_CHECKING:
     from agentos.daemon.requests.server_calls import RunServers

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from pydantic import BaseModel
 
 from agentos.daemon.job.bundle import Bundle
-from agentos.daemon.job.job_protocol import Exchange
 from agentos.daemon.requests.overseer import Overseer
 from agentos.daemon.requests.rule_checks import HAD, NODE, RuleChecks
 from agentos.daemon.requests.run_requests import (
@@ -57,8 +56,9 @@ from agentos.messages import (
 )
 from agentos.ports import Box, Plan
 from agentos.resources import tool_path
-from agentos.resources.effects import declared
+from agentos.resources.declarations import declared
 from agentos.rules.watching import RunRules
+from agentos.sandboxes.box import Exchange
 from agentos.sandboxes.plainfiles import FileLimits, read_tar
 from agentos.supervisor.watching import NODE as SUPERVISOR
 from agentos.syntax import LABEL_MAX

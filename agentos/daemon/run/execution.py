@@ -14,10 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 
 from agentos.checks import DETAIL_MAX, compared
-from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_host, bundle_of
-from agentos.daemon.job.job_protocol import Exchange
+from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_host, bundle_of, with_default
 from agentos.daemon.job.selection import Finder
-from agentos.daemon.requests.model_requests import with_default
 from agentos.daemon.requests.run_requests import Answerers, RunSpending
 from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.requests.tool_calls import drift
@@ -46,10 +44,10 @@ from agentos.messages import WHEELS, FaultFrame, GradeDone, GradeJob, ToolCard
 from agentos.plugins import registry
 from agentos.plugins.checks import sent
 from agentos.ports import Attempt, Blobs, Box, Placement, Places, Plan, Sandbox
-from agentos.sandboxes.box import stood_still
+from agentos.sandboxes.box import Exchange, stood_still
 from agentos.sandboxes.choice import PlacesHere
 from agentos.sandboxes.plainfiles import write_tar
-from agentos.worker.faults import shorten
+from agentos.wire import shorten
 
 GONE_MAX = 3  # times in a row that a worker may vanish before that is the task's own fault
 

@@ -21,8 +21,10 @@ _CHANGE = timedelta(hours=3)  # more than clocks are put on or back by
 _CHANGES_MAX = 1_000  # of a clock, beyond which nothing is looked for
 
 
-def zone_of(name: str) -> ZoneInfo | None:
+def zone_of(name: str | ZoneInfo) -> ZoneInfo | None:
     """The time zone; None is this machine's, also for a name that this machine does not know (any more)."""
+    if isinstance(name, ZoneInfo):
+        return name
     if name:
         with suppress(KeyError, ValueError, OSError):
             return ZoneInfo(name)
@@ -30,35 +32,35 @@ def zone_of(name: str) -> ZoneInfo | None:
     return None
 
 
-def local(moment: datetime, name: str) -> datetime:
+def local(moment: datetime, name: str | ZoneInfo) -> datetime:
     """The moment by the clock of a time zone; "" is this machine's."""
     return moment.astimezone(zone_of(name))
 
 
-def shown_by(pid: int, moment: datetime) -> datetime | None:
-    """The moment by the clock of a process of this machine; None where that cannot be told."""
+def zone_of_process(pid: int) -> ZoneInfo | None:
+    """The time zone in which a process of this machine began; None where that cannot be told."""
     try:
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         name = next((line[3:].decode().lstrip(":") for line in variables if line.startswith(b"TZ=")), "")
         if name:
-            return moment.astimezone(ZoneInfo(name))
+            return ZoneInfo(name)
         with open("/etc/localtime", "rb") as file:
-            return moment.astimezone(ZoneInfo.from_file(file))
+            return ZoneInfo.from_file(file)
     except (KeyError, ValueError, OSError):
         return None
 
 
-def due_before(cron: str, zone: str, now: datetime) -> datetime | None:
+def due_before(cron: str, zone: str | ZoneInfo, now: datetime) -> datetime | None:
     """The newest time, not after ``now``, at which the line was due; in UTC."""
     return _search(cron, zone, now, forward=False)
 
 
-def due_after(cron: str, zone: str, now: datetime) -> datetime | None:
+def due_after(cron: str, zone: str | ZoneInfo, now: datetime) -> datetime | None:
     """The next time after ``now``; in UTC, None when there is none."""
     return _search(cron, zone, now, forward=True)
 
 
-def _search(cron: str, zone: str, now: datetime, *, forward: bool) -> datetime | None:
+def _search(cron: str, zone: str | ZoneInfo, now: datetime, *, forward: bool) -> datetime | None:
     cron = _EACH_HOUR.get(cron.strip().lower(), cron)
     if any(field.startswith("*") for field in cron.split()[:2]):
         return _by_running_clock(cron, zone, now, forward=forward)
@@ -81,7 +83,7 @@ def _search(cron: str, zone: str, now: datetime, *, forward: bool) -> datetime |
     return nearest
 
 
-def _by_running_clock(cron: str, zone: str, now: datetime, *, forward: bool) -> datetime | None:
+def _by_running_clock(cron: str, zone: str | ZoneInfo, now: datetime, *, forward: bool) -> datetime | None:
     """Searched between two changes of the clock, then beyond the nearest of them: each has an offset of its own."""
     offset = _offset(now, zone)
     # croniter answers strictly before or after; a moment later, so that "now" itself counts as due
@@ -108,11 +110,11 @@ def _next(times: croniter, *, forward: bool) -> datetime | None:
     return naive
 
 
-def _offset(moment: datetime, zone: str) -> timezone:
+def _offset(moment: datetime, zone: str | ZoneInfo) -> timezone:
     return timezone(local(moment, zone).utcoffset() or timedelta())
 
 
-def _change(zone: str, early: datetime, late: datetime) -> datetime:
+def _change(zone: str | ZoneInfo, early: datetime, late: datetime) -> datetime:
     """The first second of another offset than the early one's; the late one has another."""
     before, low, high = _offset(early, zone), int(early.timestamp()), int(late.timestamp())
     while high - low > 1:
@@ -124,7 +126,7 @@ def _change(zone: str, early: datetime, late: datetime) -> datetime:
     return datetime.fromtimestamp(high, UTC)
 
 
-def _moment(naive: datetime, zone: str) -> datetime:
+def _moment(naive: datetime, zone: str | ZoneInfo) -> datetime:
     """The first moment at which the clock shows this; where it never does, as much later as it was put on."""
     place = zone_of(zone)
     return naive.replace(tzinfo=place) if place else naive.astimezone()

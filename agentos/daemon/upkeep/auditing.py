@@ -8,6 +8,7 @@ computed again and on a consent whose token this home's key made, and that what 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,11 @@ from agentos.registry.store import Registry
 
 if TYPE_CHECKING:
     from agentos.registry.promotion import Promotion
+
+
+_CUT = re.compile(
+    r"\0*[\d:T+-]{0,25}|[\d:T+-]{25} \d*(:[0-9a-f]{0,11})?"
+)  # the beginning of a line of `audit_heads`
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,10 @@ def _evolutions(reader: LedgerSnapshot, faults: list[str]) -> list[Evolution]:
 
 
 def noted_heads(path: Path) -> list[Noted]:
-    """The heads in a file that the daemon sent them to, or that a person noted: the last word of each line."""
+    """The heads in a file that the daemon sent them to, or that a person noted: the last word of each line.
+
+    Of a line of the daemon that a power cut left half written nothing is known. Raises UserError for any other.
+    """
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
@@ -107,7 +116,7 @@ def noted_heads(path: Path) -> list[Noted]:
     return [
         (AuditHead.parse(line.split()[-1]), f"{path}, line {number}")
         for number, line in enumerate(lines, 1)
-        if line.strip()
+        if not _CUT.fullmatch(line.strip())
     ]
 
 

@@ -30,7 +30,7 @@ from agentos.domain import TaskState, dataclass, digest
 from agentos.errors import AgentOSError, HomeBusy, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
 from agentos.home import Home
-from agentos.ledger.blobs import BlobStore
+from agentos.ledger.blobs import GONE, BlobStore
 from agentos.ledger.postgres.address import address_of
 from agentos.ledger.reading import Reader
 from agentos.models.secrets import read_keys, secrets_of
@@ -308,9 +308,12 @@ def _variables(home: Home) -> Iterator[DoctorFinding]:
 
 
 def _find_blobs(home: Home) -> None:
-    """Raises where they lie elsewhere, and what reaches them is not installed or not there."""
+    """Raises where their folder is gone, or they lie elsewhere, and what reaches them is not installed or not there."""
+    blobs = BlobStore(home.blobs)
     with suppress(NotFound):
-        BlobStore(home.blobs).get("0" * 64)
+        blobs.get("0" * 64)
+    if blobs.is_gone:
+        raise Unavailable(f"{home.blobs}: {GONE}")
 
 
 def _read_settings(home: Home) -> None:

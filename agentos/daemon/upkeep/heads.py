@@ -72,7 +72,8 @@ def _append(path: Path, line: str) -> str:
         try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 return "it is no plain file"
-            size, data = os.fstat(file).st_size, line.encode()
+            size = os.fstat(file).st_size
+            data = (line if _ends_a_line(path, size) else f"\n{line}").encode()
             if os.write(file, data) < len(data):  # half a line is no head, and nobody could read on
                 os.ftruncate(file, size)
                 return os.strerror(errno.ENOSPC)
@@ -82,6 +83,13 @@ def _append(path: Path, line: str) -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
+
+
+def _ends_a_line(path: Path, size: int) -> bool:
+    """Not after a power cut in the midst of one, which would make the next head unreadable as well."""
+    with path.open("rb") as file:
+        file.seek(max(0, size - 1))
+        return file.read(1) in (b"", b"\n")
 
 
 def _record(head: AuditHead, now: datetime) -> Json:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from agentos.daemon.control.daemon_lock import DaemonInfo, daemon_info
 from agentos.daemon.upkeep.heartbeat import SILENT_S, Heartbeat, read_heartbeat, stale_settings
 from agentos.domain import dataclass
-from agentos.errors import AgentOSError
+from agentos.errors import AgentOSError, Unavailable
 from agentos.home import Home
 from agentos.ledger.postgres.address import address_of
 from agentos.ledger.reading import Reader
@@ -65,10 +65,12 @@ def daemon_status(home: Home) -> DaemonStatus:
     free, files = disk.f_bavail * disk.f_frsize, disk.f_favail if disk.f_files else None
     state, why = _state(home, info, beat, free, files)
     code = {"works": WORKS, "stand-by": WORKS, "absent": ABSENT, "killed": ABSENT}.get(state, DEGRADED)
-    given_up, waiting = _tasks(home, beat)
+    leads, unreached = _leads(home)
+    if unreached and state == "works":  # it says so itself only when its next turns have failed
+        state, why, code = "failing", unreached, DEGRADED
+    given_up, waiting = (0, ()) if unreached else _tasks(home, beat)
     stale = info is not None and code != ABSENT and stale_settings(home, info.pid)
     overdue = info.overdue if info is not None and info.alive else ()
-    leads = _leads(home)
     return DaemonStatus(
         *(state, code, why, info, beat, free >> 20, files, given_up, waiting, overdue, stale),
         settings_fault=_settings_fault(home) if stale else "",
@@ -90,21 +92,22 @@ def _settings_fault(home: Home) -> str:
     return ""
 
 
-def _leads(home: Home) -> str:
+def _leads(home: Home) -> tuple[str, str]:
+    """Who leads on the home's database, if it has one; and why that cannot be reached from here."""
     try:
         if not (address := address_of(home.ledger)):
-            return ""
+            return "", ""
         from agentos.ledger.postgres.leadership import control
 
         found = control(address)
     except AgentOSError as error:
-        return f"it cannot be told who leads: {error}"
+        return f"it cannot be told who leads: {error}", str(error) if isinstance(error, Unavailable) else ""
     if found is None:
-        return ""
+        return "", ""
     others = f"; stands by: {', '.join(found.stand_bys)}" if found.stand_bys else ""
     if not found.leads:
-        return f"nobody leads; {found.name} was the last (term {found.term}){others}"
-    return f"{found.name} leads, since {found.since} (term {found.term}){others}"
+        return f"nobody leads; {found.name} was the last (term {found.term}){others}", ""
+    return f"{found.name} leads, since {found.since} (term {found.term}){others}", ""
 
 
 def _state(

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.domain import (
     Candidate,
     Delivery,
@@ -26,10 +27,13 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
+from agentos.home import Home
 from agentos.ledger.reading import EvolutionRecords, Reader, TaskView
 from agentos.ledger.schedules import copies
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     from agentos.evolver.find.signals import Deviation, SignalHit
 
 
@@ -158,7 +162,7 @@ def schedule_facts(reader: Reader, task: Task) -> dict[str, Any]:
         "schedule": task,
         "state": state,
         "when": when_text(task),
-        "next": next_due(task) if state is TaskState.SCHEDULED else None,
+        "next": next_due(reader, task) if state is TaskState.SCHEDULED else None,
         "runs": runs,
         "skipped": reader.newest(SkippedRun, SCHEDULE_RUNS, schedule_id=task.id),
     }
@@ -201,9 +205,15 @@ def when_text(task: Task) -> str:
     return f"{task.schedule}{f' ({zone})' if zone else ''}"
 
 
-def next_due(task: Task) -> datetime | None:
-    """When it comes next; None for one that watches a folder."""
-    from agentos.daemon.scheduling.clock import due_after  # croniter, which lists of tasks do without
+def next_due(reader: Reader, task: Task) -> datetime | None:
+    """When it comes next, where it names no zone by the clock of the daemon that runs; None for one that watches a folder."""
+    if not task.schedule:
+        return None
+    # croniter, which lists of tasks do without
+    from agentos.daemon.scheduling.clock import due_after, zone_of_process
 
-    zone = task.trigger.timezone if task.trigger else ""
-    return due_after(task.schedule, zone, datetime.now(UTC)) if task.schedule else None
+    zone: str | ZoneInfo = task.trigger.timezone if task.trigger else ""
+    info = None if zone else daemon_info(Home(reader.path.parent))
+    if info is not None and info.alive:
+        zone = zone_of_process(info.pid) or ""
+    return due_after(task.schedule, zone, datetime.now(UTC))

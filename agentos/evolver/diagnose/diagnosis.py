@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentos.domain import (
     WITHOUT_SUCCESS,
+    WRONG_ANSWER,
     Candidate,
     Diagnosis,
     EditTarget,
@@ -21,23 +22,26 @@ from agentos.domain import (
     Fingerprint,
     Kind,
     Layer,
+    Outcome,
     ResourceId,
     Snapshot,
+    Step,
     Task,
     folder_of,
+    kind_of,
 )
 from agentos.errors import Invalid
 from agentos.evolver.diagnose import DiagnosisContext
-from agentos.evolver.find.agent_failures import (
+from agentos.evolver.find.fingerprints import (
     ANOTHER_ORDER,
     SOMETHING_ELSE,
-    astray,
     failed_below,
+    mapping_in,
     telling_step,
 )
-from agentos.evolver.find.holding_back import runs_of
 from agentos.evolver.find.mining import tool_path
-from agentos.evolver.history.proposer_order import archive, by_layer, ordered
+from agentos.evolver.find.triage import runs_of
+from agentos.evolver.history.proposers import archive, by_layer, ordered
 from agentos.evolver.policy import FailureClass
 from agentos.ports import ObservedRun
 from agentos.programs import MANIFEST
@@ -335,3 +339,50 @@ def _site(
     }[layer]
     path = f"{layer.value}/{name}/{file}"
     return EditTarget(layer, f"{layer.value}/{name}", path if parts.snapshots.files(base, path) else "")
+
+
+# --- Signs in a run that thought that the harness is to blame: what the model asked for is not what came of it. They
+# concern the dispatch of calls, what of the results is told to the model, and when to stop.
+
+NOT_MADE = "calls that the model asked for were not made as it asked"
+NOT_TOLD = "what the calls gave was not told to the model"
+WRONG_STOP = "the run stopped though the model had asked for calls"
+
+
+def astray(outcome: Outcome | None, steps: Sequence[Step]) -> str:
+    """What the loop did wrong in a run that thought, "" where nothing shows it."""
+    for thought, acts, following in _thoughts(steps):
+        asked = mapping_in(thought.observation).get("calls")
+        if not isinstance(asked, list) or mapping_in(thought.observation).get("goto") != "act":
+            continue
+        if following is None:
+            if outcome is not None and kind_of(outcome.fault) in WRONG_ANSWER:
+                return WRONG_STOP
+        elif len(acts) < len(asked) and mapping_in(following.action).get(
+            "tools"
+        ):  # else they ran out of steps
+            return NOT_MADE
+        elif _told(following) - _told(thought) < 1 + len(asked) and not _shortened(thought, following):
+            return NOT_TOLD
+    return ""
+
+
+def _thoughts(steps: Sequence[Step]) -> Iterator[tuple[Step, list[Step], Step | None]]:
+    """Each thought with the calls that came of it, and the thought after it."""
+    places = [place for place, step in enumerate(steps) if step.node == "think"]
+    for place, after in zip(places, [*places, None][1:], strict=True):
+        between = steps[place + 1 : after]
+        acts = [step for step in between if step.node == "act"]
+        yield steps[place], acts, None if after is None else steps[after]
+
+
+def _told(thought: Step) -> int:
+    """Messages in the request of a thought."""
+    count = mapping_in(thought.action).get("messages")
+    return count if isinstance(count, int) else 0
+
+
+def _shortened(thought: Step, following: Step) -> bool:
+    before, after = mapping_in(thought.action), mapping_in(following.action)
+    counted = isinstance(before.get("messages"), int) and isinstance(after.get("messages"), int)
+    return not counted or before.get("compacted") != after.get("compacted")

@@ -30,10 +30,19 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound, UserError
 from agentos.evolver.find import InspectContext, MineContext
-from agentos.evolver.find.agent_failures import HandedFailure, as_failed, failed_below, mistold
-from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of, of_bad_call, of_refusal
-from agentos.evolver.find.holding_back import is_open
+from agentos.evolver.find.fingerprints import (
+    AgentActions,
+    Failure,
+    HandedFailure,
+    as_failed,
+    failed_below,
+    failure_of,
+    mistold,
+    of_bad_call,
+    of_refusal,
+)
 from agentos.evolver.find.signals import read_signals
+from agentos.evolver.find.triage import is_open
 from agentos.evolver.policy import FailureClass
 
 CURSOR = "mine"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Check, Json, Kind, Migration, Refusal, RefusalKind, ResourceId, Snapshot
-from agentos.evolver.guards.static.text_lint import fault_of_text
+from agentos.evolver.guards.static import fault_of_text
 from agentos.evolver.memory import MigrationContext
 from agentos.evolver.memory.lessons import lessons_in
 from agentos.resources import MAIN_FILE, examine, parse_id, resource_of

@@ -40,8 +40,16 @@ from agentos.evolver.guards.assurance.contract import RetryingExecutor, ask
 from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.promote import CanaryContext, ProbeContext, PromotionContext
-from agentos.evolver.promote.driving import DRIVING, ProbeShown, changed, concerns, files_of, keep_probe
-from agentos.evolver.promote.promotion import consented, is_done
+from agentos.evolver.promote.promotion import (
+    DRIVING,
+    ProbeShown,
+    changed,
+    concerns,
+    consented,
+    files_of,
+    is_done,
+    keep_probe,
+)
 from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
 from agentos.ports import Plan, Snapshots
 from agentos.resources import examine

@@ -28,7 +28,7 @@ from agentos.domain import (
 )
 from agentos.errors import ModelFailed
 from agentos.evolver.advice import WIDE, RequestDraft, quoted, texts, told, with_data
-from agentos.evolver.find.holding_back import runs_of, shown_part
+from agentos.evolver.find.triage import runs_of, shown_part
 from agentos.evolver.promote import ReviewContext
 from agentos.evolver.promote.consent import stored_review
 from agentos.models.requests import Line, Unusable, json_in, spoken

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from agentos.benches import error_of
 from agentos.domain import Behaviour, Candidate, Json, Refusal, RefusalKind, Task, canonical, folder_of
 from agentos.evolver.find.mining import tool_path
-from agentos.evolver.guards.static.text_lint import leaves
+from agentos.evolver.guards.static import leaves
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
 from agentos.evolver.propose.ambiguity import EditFindings, findings, parted

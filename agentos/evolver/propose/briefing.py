@@ -34,11 +34,10 @@ from agentos.domain import (
     is_memory,
     is_reference,
 )
-from agentos.evolver.find.agent_failures import HandedFailure
-from agentos.evolver.find.holding_back import runs_of
+from agentos.evolver.find.fingerprints import HandedFailure
 from agentos.evolver.find.mining import inspect, run_below
-from agentos.evolver.history.calibration import in_words, lately
-from agentos.evolver.history.proposer_order import parents_for
+from agentos.evolver.find.triage import runs_of
+from agentos.evolver.history.proposers import in_words, lately, parents_for
 from agentos.evolver.memory.lessons import fared
 from agentos.evolver.propose import BriefContext
 from agentos.evolver.propose.validation import good_runs

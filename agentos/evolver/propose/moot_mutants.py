@@ -357,10 +357,17 @@ def _exchanged(
     if type(one) is not type(other) or len(before) != len(after) or isinstance(one, ast.JoinedStr):
         return
     for gone, come in zip(before, after, strict=True):
-        if ast.dump(gone) != ast.dump(come):
+        if ast.dump(gone) != ast.dump(come) and not _only_moved(gone, come, before, after):
             below = [*_exchanged(gone, come, inner=inner)]
             yield from () if inner and below else [(gone, come, other)]
             yield from below
+
+
+def _only_moved(gone: ast.AST, come: ast.AST, before: Sequence[ast.AST], after: Sequence[ast.AST]) -> bool:
+    """Whether one of two statements is still there, or was already: as many came before it as went behind it."""
+    if not isinstance(come, ast.stmt):
+        return False
+    return ast.dump(gone) in map(ast.dump, after) or ast.dump(come) in map(ast.dump, before)
 
 
 def _without_all(node: ast.AST) -> Iterator[Change]:

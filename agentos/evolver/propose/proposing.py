@@ -24,16 +24,18 @@ from agentos.domain import (
     Refusal,
     RefusalKind,
     Snapshot,
+    canonical,
     digest,
     folder_of,
     is_memory,
     tier_of,
 )
 from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable, lacking
+from agentos.evolver.guards.static import untold
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
 from agentos.evolver.guards.static.raised import defused
-from agentos.evolver.history.proposer_order import NOTHING, ProposerMeter, archive, ordered
+from agentos.evolver.history.proposers import NOTHING, ProposerMeter, archive, ordered
 from agentos.evolver.memory.lessons import emptied, only_removes
 from agentos.evolver.memory.migration import bring_over, unwritten
 from agentos.evolver.propose import ProposalContext
@@ -42,7 +44,7 @@ from agentos.evolver.propose.validation import rule_fault, screen
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.gates import is_asked
 from agentos.plugins.registry import said
-from agentos.ports import Brief, Proposal
+from agentos.ports import Brief, Case, Proposal
 from agentos.resources import is_tool_file, parse_id, tool_name
 
 BROKE_MAX = 500  # characters of an exception's text that are kept
@@ -172,7 +174,9 @@ def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _
         if text is not None
     }
     checks = [check for seen in parts.tasks(tuple(_evidence_tasks(brief))) for check in seen.checks]
-    reason = screen(old, proposal.files, checks, parts.policy.surface, searched=proposer == SEARCH)
+    source = all(path.endswith(".py") for path in proposal.files)
+    unknown = untold(checks, [*map(_given, brief.cases)]) if source else checks
+    reason = screen(old, proposal.files, unknown, parts.policy.surface, searched=proposer == SEARCH)
     return (
         reason
         or _taken_back(parts, proposal)
@@ -220,6 +224,12 @@ def _evidence_tasks(brief: Brief) -> Iterator[str]:
     yield from dict.fromkeys(
         [*(case.task_id for case in brief.cases), *(seen.task.id for seen in brief.runs)]
     )
+
+
+def _given(case: Case) -> str:
+    """What a call is given: its arguments and the texts of its files."""
+    files = [content.decode("utf-8", "replace") for content in case.inputs.values()]
+    return "\n".join([canonical(dict(case.call.args)).decode(), *files])
 
 
 def _text_at(parts: ProposalContext, evolution: Evolution, path: str) -> str | None:

@@ -18,19 +18,19 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
-from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind, Snapshot
+from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind, Snapshot, is_rule_file
 from agentos.errors import Invalid, Unavailable
-from agentos.evolver.find.holding_back import is_open
+from agentos.evolver.find.triage import is_open
+from agentos.evolver.guards.static import SECRET, expected, fault_of_text
 from agentos.evolver.guards.static.edit import read
 from agentos.evolver.guards.static.rules_names import words
-from agentos.evolver.guards.static.text_lint import SECRET, expected, fault_of_text
 from agentos.evolver.history.recordings import in_full
 from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose import BriefContext, ProposalContext
 from agentos.ports import ObservedRun, Proposal
 from agentos.resources import path_fault
-from agentos.resources.effects import recorded_effects, widened
-from agentos.rules.document import RuleTrigger, RunRule, is_rule_file, read_rule, weakened
+from agentos.resources.declarations import recorded_effects, widened
+from agentos.rules.document import RuleTrigger, RunRule, read_rule, weakened
 from agentos.rules.trying import faults_of, in_run
 from agentos.syntax import is_python, parse
 

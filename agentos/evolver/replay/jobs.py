@@ -10,10 +10,13 @@ from typing import Self
 
 from agentos.domain import (
     IMPORT,
+    SHARED,
     Arm,
     Candidate,
     Evolution,
+    KernelFault,
     Mode,
+    Outcome,
     Recording,
     Result,
     Run,
@@ -23,16 +26,16 @@ from agentos.domain import (
     TrialSet,
     dataclass,
     digest,
+    kind_of,
     record_with,
     trial_id,
     work_of,
 )
-from agentos.errors import ModelAway, NotFound, Unavailable
+from agentos.errors import BudgetUsedUp, ModelAway, ModelMissing, NotFound, Unavailable
 from agentos.evolver.history.recordings import asks, packed, recording_of, together, whole
 from agentos.evolver.replay import ReplayContext
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.select.renaming import RenamedTask, in_other_names
-from agentos.evolver.states import without_model
 from agentos.plugins import registry
 from agentos.ports import Attempt, Blobs, Plan, Records
 
@@ -339,3 +342,27 @@ def recording_for(parts: ReplayContext, task: Task, in_set: TrialSet) -> Recordi
 def _says_something(run: Run) -> bool:
     """It was made here, and ended by itself."""
     return run.sandbox != IMPORT and run.outcome is not None and run.outcome.result not in _UNFINISHED
+
+
+def no_model(outcome: Outcome) -> str:
+    """Why no model answered that should have, "" if that did not end the run.
+
+    No model is configured, or what all trials or all runs of a day may use is used up: the next trial
+    would fail alike, whatever it tries. What the run alone may use is the run's own affair.
+    """
+    kind = kind_of(outcome.fault)
+    if outcome.fault is None or kind not in SHARED:
+        return ""
+    said = outcome.fault.message
+    return f"no model is configured ({said})" if kind is KernelFault.NO_MODEL else said
+
+
+def without_model(outcome: Outcome, what: str) -> ModelAway | None:
+    """What to raise where no model answered: ``what`` says what came to nothing. None where one did.
+
+    A budget of the day is there again tomorrow; a model that is not set up, and the evolution's budget, are not.
+    """
+    if not (why := no_model(outcome)):
+        return None
+    returns = kind_of(outcome.fault) is KernelFault.DAY_BUDGET
+    return (BudgetUsedUp if returns else ModelMissing)(f"{what}: {why}")

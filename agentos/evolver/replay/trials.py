@@ -32,7 +32,7 @@ from agentos.domain import (
     tier_of,
 )
 from agentos.evolver.find.mining import as_it_says
-from agentos.evolver.history.proposer_order import pairs_in
+from agentos.evolver.history.proposers import pairs_in
 from agentos.evolver.history.recordings import trajectory
 from agentos.evolver.replay import ReplayContext
 from agentos.evolver.replay.jobs import (

@@ -38,10 +38,10 @@ from agentos.domain import (
 )
 from agentos.errors import NotFound
 from agentos.evolver.find.feedback import taken_back
-from agentos.evolver.find.holding_back import is_open, to_hide
+from agentos.evolver.find.triage import is_open, to_hide
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content_digest import content_of
-from agentos.evolver.history.proposer_order import STANDS
+from agentos.evolver.history.proposers import STANDS
 from agentos.evolver.history.retirement import uses
 from agentos.evolver.select import InheritanceContext, LooksContext, SelectionContext
 from agentos.ports import Case

@@ -1,7 +1,7 @@
 """Gates: what may turn down an edit that the comparison with its base would promote.
 
 *Hidden tasks* that fail as the evidence does: part of the evidence is held back from proposers
-(``find.holding_back``); and a hold-out task that fails on the base with the evidence's own fingerprint is, as far as
+(``find.triage``); and a hold-out task that fails on the base with the evidence's own fingerprint is, as far as
 anybody can tell, one more case of the same failure. An edit that repairs the cause repairs as large a share of these as
 of what was shown; one that fits the shown tasks (their names, numbers or answers) does not. They are tried with every
 candidate that comes so far, also where they fail too steadily to serve as a hold-out, and marked in their trials

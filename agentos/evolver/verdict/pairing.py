@@ -8,7 +8,7 @@ to vary, are in no pair. Everything here is a function of trials and rules, so t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -37,10 +37,7 @@ from agentos.evolver.verdict.paired_tests import (
     PairedDecision,
     SteadySummary,
     broken_tasks,
-    claims_of,
-    complete_rounds,
     decide,
-    tally,
     threshold,
 )
 
@@ -337,50 +334,6 @@ def too_costly(trials: Sequence[Trial], rules: Judge) -> Refusal | None:
         return None
     told = f"it uses {after:.2f} s of CPU where the base uses {before:.2f} s; {allowed:.2f} s are allowed"
     return Refusal(RefusalKind.COSTLY, told)
-
-
-# --- How the tests went, round by round: for a person to look at. A verdict looks at the last round only; that it may look
-# at any is what the tests are made for.
-
-LEAST = math.log(1e-6)  # an e-value may be 0, of which there is no logarithm to be drawn
-
-
-@dataclass(frozen=True, slots=True)
-class RoundEvidence:
-    """After a round: how many pairs there are, and the logarithms of the e-values for the edit and against it."""
-
-    pairs: int
-    log_for: float
-    log_against: float
-
-
-@dataclass(frozen=True, slots=True)
-class TestCourse:
-    """One set's test. It is over when ``log_for`` reaches ``needed_for``, or ``log_against`` ``needed_against``."""
-
-    which: TrialSet
-    tasks: int
-    rounds: Sequence[RoundEvidence]  # from none to all that are complete
-    needed_for: float
-    needed_against: float
-
-
-def progress_of(trials: Sequence[Trial], rules: Judge) -> list[TestCourse]:
-    """Of each set with fresh pairs; nothing where every flip counts. ``trials``: as the candidate was judged by."""
-    found = measured_sets(trials, rules)
-    return [_progress(which, each, rules) for which, each in found.items() if each.tasks]
-
-
-def _progress(which: TrialSet, measured: MeasuredSet, rules: Judge) -> TestCourse:
-    shown, refuted = claims_of(which, measured.number, rules, measured.share)
-
-    def rounds() -> Iterator[RoundEvidence]:
-        for many in range(complete_rounds(measured.tasks) + 1):
-            counts = tally({task: pairs[:many] for task, pairs in measured.tasks.items()})
-            values = (max(claim.log_e(counts), LEAST) for claim in (shown, refuted))
-            yield RoundEvidence(int(counts.pairs), *values)
-
-    return TestCourse(which, len(measured.tasks), list(rounds()), shown.needed, refuted.needed)
 
 
 # --- How steadily a task passes on the base, measured before it serves as evidence or guard ------

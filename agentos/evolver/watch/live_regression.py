@@ -38,7 +38,7 @@ from agentos.errors import NotFound, Unavailable
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content_digest import content_of
 from agentos.evolver.policy import Probation
-from agentos.evolver.states import no_model
+from agentos.evolver.replay.jobs import no_model
 from agentos.evolver.verdict.paired_tests import log_e
 from agentos.evolver.watch import ChangeContext, WatchContext
 from agentos.resources import parse_id

@@ -28,7 +28,7 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.guards.assurance.contract import RetryingExecutor
-from agentos.evolver.history.calibration import attest_live
+from agentos.evolver.history.proposers import attest_live
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.promote.promotion import roll_back, verdict_on
 from agentos.evolver.select.curate import asks_models_live

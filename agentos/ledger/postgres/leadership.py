@@ -178,7 +178,7 @@ class Leadership:
 def control(address: str) -> Control | None:
     """Who leads, None where nobody ever did. Raises Unavailable."""
     try:
-        with psycopg.connect(address, autocommit=True, connect_timeout=5) as session:
+        with psycopg.connect(address, autocommit=True, connect_timeout=3) as session:
             (there,) = session.execute(
                 "SELECT to_regclass('agentos_control.leader') IS NOT NULL"
             ).fetchone() or (False,)

@@ -126,28 +126,30 @@ def oddities(tree: ast.AST) -> int:
 
 def _is_odd(node: ast.AST) -> bool:
     if isinstance(node, ast.Compare):
-        sides = [ast.dump(side) for side in [node.left, *node.comparators]]
-        constant = all(isinstance(side, ast.Constant) for side in [node.left, *node.comparators])
-        return len(set(sides)) < len(sides) or constant or _turns_around(node)
+        sides = [node.left, *node.comparators]
+        return _has_twins(sides) or all(map(_is_constant, sides)) or _turns_around(node)
     if isinstance(node, ast.BinOp):
         return _is_odd_arithmetic(node)
     if isinstance(node, ast.BoolOp):
-        sides = [ast.dump(side) for side in node.values]
-        return len(set(sides)) < len(sides) or any(
-            isinstance(side, ast.Constant) for side in node.values[:-1]
-        )
+        return _has_twins(node.values) or any(map(_is_constant, node.values[:-1]))
     if isinstance(node, ast.IfExp):
-        return ast.dump(node.body) == ast.dump(node.orelse) or isinstance(node.test, ast.Constant)
+        return _has_twins([node.body, node.orelse]) or _is_constant(node.test)
     if isinstance(node, ast.If | ast.While):
         return isinstance(node.test, ast.Constant) and node.test.value is not True
     if isinstance(node, ast.Call):
-        sides = [ast.dump(side) for side in node.args]
-        return len(set(sides)) < len(sides) and len(sides) > 1
+        return _has_twins(node.args)
     if isinstance(node, ast.Assign):
         return any(ast.dump(t).replace("Store", "Load") == ast.dump(node.value) for t in node.targets)
-    if isinstance(node, ast.comprehension):
-        return any(isinstance(test, ast.Constant) for test in node.ifs)
-    return False
+    return isinstance(node, ast.comprehension) and any(map(_is_constant, node.ifs))
+
+
+def _has_twins(nodes: Sequence[ast.expr]) -> bool:
+    """Whether two of them are written alike."""
+    return len(set(map(ast.dump, nodes))) < len(nodes)
+
+
+def _is_constant(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant)
 
 
 def _turns_around(node: ast.Compare) -> bool:

@@ -9,9 +9,10 @@ import pygit2
 from pygit2.enums import FileMode
 
 from agentos.domain import KINDS, RESOURCE_NAME, Kind, ResourceId, Snapshot
-from agentos.errors import Invalid, Unavailable
+from agentos.errors import Invalid, NotFound, Unavailable
 from agentos.programs import MANIFEST
-from agentos.registry.git.repository import Repository
+from agentos.registry.git import external_commits
+from agentos.registry.git.repository import MAIN, Repository
 from agentos.resources import (
     DEPTH_MAX,
     FILE_MAX,
@@ -25,6 +26,18 @@ from agentos.resources import (
 _FILE_MODES = (FileMode.BLOB, FileMode.BLOB_EXECUTABLE)
 _ODD = {FileMode.LINK: "is a symbolic link", FileMode.TREE: f"is more than {DEPTH_MAX} levels deep"}
 _DEEPEST = DEPTH_MAX - 3  # of a directory in a resource: kind, name and the file itself are levels too
+
+
+def tip(repository: Repository) -> Snapshot:
+    """Where ``main`` stands."""
+    found = repository.resolve(MAIN)
+    if found is None and external_commits.lost(repository):
+        raise NotFound(
+            f"The registry at {repository.path} has lost its branch main. `agentos init` brings it back"
+        )
+    if found is None:
+        raise NotFound(f"The registry at {repository.path} is empty. Try: agentos init")
+    return repository.snapshot(found)
 
 
 def files(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dict[str, bytes]:

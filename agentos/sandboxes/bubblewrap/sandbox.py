@@ -26,17 +26,27 @@ from agentos import shipped
 from agentos.domain import Limits
 from agentos.errors import Unavailable, lacking
 from agentos.sandboxes import cgroups, seccomp
-from agentos.sandboxes.box import FirstProcess, WorkerBox, answer_bounds, pipes
+from agentos.sandboxes.box import (
+    BoxLimits,
+    FirstProcess,
+    WorkerBox,
+    answer_bounds,
+    box_limits,
+    file_systems_and_limits,
+    pipes,
+)
 from agentos.sandboxes.bubblewrap.launch import Runtime, Template
-from agentos.sandboxes.content import BoxLimits, box_limits, call_list, file_systems_and_limits
 from agentos.sandboxes.docker.image_host import runtime
 from agentos.sandboxes.owner import GROUPS, Owner, OwnerNote, notes
 from agentos.sandboxes.probe import Guarantee, probe, refusal
+from agentos.sandboxes.seccomp import call_list
 from agentos.wire import Channel, FrameError, WireClosed, WireLate
 
 ENTRY = "agentos.worker.job:serve"
 _WARM = ("agentos.worker.warm",)
 _HELLO_S = 60.0
+# A box here is a fork with everything imported, so it needs little more; all that its group gives is filled.
+_PROBE_MEMORY_MB = 16
 _ENDING_S = 1.0  # a template that dies ends this soon after the box that noticed
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 
@@ -109,7 +119,7 @@ class Bubblewrap:
     def examine(self) -> tuple[Guarantee, ...]:
         """Try every promise once; the claims say what held."""
         self._running()
-        return probe(self._open_small, grouped=bool(self.groups.parents))
+        return probe(self._open_small, grouped=bool(self.groups.parents), memory_mb=_PROBE_MEMORY_MB)
 
     def open_entry(self, limits: Limits, entry: str, *, run: str = "") -> WorkerBox:
         """As ``open``, with another program inside (the probe's)."""
@@ -125,7 +135,7 @@ class Bubblewrap:
     def _open(self, limits: Limits, what: tuple[str, str], *, small: bool = False) -> WorkerBox:
         template, extras = self._running()
         if small:
-            extras = replace(extras, tmp_mb=32, snapshot_mb=24, shm_mb=8)
+            extras = replace(extras, tmp_mb=16, snapshot_mb=8, shm_mb=4)
         try:
             return self._make(template, extras, limits, what)
         except Unavailable:
@@ -177,6 +187,8 @@ class Bubblewrap:
                     "seccomp": seccomp.assemble(call_list()).hex(),
                     "known": _shipped_harness(),
                 }
+                # Kept from here on, as the template keeps what it imports: the files may become another release's.
+                runtime()
                 try:
                     self._template = Template(start, Runtime.here(self._extra), self._run_uid, self._owner)
                 except OSError as error:

@@ -27,10 +27,10 @@ from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import FirstProcess, WorkerBox, answer_bounds, pipes
-from agentos.sandboxes.content import call_list
 from agentos.sandboxes.docker.engine import DockerEngine, answering, docker
 from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL, ContainerProfile, ProfileKind
 from agentos.sandboxes.owner import Owner, OwnerNote
+from agentos.sandboxes.seccomp import call_list
 from agentos.wire import Channel, FrameError, WireClosed, WireLate
 
 _START_S = 60.0

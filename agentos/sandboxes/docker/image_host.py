@@ -19,7 +19,6 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -155,7 +154,7 @@ def compiled(files: Mapping[str, bytes], place: str) -> dict[str, bytes]:
 
 
 def _recipe() -> dict[str, Any]:
-    return tomllib.loads((shipped.folder("sandboxes") / "image.toml").read_text(encoding="utf-8"))
+    return shipped.table("sandboxes", "image.toml")
 
 
 def _mode(path: Path) -> int:

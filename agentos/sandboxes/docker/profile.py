@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import Limits
-from agentos.sandboxes.box import worker_environment
-from agentos.sandboxes.content import BoxLimits, call_list
-from agentos.sandboxes.seccomp import CONDITIONAL, NEW_NAMESPACE, SOL_SOCKET
+from agentos.sandboxes.box import BoxLimits, worker_environment
+from agentos.sandboxes.seccomp import CONDITIONAL, NEW_NAMESPACE, SOL_SOCKET, call_list
 
 HOME_LABEL, OWNER_LABEL, BOX_LABEL = "agentos.home", "agentos.owner", "agentos.box"
 PLACE = "/run/agentos"

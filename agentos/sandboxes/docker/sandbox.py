@@ -19,8 +19,7 @@ from typing import Generic, Protocol, TypeVar
 
 from agentos.domain import Limits
 from agentos.errors import Unavailable
-from agentos.sandboxes.box import WorkerBox
-from agentos.sandboxes.content import BoxLimits, box_limits
+from agentos.sandboxes.box import BoxLimits, WorkerBox, box_limits
 from agentos.sandboxes.docker.container import Container, ContainerMaker, End
 from agentos.sandboxes.docker.engine import DockerEngine
 from agentos.sandboxes.docker.image import digest_of, find

@@ -25,8 +25,14 @@ from agentos.domain import Limits
 from agentos.errors import Unavailable
 from agentos.ports import BoxUsage
 from agentos.sandboxes import seccomp
-from agentos.sandboxes.box import answer_bounds, pipes, worker_environment
-from agentos.sandboxes.content import BoxLimits, box_limits, call_list, file_systems_and_limits
+from agentos.sandboxes.box import (
+    BoxLimits,
+    answer_bounds,
+    box_limits,
+    file_systems_and_limits,
+    pipes,
+    worker_environment,
+)
 from agentos.sandboxes.docker import image_host
 from agentos.sandboxes.docker.profile import (
     BOX_LABEL,
@@ -47,6 +53,7 @@ from agentos.sandboxes.kubernetes.cluster import (
     unscheduled,
 )
 from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.seccomp import call_list
 from agentos.settings import KubernetesSettings
 from agentos.wire import FrameError, WireClosed, WireLate
 

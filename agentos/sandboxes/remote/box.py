@@ -24,8 +24,7 @@ from websockets.protocol import State
 from agentos.domain import Limits
 from agentos.errors import HostAway
 from agentos.ports import BoxUsage
-from agentos.sandboxes.box import answer_bounds, pipes
-from agentos.sandboxes.content import box_limits
+from agentos.sandboxes.box import answer_bounds, box_limits, pipes
 from agentos.sandboxes.remote.protocol import (
     BEAT_S,
     Beat,

@@ -24,6 +24,7 @@ from pathlib import Path
 from agentos.domain import Check, Json, Result
 from agentos.errors import Invalid, UserError, shown
 from agentos.plugins.checks import faults
+from agentos.plugins.registry import attempted, said
 from agentos.trajectories.conversations import (
     ROLES,
     SAYS_NOTHING,
@@ -33,6 +34,7 @@ from agentos.trajectories.conversations import (
     ConversationEnd,
     checked_messages,
     first_request,
+    part_of,
 )
 from agentos.trajectories.readers import inspect_log, sessions, spans_read, swe_agent
 from agentos.trajectories.readers.records import RECORD_MAX
@@ -122,9 +124,9 @@ def _chat(record: Mapping[str, Json], ended: ConversationEnd, used: set[str]) ->
 
 def _tau_bench(record: Mapping[str, Json]) -> list[ChatConversation]:
     info = record.get("info")
-    task = info.get("task") if isinstance(info, dict) else None
+    task = part_of(info, "task")
     messages = checked_messages(record["traj"])
-    goal = task.get("instruction") if isinstance(task, dict) else None
+    goal = part_of(task, "instruction")
     return [
         ChatConversation(
             goal=goal if isinstance(goal, str) else first_request(messages),
@@ -298,10 +300,11 @@ def converter(place: str) -> Convert:
 
 def converted(record: Json, convert: Convert) -> Sequence[ChatConversation]:
     """The conversations that a third party's function makes of a record. Raises Invalid, whatever it does."""
-    try:
-        given = convert(record)
-    except Exception as error:  # noqa: BLE001 - a third party's code: its fault costs one record
-        raise Invalid("record", [f"the converter failed: {type(error).__name__}: {error}"]) from None
+    given, error = attempted(lambda: convert(record))
+    if isinstance(error, Exception):
+        raise Invalid("record", [f"the converter failed: {said(error)}"])
+    if error is not None:
+        raise error
     if given is None:
         raise Invalid("record", ["the converter does not know it"])
     return [conversation for one in _each(given) for conversation in read(one, "openai-chat")]

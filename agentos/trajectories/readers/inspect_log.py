@@ -18,6 +18,7 @@ from agentos.trajectories.conversations import (
     MessageLog,
     checked_messages,
     first_request,
+    part_of,
     text_of,
 )
 from agentos.trajectories.readers.records import RECORD_MAX
@@ -45,7 +46,7 @@ def _sample(sample: Mapping[str, Json], about: Mapping[str, Json]) -> ChatConver
         sample = {**sample, **{key: aside.put_back(sample.get(key)) for key in ("input", "messages")}}
     log = MessageLog()
     for number, message in enumerate(sample.get("messages") or []):
-        role = message.get("role") if isinstance(message, dict) else None
+        role = part_of(message, "role")
         if role == "tool":
             failed = bool(message.get("error"))
             told = message["error"].get("message") if failed and isinstance(message["error"], dict) else ""

@@ -20,6 +20,7 @@ from agentos.trajectories.conversations import (
     MessageLog,
     checked_messages,
     first_request,
+    part_of,
     text_of,
 )
 from agentos.trajectories.readers.records import plain_json
@@ -119,7 +120,7 @@ def _codex_output(output: Json) -> tuple[Json, bool]:
             return output, False
     if isinstance(output, dict):
         about = output.get("metadata")
-        code = about.get("exit_code") if isinstance(about, dict) else None
+        code = part_of(about, "exit_code")
         content = output.get("output", output.get("content", output))
         silent = code == 1 and not content  # grep, diff and test say "no" so
         failed = output.get("success") is False or (isinstance(code, int) and code != 0 and not silent)
@@ -147,7 +148,7 @@ def in_openai_form(messages: Json) -> Json:
 
 
 def _has_blocks(message: Json) -> bool:
-    content = message.get("content") if isinstance(message, dict) else None
+    content = part_of(message, "content")
     parts = content if isinstance(content, list) else []
     return any(isinstance(part, dict) and part.get("type") in ("tool_use", "tool_result") for part in parts)
 
@@ -157,7 +158,7 @@ def _anthropic(log: MessageLog, message: Mapping[str, Json], turn: Json) -> None
     if role not in ("user", "assistant", "system"):
         raise Invalid("record", [f"a message has the role {shown(role, 40)}"])
     for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        kind = block.get("type") if isinstance(block, dict) else None
+        kind = part_of(block, "type")
         if kind == "text":
             log.say(role, block.get("text"), turn)
         elif kind == "tool_use":

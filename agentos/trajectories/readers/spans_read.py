@@ -20,6 +20,7 @@ from agentos.trajectories.conversations import (
     MessageLog,
     checked_messages,
     first_request,
+    part_of,
 )
 from agentos.trajectories.readers import genai
 from agentos.trajectories.readers.records import plain_json
@@ -51,7 +52,7 @@ def _spans(request: Json) -> Iterator[Mapping[str, Json]]:
 
 
 def _list(value: Json, key: str) -> list[Json]:
-    found = value.get(key) if isinstance(value, dict) else None
+    found = part_of(value, key)
     return found if isinstance(found, list) else []
 
 
@@ -153,12 +154,12 @@ def _say(log: MessageLog, message: Mapping[str, Json], turn: Json) -> None:
         elif role in ("system", "user", "assistant", "developer"):
             log.say(role, message.get("content"), turn)
             for call in _list(message, "tool_calls"):
-                function = call.get("function") if isinstance(call, dict) else None
+                function = part_of(call, "function")
                 if isinstance(function, dict):
                     log.call(str(call.get("id")), str(function.get("name")), function.get("arguments"), turn)
         return
     for part in parts:
-        kind = part.get("type") if isinstance(part, dict) else None
+        kind = part_of(part, "type")
         if kind == "text" and role in ("system", "user", "assistant"):
             log.say(role, part.get("content"), turn)
         elif kind == "tool_call":

@@ -22,6 +22,7 @@ from agentos.trajectories.conversations import (
     MessageLog,
     checked_messages,
     first_request,
+    part_of,
     text_of,
 )
 
@@ -94,7 +95,7 @@ def _assistant(log: MessageLog, message: Mapping[str, Json], number: int) -> str
     log.say("assistant", message.get("content"), number)
     calls = message.get("tool_calls") or []
     for call in calls:
-        function = call.get("function") if isinstance(call, dict) else None
+        function = part_of(call, "function")
         if not isinstance(function, dict):
             raise Invalid("record", [f"message {number} has a tool call without a function"])
         log.call(str(call.get("id")), str(function.get("name")), function.get("arguments"), number)

@@ -6,14 +6,65 @@ Only numbers and words of ours go into them; what others wrote is escaped by ``M
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from agentos.evolver.verdict.pairing import LEAST, TestCourse
+from agentos.domain import Trial, TrialSet
+from agentos.evolver.policy import Judge
+from agentos.evolver.verdict.paired_tests import MeasuredSet, claims_of, complete_rounds, tally
+from agentos.evolver.verdict.pairing import measured_sets
 
 _WIDE, _TALL, _LEFT, _FOOT = 640, 220, 52, 26
 _SPARK_WIDE, _SPARK_TALL = 140, 28
+
+
+# --- How the sequential tests went, round by round. A verdict looks at the last round only; that it may look at any is
+# what the tests are made for.
+
+LEAST = math.log(1e-6)  # an e-value may be 0, of which there is no logarithm to be drawn
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEvidence:
+    """After a round: how many pairs there are, and the logarithms of the e-values for the edit and against it."""
+
+    pairs: int
+    log_for: float
+    log_against: float
+
+
+@dataclass(frozen=True, slots=True)
+class TestCourse:
+    """One set's test. It is over when ``log_for`` reaches ``needed_for``, or ``log_against`` ``needed_against``."""
+
+    which: TrialSet
+    tasks: int
+    rounds: Sequence[RoundEvidence]  # from none to all that are complete
+    needed_for: float
+    needed_against: float
+
+
+def progress_of(trials: Sequence[Trial], rules: Judge) -> list[TestCourse]:
+    """Of each set with fresh pairs; nothing where every flip counts. ``trials``: as the candidate was judged by."""
+    found = measured_sets(trials, rules)
+    return [_progress(which, each, rules) for which, each in found.items() if each.tasks]
+
+
+def _progress(which: TrialSet, measured: MeasuredSet, rules: Judge) -> TestCourse:
+    shown, refuted = claims_of(which, measured.number, rules, measured.share)
+
+    def rounds() -> Iterator[RoundEvidence]:
+        for many in range(complete_rounds(measured.tasks) + 1):
+            counts = tally({task: pairs[:many] for task, pairs in measured.tasks.items()})
+            values = (max(claim.log_e(counts), LEAST) for claim in (shown, refuted))
+            yield RoundEvidence(int(counts.pairs), *values)
+
+    return TestCourse(which, len(measured.tasks), list(rounds()), shown.needed, refuted.needed)
+
+
+# --- As pictures
 
 
 def course_chart(course: TestCourse, title: str) -> Markup:

@@ -36,10 +36,11 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.evolver.verdict.judge import Flip, flips
-from agentos.evolver.verdict.pairing import LEAST, TestCourse, judged_trials, progress_of, varying
+from agentos.evolver.verdict.pairing import judged_trials, varying
 from agentos.ledger.listing import data_version
 from agentos.ledger.reading import Reader
 from agentos.web.context import WebContext, duration, passes, plural
+from agentos.web.pages.charts import LEAST, TestCourse, progress_of
 
 _EVIDENCE_MAX = 12  # failing runs that can be opened in place
 _ROWS_MAX = 60  # tasks in the matrix of a set; what did not change is left out first

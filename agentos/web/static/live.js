@@ -49,7 +49,10 @@
   const name = (one) => `${one.tagName} ${one.getAttribute("href") ?? one.parentElement.id} ${one.textContent}`;
 
   const put = (fresh) => {
-    document.title = fresh.title;
+    if (document.title !== fresh.title) {
+      document.title = fresh.title;
+      document.getElementById("news").textContent = fresh.title; // a screen reader tells it where the eye sees a number change
+    }
     for (const part of document.querySelectorAll("[data-live]")) {
       const other = fresh.getElementById(part.id);
       if (!other || text(other) === text(part) || touched(part)) continue;

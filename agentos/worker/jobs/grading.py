@@ -21,10 +21,9 @@ import referencing  # noqa: F401
 
 from agentos import checks
 from agentos.messages import GradeDone, GradeJob, WireCheck, WireCheckResult
-from agentos.wire import Channel
+from agentos.wire import Channel, shorten
 from agentos.worker import children, files
 from agentos.worker.children import ChildEnd, ChildLimits
-from agentos.worker.faults import shorten
 from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs import workspace_code
 

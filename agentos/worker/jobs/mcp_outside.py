@@ -24,8 +24,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentos.messages import Answer, Ask, McpCall, McpJob
-from agentos.wire import Channel, FrameError, WireClosed
-from agentos.worker.faults import Failed, fault, shorten
+from agentos.wire import Channel, FrameError, WireClosed, shorten
+from agentos.worker.faults import Failed, fault
 from agentos.worker.rpc import Refused
 
 BODY_MAX = 5 << 20  # of a request

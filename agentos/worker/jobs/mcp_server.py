@@ -21,9 +21,9 @@ from typing import Any, Protocol
 
 from agentos import __version__
 from agentos.messages import WHEELS, FaultFrame, McpJob, McpResult, McpServed, WireFault
-from agentos.wire import LEVELS_MAX, Channel, FrameError, is_deeper
+from agentos.wire import LEVELS_MAX, Channel, FrameError, is_deeper, shorten
 from agentos.worker import files
-from agentos.worker.faults import Failed, fault, shorten
+from agentos.worker.faults import Failed, fault
 from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs.mcp_outside import KernelLine, Proxy, SessionLost, UrlServer
 

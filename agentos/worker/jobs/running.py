@@ -13,7 +13,7 @@ from agentos.wire import Channel, FrameError, WireClosed, WireLate
 from agentos.worker import files
 from agentos.worker.children import ChildLimits
 from agentos.worker.egress import PLACE
-from agentos.worker.faults import Failed, fault, fault_of, load_fault
+from agentos.worker.faults import Failed, FaultsOf, fault
 from agentos.worker.files import WorkerPlace
 from agentos.worker.rpc import KernelClient
 from agentos.worker.sdk import Sdk, StepsUsedUp
@@ -93,16 +93,14 @@ def _start(sdk: Sdk, job: RunJob, host: ToolHost, url: str, place: WorkerPlace) 
 def _drive(sdk: Sdk, held: BundleFiles, path: str) -> None:
     """Load the harness and let it run; whatever it does, ``sdk.end`` is set afterwards."""
     try:
-        harness = _load(held, path)
-    except BaseException as error:  # noqa: BLE001 - the harness' own error, sent on as data
-        sdk.fail(load_fault(error, held.root, path))
-        return
-    try:
-        harness.run(sdk)
+        with FaultsOf(held.root, path, loading=True):
+            harness = _load(held, path)
+        with FaultsOf(held.root, path, passes=(StepsUsedUp,)):
+            harness.run(sdk)
     except StepsUsedUp:
         pass
-    except BaseException as error:  # noqa: BLE001 - the harness' own error, sent on as data
-        sdk.fail(fault_of(error, held.root, path))
+    except Failed as error:
+        sdk.fail(error.fault)
     if sdk.end is None:
         sdk.fail(fault("no_answer", "the harness ended without an answer", path=path))
 

@@ -30,9 +30,9 @@ from typing import Any, NoReturn
 
 from agentos import checks
 from agentos.messages import WHEELS, Ready, SearchJob, TriedFrame, TrySource
-from agentos.wire import Channel, FrameError, WireClosed, WireLate
+from agentos.wire import Channel, FrameError, WireClosed, WireLate, shorten
 from agentos.worker import children, files
-from agentos.worker.faults import Failed, fault_of, load_fault, shorten
+from agentos.worker.faults import Failed, fault_of, load_fault
 from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs import workspace_code
 from agentos.worker.jobs.grading import snippet

@@ -27,8 +27,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agentos import checks
 from agentos.messages import WHEELS, ToolCard
 from agentos.programs import INTERPRETERS, SCRIPT_EFFECTS, is_manifest, is_script
+from agentos.wire import shorten
 from agentos.worker.children import allowed
-from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of, shorten
+from agentos.worker.faults import Failed, NotPlain, encode, fault, resource_of
 from agentos.worker.tools.bundle_importer import BundleFiles
 from agentos.worker.tools.toolfile import EFFECTS, ToolDeclaration, name_of
 

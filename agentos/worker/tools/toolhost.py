@@ -25,7 +25,7 @@ from agentos.messages import WireFault
 from agentos.wire import Channel, Frame, FrameError, WireClosed, WireLate
 from agentos.worker import children
 from agentos.worker.children import ChildEnd, ChildLimits, Clip
-from agentos.worker.faults import exception_word, fault, fault_of, load_fault, resource_of
+from agentos.worker.faults import Failed, FaultsOf, exception_word, fault, resource_of
 from agentos.worker.tools import entered, programs, toolfile
 from agentos.worker.tools.bundle_importer import BundleFiles
 
@@ -199,18 +199,15 @@ def call_work(
         if programs.is_program(path):
             return _reply_of(lambda: programs.call(held, path, args, most, allowance.wall_s), held, path)
         try:
-            tool = toolfile.load(held.text(path), path, root, held)
-        except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
-            children.spare_memory()
-            return _reply_fault(load_fault(error, root, path), lines)
-        tracer = tracer_of(str(root / path), lines)
-        try:
-            output = toolfile.call(tool, args, most, lambda: sys.settrace(tracer) if trace else None)
-        except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
+            with FaultsOf(root, path, loading=True):
+                tool = toolfile.load(held.text(path), path, root, held)
+            tracer = tracer_of(str(root / path), lines)
+            with FaultsOf(root, path):
+                output = toolfile.call(tool, args, most, lambda: sys.settrace(tracer) if trace else None)
+        except Failed as error:
+            return _reply_fault(error.fault, lines)
+        finally:
             sys.settrace(None)
-            children.spare_memory()
-            return _reply_fault(fault_of(error, root, path), lines)
-        sys.settrace(None)
         return b'{"output":' + output + b"," + _noted(lines)[1:]
 
     return work
@@ -233,27 +230,25 @@ def program_work(argv: list[str], environment: dict[str, str]) -> Callable[[], b
 def card_work(held: BundleFiles, path: str) -> Callable[[], bytes]:
     """What a child does to describe a tool: a reply whose output is a ToolCard."""
 
+    def described() -> bytes:
+        source = held.text(path)
+        says = toolfile.declared(source, path)
+        return toolfile.card(toolfile.load(source, path, held.root, held), says).model_dump_json().encode()
+
     def work() -> bytes:
         if programs.is_program(path):
             return _reply_of(lambda: programs.card(held, path).model_dump_json().encode(), held, path)
-        try:
-            source = held.text(path)
-            says = toolfile.declared(source, path)
-            described = toolfile.card(toolfile.load(source, path, held.root, held), says)
-            return b'{"output":' + described.model_dump_json().encode() + b"}"
-        except BaseException as error:  # noqa: BLE001 - the tool's own error, sent on as data
-            children.spare_memory()
-            return _reply_fault(load_fault(error, held.root, path), set())
+        return _reply_of(described, held, path, loading=True)
 
     return work
 
 
-def _reply_of(output: Callable[[], bytes], held: BundleFiles, path: str) -> bytes:
+def _reply_of(output: Callable[[], bytes], held: BundleFiles, path: str, *, loading: bool = False) -> bytes:
     try:
-        return b'{"output":' + output() + b"}"
-    except BaseException as error:  # noqa: BLE001 - sent on as data
-        children.spare_memory()
-        return _reply_fault(fault_of(error, held.root, path), set())
+        with FaultsOf(held.root, path, loading=loading):
+            return b'{"output":' + output() + b"}"
+    except Failed as error:
+        return _reply_fault(error.fault, set())
 
 
 def tracer_of(filename: str, lines: set[int]) -> Callable[[FrameType, str, Any], Any]:

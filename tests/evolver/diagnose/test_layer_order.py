@@ -27,8 +27,7 @@ from agentos.domain import (
     Snapshot,
     Step,
 )
-from agentos.evolver.diagnose.diagnosis import ladder
-from agentos.evolver.find.agent_failures import NOT_MADE, NOT_TOLD, WRONG_STOP, astray
+from agentos.evolver.diagnose.diagnosis import NOT_MADE, NOT_TOLD, WRONG_STOP, astray, ladder
 from agentos.ports import ObservedRun
 from agentos.testing import FakeRegistry
 

@@ -7,8 +7,7 @@ import pytest
 
 from agentos.domain import CheckResult, Fault, Json, Outcome, Result, Run, Share, Snapshot, Step
 from agentos.evolver.documents import load_taxonomy
-from agentos.evolver.find.agent_failures import root_step, telling_step
-from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of
+from agentos.evolver.find.fingerprints import AgentActions, Failure, failure_of, root_step, telling_step
 from agentos.shipped import folder
 
 TAXONOMY = load_taxonomy(folder("evolver") / "taxonomy.toml")

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from agentos.domain import Evolution, EvolutionState, Share, TrialSet
-from agentos.evolver.find.holding_back import GIVEN
 from agentos.evolver.find.mining import flag, mine
-from agentos.evolver.find.triage import CURSOR, triage
+from agentos.evolver.find.triage import CURSOR, GIVEN, triage
 from agentos.testing import ScriptedProposer
 from tests.evolver.conftest import FAULTY, World, proposal
 

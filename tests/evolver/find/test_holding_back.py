@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from agentos.domain import Evolution, EvolutionState, Share
-from agentos.evolver.find.holding_back import to_hide
+from agentos.evolver.find.triage import to_hide
 from agentos.evolver.policy import EvidencePolicy, Policy
 from agentos.evolver.states import retry
 from agentos.ports import Brief, Proposal

@@ -20,7 +20,7 @@ from agentos.domain import (
     Snapshot,
     Verdict,
 )
-from agentos.evolver.history.calibration import calibrate, in_words, label, lately
+from agentos.evolver.history.proposers import calibrate, in_words, label, lately
 from agentos.evolver.policy import LookBack
 from agentos.evolver.watch.probation import settle
 from agentos.testing import MemoryLedger

@@ -19,7 +19,7 @@ from agentos.domain import (
     Share,
 )
 from agentos.evolver.advice import NARROW, talk
-from agentos.evolver.history.proposer_order import DIFF_MAX, lower_bound, parents_for
+from agentos.evolver.history.proposers import DIFF_MAX, lower_bound, parents_for
 from agentos.evolver.policy import Policy
 from agentos.evolver.states import retry
 from agentos.evolver.verdict.paired_tests import PairTally

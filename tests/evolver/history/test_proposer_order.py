@@ -23,7 +23,7 @@ from agentos.domain import (
 )
 from agentos.errors import ModelFailed
 from agentos.evolver.cycle import evolve
-from agentos.evolver.history.proposer_order import (
+from agentos.evolver.history.proposers import (
     Archive,
     ProposerMeter,
     ProposerYield,

@@ -36,8 +36,8 @@ from agentos.domain import (
 from agentos.errors import Unavailable
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import Policy, ProbePolicy
-from agentos.evolver.promote.driving import concerns, passed, vouch
 from agentos.evolver.promote.probing import probe
+from agentos.evolver.promote.promotion import concerns, passed, vouch
 from agentos.ports import Attempt, Plan
 from agentos.testing import FakeExecutor, FakeRegistry, MemoryBlobs, MemoryLedger, SerialReplayer, attempt
 

@@ -49,7 +49,6 @@ from agentos.evolver.promote.consent import (
     read_key,
     verify,
 )
-from agentos.evolver.promote.driving import vouch
 from agentos.evolver.promote.probing import probe_fault, probe_promotion
 from agentos.evolver.promote.promotion import (
     approve,
@@ -61,6 +60,7 @@ from agentos.evolver.promote.promotion import (
     settle_overtaken,
     take_back,
     verdict_on,
+    vouch,
     why_asked,
 )
 from agentos.ledger.rows.codec import to_json

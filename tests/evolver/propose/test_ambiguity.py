@@ -6,11 +6,15 @@ The tools really run, in the bench without a sandbox.
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agentos.benches import BenchResult
 from agentos.domain import (
     Ambiguity,
     Behaviour,
@@ -37,7 +41,7 @@ from agentos.evolver.propose.moot_mutants import edited_lines
 from agentos.evolver.propose.neighbours import crossed, filled, levelled, neighbours, stepped, usual
 from agentos.evolver.verdict.doubts import doubts
 from agentos.ports import Case
-from tests.evolver.propose.test_behaviour import TOOL, judged
+from tests.evolver.propose.test_behaviour import REFUSALS, TOOL, judged
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 from local_bench import LocalBench
@@ -117,6 +121,33 @@ def test_no_question_where_tasks_or_answers_leave_none(rivals: dict[str, str], w
     assert found(RIGHT, rivals, working).ambiguity is None
 
 
+class CountingBench(LocalBench):
+    """Knows how often each source was run on each case."""
+
+    def __init__(self, cases: Sequence[Case], timeout_s: float) -> None:
+        super().__init__(cases, timeout_s)
+        self.runs: Counter[tuple[str, int]] = Counter()
+
+    def try_source(
+        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+    ) -> BenchResult:
+        self.runs.update((source, number) for number in cases or ())
+        return super().try_source(source, trace=trace, cases=cases)
+
+
+def test_an_edit_runs_once_on_each_input_for_all_questions() -> None:
+    tasks = [*EVIDENCE, *IDLE]
+    known = Known(tasks, {2, 3}, b"k" * 32, ReplayPolicy(mutants=1))
+    drawn = usual(neighbours(tasks, FAULTY, known.key, 24, unsaid=True), tasks)
+    bench = CountingBench([*tasks, *(item.case for item in drawn)], 0.5)
+    with closing(bench):
+        seen = EditExamination(bench, known, drawn, [], FAULTY, RIGHT).findings({"cand-2": TOO_MUCH})
+    assert seen.ambiguity is not None
+    made = {number: count for (source, number), count in bench.runs.items() if source == RIGHT}
+    assert {*made} >= {*range(len(tasks), len(tasks) + len(drawn))}
+    assert {made[len(tasks) + number] for number in range(len(drawn))} == {1}
+
+
 def test_an_argument_that_no_task_gives_tells_edits_apart_too() -> None:
     own, other = RIGHT, RIGHT.replace("input.size)", "6)")
     ambiguity = found(own, {"cand-2": other}, IDLE).ambiguity
@@ -163,6 +194,7 @@ def test_an_edit_that_changes_most_answers_next_to_guards_is_not_the_repair_of_a
         HEAD.replace("packs", "grade").replace("if missing <= 0:", "if missing is None:") % edit,
         [{"missing": 0}],
         [{"missing": 30}, {"missing": 50}],
+        policy=REFUSALS,
     )
     assert candidate.behaviour is not None
     assert candidate.behaviour.broad is broad
@@ -179,9 +211,8 @@ def test_an_edit_that_changes_most_answers_next_to_guards_is_not_the_repair_of_a
 @pytest.mark.slow
 def test_most_answers_cannot_be_changed_in_another_way(edit: str, broad: bool) -> None:
     source = HEAD.replace("packs", "grade")
-    _, candidate = judged(
-        source % "missing", source % edit, [{"missing": 30}], [{"missing": 30}, {"missing": 50}]
-    )
+    guards: list[dict[str, Json]] = [{"missing": 30}, {"missing": 50}]
+    _, candidate = judged(source % "missing", source % edit, [{"missing": 30}], guards, policy=REFUSALS)
     assert candidate.behaviour is not None
     assert candidate.behaviour.broad is broad
 
@@ -378,6 +409,7 @@ def test_each_is_asked_of_a_person() -> None:
         edit.replace("packs", "grade"),
         [{"missing": 1}],
         [{"missing": 3}],
+        policy=REFUSALS,
     )
     assert not why
     question = Ambiguity(2, "missing=12 in {}", "2", "3", "cand-2")

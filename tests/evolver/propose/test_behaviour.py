@@ -40,6 +40,8 @@ from tests.evolver.conftest import World
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 from local_bench import LocalBenches
 
+# What may refuse an edit, without the questions about it: most of an examination, and refusing nothing.
+REFUSALS = Policy(replay=ReplayPolicy(mutants=0, drawn=0, crossed=0, stepped=0, spelled=0, symptom_min=0))
 KEYS = [hashlib.sha256(bytes([number])).digest() for number in range(3)]
 TOOL = "skill/calc/tools/grade.py"
 HEAD = '''"""A tool."""
@@ -244,9 +246,7 @@ def test_what_is_right_for_the_shown_length_alone_is_over_fitted(condition: str,
     ],
 )
 def test_an_honest_edit_is_let_pass(source: str, edit: str, shown: list[dict[str, Json]], key: bytes) -> None:
-    # What its mutants answer refuses nothing.
-    few = Policy(replay=ReplayPolicy(mutants=1))
-    why, candidate = judged(source, edit, shown, key=key, policy=few)
+    why, candidate = judged(source, edit, shown, key=key, policy=REFUSALS)
     assert why is None
     assert candidate.behaviour is not None
 
@@ -266,7 +266,7 @@ def test_what_mends_held_back_evidence_is_not_told_by_what_was_shown() -> None:
 
 @pytest.mark.slow
 def test_people_are_shown_how_it_differs() -> None:
-    _, candidate = judged(FEE, FEE.replace("// 10", "// 6"), FEES, [{"amount": 20}])
+    _, candidate = judged(FEE, FEE.replace("// 10", "// 6"), FEES, [{"amount": 20}], policy=REFUSALS)
     seen = candidate.behaviour
     assert seen is not None
     assert seen.beside_differ > seen.beside / 2
@@ -278,9 +278,8 @@ def test_people_are_shown_how_it_differs() -> None:
 @pytest.mark.slow
 def test_files_are_varied_and_a_missing_one_is_not_made() -> None:
     files = {"in.csv": b"a,1\nb,2\nc,3\n"}
-    why, candidate = judged(
-        FILE, FILE.replace("len(rows) + 1", "len(rows)"), [{"path": "in.csv"}], files=files
-    )
+    right = FILE.replace("len(rows) + 1", "len(rows)")
+    why, candidate = judged(FILE, right, [{"path": "in.csv"}], files=files, policy=REFUSALS)
     assert why is None
     assert candidate.behaviour is not None
     assert candidate.behaviour.beside == candidate.behaviour.beside_differ > 4
@@ -309,7 +308,8 @@ def test_a_tool_whose_answer_names_its_file_may_go_on_doing_so() -> None:
     source = FILE.replace("result: float", "result: str").replace(
         "len(rows) + 1", "f'{input.path}: {len(rows) + 1}'"
     )
-    why, _ = judged(source, source.replace("len(rows) + 1", "len(rows)"), [{"path": "in.csv"}], files=files)
+    edit = source.replace("len(rows) + 1", "len(rows)")
+    why, _ = judged(source, edit, [{"path": "in.csv"}], files=files, policy=REFUSALS)
     assert why is None
 
 
@@ -336,7 +336,7 @@ def test_it_can_be_turned_off_and_says_nothing_with_too_few() -> None:
     off = Policy(replay=ReplayPolicy(neighbours=0))
     why, candidate = judged(FEE, edit, FEES, policy=off)
     assert (why, candidate.behaviour) == (None, None)
-    few = Policy(replay=ReplayPolicy(neighbours_min=999))
+    few = replace(REFUSALS, replay=replace(REFUSALS.replay, neighbours_min=999))
     assert judged(FEE, hashing(), [{"amount": 607}], [{"amount": 20}], policy=few)[0] is None
 
 

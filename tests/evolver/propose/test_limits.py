@@ -69,8 +69,8 @@ TASKS = [
 KNOWN = Known(TASKS, {2}, b"k" * 32, ReplayPolicy())
 
 
-def breaks(own: str, drawn: list[Neighbour]) -> str:
-    bench = LocalBench([*TASKS, *(item.case for item in drawn)], 0.5)
+def breaks(own: str, drawn: list[Neighbour], timeout_s: float = 0.5) -> str:
+    bench = LocalBench([*TASKS, *(item.case for item in drawn)], timeout_s)
     try:
         return EditExamination(bench, KNOWN, drawn, [], SOURCE, own).findings({}).breaks
     finally:
@@ -115,7 +115,7 @@ def test_an_edit_that_never_ends_where_its_base_answers_is_said(loop: str) -> No
         last, f"    heads = [group[0] for group in groups]\n{loop}    return Output(heads=heads)\n"
     )
     doubled = case(9, "a\na\nb\n", [], [])
-    assert "does not end" in breaks(own, [Neighbour(doubled, 0, "a.txt")])
+    assert "does not end" in breaks(own, [Neighbour(doubled, 0, "a.txt")], timeout_s=0.1)
     assert breaks(own, [Neighbour(case(9, "a\nb\n", [], []), 0, "a.txt")]) == ""
 
 
@@ -124,7 +124,7 @@ def test_what_never_ended_on_the_base_is_not_broken() -> None:
     spin = SOURCE.replace(
         "    groups, current", "    while input.skip == []:\n        pass\n    groups, current"
     )
-    bench = LocalBench([*TASKS, case(9, "a\n", [], [])], 0.2)
+    bench = LocalBench([*TASKS, case(9, "a\n", [], [])], 0.1)
     drawn = [Neighbour(case(9, "a\n", [], []), 0, "a.txt")]
     own = spin.replace("[group[0] for", "[str(group[0]) for")
     try:

@@ -18,7 +18,7 @@ from agentos.evolver.propose.moot_mutants import constant_tests, idle, moot, nea
 from agentos.evolver.propose.neighbours import spelled
 from agentos.evolver.verdict.doubts import doubts
 from agentos.ports import Case
-from tests.evolver.propose.test_behaviour import FEE, judged
+from tests.evolver.propose.test_behaviour import FEE, REFUSALS, judged
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 from local_bench import LocalBench
@@ -51,6 +51,7 @@ def run(input: Input) -> Output:
 KEYS = [bytes([number]) * 32 for number in range(4)]
 # What has no effect is looked for, whatever the number of rivals beside it: these cost the time.
 ONE_RIVAL = ReplayPolicy(mutants=1)
+WITHOUT_RIVALS = ReplayPolicy(mutants=0)
 
 
 def changed(*pairs: tuple[str, str]) -> str:
@@ -196,14 +197,14 @@ MARKED = [
 ]
 
 
-@pytest.mark.parametrize("key", KEYS[:2], ids=lambda key: key.hex()[:4])
 @pytest.mark.parametrize(
-    ("gone", "wrong", "word", "tasks"),
+    ("gone", "wrong", "word", "tasks", "key"),
     [
-        ("names[0]", "names[-1]", "max(", LONGEST[:3]),
-        ("names[0]", "names[0 - 1]", "max(", LONGEST[:3]),
-        ("names[0]", "names[len(names) - 1]", "max(", LONGEST[:3]),
-        ('(",", ";")', '(",", "!")', "beside", MARKED),
+        ("names[0]", "names[-1]", "max(", LONGEST[:3], KEYS[0]),
+        ("names[0]", "names[0 - 1]", "max(", LONGEST[:3], KEYS[1]),
+        ("names[0]", "names[len(names) - 1]", "max(", LONGEST[:3], KEYS[2]),
+        ('(",", ";")', '(",", "!")', "beside", MARKED, KEYS[0]),
+        ('(",", ";")', '(",", "!")', "beside", MARKED, KEYS[1]),
     ],
 )
 @pytest.mark.slow
@@ -286,8 +287,8 @@ def test_both_are_looked_for_only_where_the_policy_wants_mutants() -> None:
     for edit in (idle_edit, needless):
         seen = found(edit, names(NAMES), 1, KEYS[0], ReplayPolicy(mutants=0))
         assert (seen.idle, seen.needless) == ("", "")
-    assert found(idle_edit, names(NAMES), 1, KEYS[0], ReplayPolicy()).idle
-    assert "always" in found(needless, names(NAMES), 1, KEYS[0], ReplayPolicy()).needless
+    assert found(idle_edit, names(NAMES), 1, KEYS[0], ONE_RIVAL).idle
+    assert "always" in found(needless, names(NAMES), 1, KEYS[0], ONE_RIVAL).needless
 
 
 @pytest.mark.parametrize(
@@ -398,6 +399,14 @@ def test_what_acts_without_being_named_is_a_part(more: str) -> None:
     assert len(undone(OLD, changed(REPAIR, ("def run", f"{more}def run")))) == 2
 
 
+def test_statements_that_only_moved_are_no_parts() -> None:
+    old = changed(("\n\ndef run", "\n\nMANY = 3\n\n\ndef run"), ("input.limit)", "MANY)"))
+    new = changed(("from pydantic", "from math import inf\nfrom pydantic"), ("input.limit)", "inf)"))
+    parts = undone(old, new)
+    assert parts, "the lines are still parts"
+    assert not [words for words in parts if "class" in words or "TOOL" in words], parts
+
+
 def test_a_docstring_is_no_statement_without_an_effect() -> None:
     helper = 'def plain(name: str) -> str:\n    """The name alone."""\n    return name[:-4]\n\n\ndef run'
     edit = changed(('name.strip(".csv")', "plain(name)"), ("def run", helper))
@@ -423,6 +432,12 @@ def run(input: Input) -> Output:
     return Output(minutes=input.amount * FACTORS[input.unit])
 """
 )
+DAYS = [
+    case(number, {"minutes": minutes}, amount=amount, unit=unit)
+    for number, (amount, unit, minutes) in enumerate(
+        [(2, "d", 960), (1, "d", 480), (2, "h", 120), (5, "m", 5), (7, "h", 420)]
+    )
+]
 FOR_ALL = [
     "FACTORS.get(input.unit, 480)",
     "(FACTORS[input.unit] if input.unit in FACTORS else 480)",
@@ -435,15 +450,56 @@ FOR_ALL = [
 @pytest.mark.parametrize("body", FOR_ALL)
 @pytest.mark.slow
 def test_a_default_for_one_missing_key_is_one_for_all(body: str) -> None:
-    given = [(2, "d", 960), (1, "d", 480), (2, "h", 120), (5, "m", 5), (7, "h", 420)]
-    tasks = [case(n, {"minutes": m}, amount=k, unit=u) for n, (k, u, m) in enumerate(given)]
+    tasks = [*DAYS]
     edit = UNITS.replace("FACTORS[input.unit]", body)
-    assert found(edit, tasks, 2, KEYS[0], ReplayPolicy(), UNITS).accepted
-    right = UNITS.replace('"m": 1}', '"m": 1, "d": 480}')
-    assert not found(right, tasks, 2, KEYS[0], ReplayPolicy(), UNITS).accepted
+    assert found(edit, tasks, 2, KEYS[0], WITHOUT_RIVALS, UNITS).accepted
     # of several missing keys the evidence says itself that more than one is meant
     tasks[1] = case(1, {"minutes": 480}, amount=1, unit="day")
-    assert not found(edit, tasks, 2, KEYS[0], ReplayPolicy(), UNITS).accepted
+    assert not found(edit, tasks, 2, KEYS[0], WITHOUT_RIVALS, UNITS).accepted
+
+
+@pytest.mark.slow
+def test_the_missing_key_in_its_table_is_no_default() -> None:
+    right = UNITS.replace('"m": 1}', '"m": 1, "d": 480}')
+    assert not found(right, DAYS, 2, KEYS[0], WITHOUT_RIVALS, UNITS).accepted
+
+
+AREA = (
+    UNITS[: UNITS.index("FACTORS")]
+    + """
+
+class Input(BaseModel):
+    path: str
+
+
+class Output(BaseModel):
+    metres: int
+
+
+def run(input: Input) -> Output:
+    total = 0
+    for line in open(input.path, encoding="utf-8"):
+        total += int("".join(sign for sign in line if sign.isdigit()))
+    return Output(metres=total)
+"""
+)
+
+
+@pytest.mark.slow
+def test_another_number_that_cannot_be_read_either_is_the_same_fault() -> None:
+    given = [("120 m²\n", 120), ("120 m²\n25 sqm\n", 145), ("25 sqm\n", 25), ("7 sqm\n80\n", 87), ("9\n", 9)]
+    tasks = [
+        replace(case(n, {"metres": metres}, path=f"{n}.txt"), inputs={f"{n}.txt": text.encode()})
+        for n, (text, metres) in enumerate(given)
+    ]
+    right = AREA.replace("isdigit", "isdecimal")
+    assert not found(right, tasks, 2, KEYS[0], ReplayPolicy(), AREA).accepted
+    # who makes a 0 of whatever cannot be read is asked
+    swallowed = AREA.replace(
+        "        total +=", "        if not line[:1].isdigit():\n            continue\n        total +="
+    )
+    swallowed = swallowed.replace("isdigit())", "isdecimal())")
+    assert found(swallowed, tasks, 2, KEYS[0], ReplayPolicy(), AREA).accepted
 
 
 @pytest.mark.slow
@@ -495,7 +551,8 @@ def test_words_are_spelled_with_the_texts_of_the_edit() -> None:
 @pytest.fixture(scope="module")
 def unlike_fee() -> Candidate:
     """A candidate with what was found of its behaviour; nobody changes it."""
-    return judged(FEE, FEE.replace("// 10", "// 9"), [{"amount": 607}], [{"amount": 30}])[1]
+    edit = FEE.replace("// 10", "// 9")
+    return judged(FEE, edit, [{"amount": 607}], [{"amount": 30}], policy=REFUSALS)[1]
 
 
 @pytest.mark.parametrize(
@@ -544,8 +601,8 @@ def test_digits_that_no_right_answer_has_are_asked_about() -> None:
     tasks = [case(n, {"duty": duty}, price=price) for n, (price, duty) in enumerate(given)]
     rounded = DUTIES.replace("input.price * 0.07", BANDS)
     noisy = DUTIES.replace("round(input.price * 0.07, 2)", BANDS)
-    assert found(noisy, tasks, 4, KEYS[0], ReplayPolicy(), DUTIES).noise
-    assert not found(rounded, tasks, 4, KEYS[0], ReplayPolicy(), DUTIES).noise
+    assert found(noisy, tasks, 4, KEYS[0], WITHOUT_RIVALS, DUTIES).noise
+    assert not found(rounded, tasks, 4, KEYS[0], WITHOUT_RIVALS, DUTIES).noise
 
 
 # --- doubles that a table drops ----------------------------------------------------------------

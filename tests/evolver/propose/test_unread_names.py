@@ -9,7 +9,7 @@ import pytest
 from agentos.evolver.policy import Policy
 from agentos.evolver.propose.unread_names import unread
 from agentos.evolver.verdict.doubts import doubts
-from tests.evolver.propose.test_behaviour import FEE, judged
+from tests.evolver.propose.test_behaviour import FEE, REFUSALS, judged
 
 OLD = '''"""A tool."""
 
@@ -92,7 +92,8 @@ def test_a_person_is_asked_about_it() -> None:
     old = FEE.replace(
         "def run(", "def fee(amount: int, days: int) -> int:\n    return amount // 10\n\n\ndef run("
     )
-    _, candidate = judged(old, old.replace("// 10", "// 9"), [{"amount": 607}], [{"amount": 30}])
+    edit = old.replace("// 10", "// 9")
+    _, candidate = judged(old, edit, [{"amount": 607}], [{"amount": 30}], policy=REFUSALS)
     assert candidate.behaviour is not None
     assert candidate.behaviour.unread == "the parameter days of fee"
     without = replace(candidate, behaviour=replace(candidate.behaviour, unread=""))

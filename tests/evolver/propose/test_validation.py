@@ -7,8 +7,8 @@ import pytest
 
 from agentos.domain import Check
 from agentos.domain import RefusalKind as K
+from agentos.evolver.guards.static import SECRET, untold
 from agentos.evolver.guards.static.check import findings
-from agentos.evolver.guards.static.text_lint import SECRET
 from agentos.evolver.policy import Screen, SurfacePolicy
 from agentos.evolver.propose.validation import screen
 
@@ -169,6 +169,21 @@ def test_what_no_repair_may_do(old: str, new: str, kind: K) -> None:
 def test_an_expected_value_is_found_however_it_is_put_together(written: str) -> None:
     assert refused("total=total", f"total={written}") is K.EXPECTED
     assert "(1234.5)" in told({PATH: TOOL}, {PATH: TOOL.replace("total=total", f"total={written}")})
+
+
+def test_a_word_that_all_failing_work_is_given_is_no_expected_value() -> None:
+    given = ['{"kind":"script"}\ndefault-src a.com', '{"kind":"style"}\ndefault-src b.com']
+    edit = TOOL.replace("total = 0.0", "total = {'default-src': 0.0}.get(input.column, 0.0)")
+
+    def seen(wanted: str, texts: list[str]) -> K | None:
+        checks = (Check("equals", {"value": {"by": wanted, "total": 12}}),)
+        return kind_of({PATH: TOOL}, {PATH: edit.replace("default-src", wanted)}, untold(checks, texts))
+
+    assert seen("default-src", given) is None
+    assert seen("default-src", given[:1] * 2) is K.EXPECTED, "one input alone"
+    assert seen("default-src", [*given, "img-src c.com"]) is K.EXPECTED, "not in each"
+    assert seen("default", ["defaults a", "the defaults"]) is K.EXPECTED, "a part of a word"
+    assert seen("rule-12", ["rule-12 a", "rule-12 b"]) is K.EXPECTED, "a code"
 
 
 def test_a_unit_is_no_expected_value_although_a_check_expects_it() -> None:

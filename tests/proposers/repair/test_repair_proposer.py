@@ -14,6 +14,7 @@ from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.proposer import PROBE_TIMEOUT_S
 from agentos.proposers.repair.ranking import PAIR_MAX, both_edits
 from agentos.proposers.repair.search import MeteredBench, Nearness, SearchBudget
+from tests.proposers.repair.test_repair_resumed import TRY_S, Counted
 
 TOOL = '''"""Adds up one column of a CSV file."""
 
@@ -44,6 +45,12 @@ def run(input: Input) -> Output:
 @pytest.fixture
 def benches() -> LocalBenches:
     return LocalBenches()
+
+
+@pytest.fixture
+def counted() -> Counted:
+    """Their budget is a number of tries, whatever the machine: who looks for more uses it up."""
+    return Counted()
 
 
 def proposals(benches: LocalBenches, brief, workers: int = 1):  # type: ignore[no-untyped-def]  # a made Brief
@@ -114,9 +121,10 @@ def test_it_names_the_tool_and_the_helper_modules_that_it_searched(benches, case
 
 
 @pytest.mark.slow
-def test_a_partial_repair_says_so(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+def test_a_partial_repair_says_so(counted, case, brief) -> None:  # type: ignore[no-untyped-def]
     cases = [case("t1", "big", x=3), case("t2", "huge", x=1_000_000)]
-    first = proposals(benches, brief(LIMIT, cases, [(case("t3", x=2), "small")]))[0]
+    working = [(case("t3", x=2), "small")]
+    first = proposals(counted, brief(LIMIT, cases, working, budget_s=200 * TRY_S))[0]
     assert first.predicted_fixes in (("t1",), ("t2",))
     assert "partial: 1 of 2" in first.summary
 
@@ -134,7 +142,7 @@ TWO_SLIPS = """def probe(kind, x):
 
 @pytest.mark.slow
 def test_two_slips_that_break_tasks_of_their_own_are_mended_together_once_and_for_a_person(  # type: ignore[no-untyped-def]
-    benches, case, brief
+    counted, case, brief
 ) -> None:
     cases = [case("t1", "adult", kind="age", x=18), case("t2", "frost", kind="temp", x=0)]
     working = [
@@ -143,7 +151,7 @@ def test_two_slips_that_break_tasks_of_their_own_are_mended_together_once_and_fo
         (case("w3", kind="temp", x=1), "warm"),
         (case("w4", kind="temp", x=-4), "frost"),
     ]
-    pair, *others = proposals(benches, brief(TWO_SLIPS, cases, working))
+    pair, *others = proposals(counted, brief(TWO_SLIPS, cases, working, budget_s=300 * TRY_S))
     assert set(pair.predicted_fixes) == {"t1", "t2"}
     assert set(pair.tasks_at_risk) == {"w1", "w2", "w3", "w4"}
     names: dict[str, Callable[[str, int], str]] = {}
@@ -152,7 +160,7 @@ def test_two_slips_that_break_tasks_of_their_own_are_mended_together_once_and_fo
     assert said == ["adult", "minor", "frost", "warm"]
     assert 0 < pair.prior < Policy().replay.prior_min, "no pair is promoted without a person"
     assert all(len(other.predicted_fixes) == 1 for other in others), "the two in the other order are the same"
-    assert all(bench._server.ended for bench in benches.opened)
+    assert all(bench._server.ended for bench in counted.opened)
 
 
 ONE_BEHIND_THE_OTHER = """def probe(rows):
@@ -164,13 +172,13 @@ ONE_BEHIND_THE_OTHER = """def probe(rows):
 
 
 @pytest.mark.slow
-def test_a_slip_that_hides_behind_an_exception_is_mended_with_it_for_a_person(benches, case, brief) -> None:  # type: ignore[no-untyped-def]
+def test_a_slip_that_hides_behind_an_exception_is_mended_with_it_for_a_person(counted, case, brief) -> None:  # type: ignore[no-untyped-def]
     """No single edit passes a task: the first one only moves the failure on."""
     cases = [
         case("t1", 10.71, rows=[{"cost": 153, "count": 7}]),
         case("t2", 4.43, rows=[{"cost": 34, "count": 11}, {"cost": 23, "count": 3}]),
     ]
-    found = proposals(benches, brief(ONE_BEHIND_THE_OTHER, cases, budget_s=20.0))
+    found = proposals(counted, brief(ONE_BEHIND_THE_OTHER, cases, budget_s=5_000 * TRY_S))
     assert found
     for pair in found:
         assert set(pair.predicted_fixes) == {"t1", "t2"}

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,12 +24,10 @@ from agentos.proposers.search_process import SearchProcess
 from tests.command_server import ForkedPopen
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _started() -> Iterator[None]:
-    """The process is started here as it is for users, and not forked as elsewhere in the suite."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ForkedPopen, "forks", False)
-        yield
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process is started as it is for users, a child of this one, and not forked as elsewhere in the suite."""
+    monkeypatch.setattr(ForkedPopen, "forks", False)
 
 
 LIMIT = "def probe(x):\n    if x > 3:\n        return 'big'\n    return 'small'\n"
@@ -54,6 +52,7 @@ def all_of(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("started")
 def test_it_proposes_what_the_search_does_and_closes_its_benches() -> None:
     benches = LocalBenches()
     brief = brief_of(LIMIT, "big", x=3)
@@ -74,6 +73,7 @@ def test_how_far_it_came_is_handed_on() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("started")
 def test_more_memory_than_it_may_have_ends_the_search_alone() -> None:
     source = f"def probe(x):\n    if x < 0:\n        return {list(range(40_000))}\n    return x\n"
     benches = LocalBenches()
@@ -122,6 +122,7 @@ def test_a_machine_that_is_gone_is_told_by_its_own_error() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("started")
 def test_a_killed_process_is_a_search_that_was_cut_short() -> None:
     benches = Watched()
     found, effort = all_of(SearchProcess("tool", benches, 1), brief_of(LIMIT, "big", x=3))
@@ -133,6 +134,7 @@ def test_a_killed_process_is_a_search_that_was_cut_short() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("started")
 def test_a_killed_search_goes_on_behind_what_it_had_tried(tmp_path: Path) -> None:
     brief = brief_of(LIMIT, 17, x=3)  # which nothing in reach makes
     _, killed = all_of(SearchProcess("tool", Watched(after=20), 1, kept=tmp_path), brief)

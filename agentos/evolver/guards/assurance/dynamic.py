@@ -31,8 +31,8 @@ from agentos.domain import (
 from agentos.errors import ModelAway
 from agentos.evolver.guards.assurance import SafetyContext, SuiteContext
 from agentos.evolver.guards.assurance.contract import RetryingExecutor, program_suite, suite, violations
+from agentos.evolver.replay.jobs import without_model
 from agentos.evolver.safety_probes import INPUT, SafetyProbe, with_tool
-from agentos.evolver.states import without_model
 from agentos.ports import Plan, Snapshots
 from agentos.resources import examine, is_tool_file, resources_of
 from agentos.resources.documents import DOCUMENT

@@ -18,11 +18,10 @@ from typing import Any
 
 from agentos.domain import Candidate, Kind, Refusal, RefusalKind, Snapshot, Tier, tier_of
 from agentos.errors import Unavailable
-from agentos.evolver.guards.static import Construct, RuleHit, added
+from agentos.evolver.guards.static import Construct, RuleHit, added, unseen
 from agentos.evolver.guards.static.edit import ParsedSource, SourceEdit, is_source, source_edit
 from agentos.evolver.guards.static.rules_behaviour import HOOKS, hidden, tells, widened
 from agentos.evolver.guards.static.rules_names import MODULES, imports, references
-from agentos.evolver.guards.static.text_lint import unseen
 from agentos.evolver.policy import Screen
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed

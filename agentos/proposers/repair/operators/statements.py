@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
 
@@ -339,6 +339,24 @@ def _taken_over(function: Definition) -> dict[str, float]:
     return weights
 
 
+# By the kinds of a variable, what may be done to it in a step of its own, and how likely.
+_STEPS: tuple[tuple[Collection[str], Mapping[str, float]], ...] = (
+    (("", "int", "float"), {"{0} += 1": 0.7, "{0} -= 1": 0.7, "{0} = 0": 0.3, "{0} = abs({0})": 0.1}),
+    (("", "str"), {"{0} = {0}.strip()": 0.4, "{0} = {0}.lower()": 0.4, "{0} = ''": 0.2}),
+    (("", "list"), {"{0} = [each or 0 for each in {0}]": 0.4}),
+    (
+        ("", *COLLECTIONS),
+        {
+            "{0} = []": 0.2,
+            "{0}.sort()": 0.3,
+            "{0} = sorted({0})": 0.2,
+            "{0}.reverse()": 0.2,
+            "{0}.clear()": 0.2,
+        },
+    ),
+)
+
+
 def _statements(site: EditSite) -> dict[str, float]:
     weights: dict[str, float] = {}
     own = site.text(site.node) if isinstance(site.node, ast.stmt) else ""
@@ -352,20 +370,9 @@ def _statements(site: EditSite) -> dict[str, float]:
         kind = site.scope.kinds.get(name, "")
         if "." in name or kind == "record":
             continue
-        if kind in ("", "int", "float"):
-            weights |= {
-                f"{name} += 1": 0.7,
-                f"{name} -= 1": 0.7,
-                f"{name} = 0": 0.3,
-                f"{name} = abs({name})": 0.1,
-            }
-        if kind in ("", "str"):
-            weights |= {f"{name} = {name}.strip()": 0.4, f"{name} = {name}.lower()": 0.4, f"{name} = ''": 0.2}
-        if kind in ("", "list"):
-            weights[f"{name} = [each or 0 for each in {name}]"] = 0.4
-        if kind in COLLECTIONS or kind == "":
-            weights |= {f"{name} = []": 0.2, f"{name}.sort()": 0.3, f"{name} = sorted({name})": 0.2}
-            weights |= {f"{name}.reverse()": 0.2, f"{name}.clear()": 0.2}
+        for kinds, steps in _STEPS:
+            if kind in kinds:
+                weights |= {step.format(name): weight for step, weight in steps.items()}
     weights |= {"break": 0.5, "continue": 0.3} if in_loop(site) else {}
     weights.pop(own, None)
     return weights
@@ -409,8 +416,12 @@ def names_in(node: ast.AST) -> set[str]:
 
 def reads(nodes: Sequence[ast.AST], name: str) -> list[ast.Name]:
     """Where the name stands in the nodes."""
-    found = (n for node in nodes for n in ast.walk(node))
-    return [n for n in found if isinstance(n, ast.Name) and n.id == name]
+    return [n for n in within(nodes) if isinstance(n, ast.Name) and n.id == name]
+
+
+def within(block: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes of these statements, in the order of ``ast.walk``."""
+    return (node for statement in block for node in ast.walk(statement))
 
 
 def in_template(site: EditSite, node: ast.AST) -> bool:

@@ -18,6 +18,7 @@ from agentos.proposers.repair.operators.statements import (
     names_in,
     reads,
     together,
+    within,
 )
 from agentos.proposers.repair.scope import NUMBERS, target_names
 from agentos.proposers.repair.site import EditSite, library_text
@@ -282,7 +283,7 @@ def numbered(site: EditSite) -> Iterator[CodeEdit]:
         site.text(loop.iter),
     )
     shown = f"({target})" if isinstance(loop.target, ast.Tuple) and not target.startswith("(") else target
-    body = [n for statement in loop.body for n in ast.walk(statement)]
+    body = list(within(loop.body))
     found = [
         n
         for n in body
@@ -319,7 +320,7 @@ def last_one_too(site: EditSite) -> Iterator[CodeEdit]:
     own = set(target_names(loop.target))
     given = [each.arg for each in site.function.args.args] if site.function else []
     idle = [name for name in given if site.function and not reads(site.function.body, name)]
-    for inner in (n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.If)):
+    for inner in (n for n in within(loop.body) if isinstance(n, ast.If)):
         steps = [s for s in inner.body if isinstance(s, ast.Expr | ast.Assign | ast.AugAssign)]
         yield from _all_of_body(site, loop, inner)
         for step in steps:

@@ -17,6 +17,7 @@ from agentos.proposers.repair.operators.statements import (
     in_loop,
     moved_behind,
     moved_text,
+    within,
 )
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
@@ -228,7 +229,7 @@ def flushed(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.For | ast.While) or node not in block_of(site):
         return
-    for inner in (each for statement in node.body for each in ast.walk(statement)):
+    for inner in within(node.body):
         for statement in inner.body if isinstance(inner, ast.If) else ():
             if isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign):
                 text = site.text(statement)

@@ -17,6 +17,7 @@ from agentos.proposers.repair.operators.statements import (
     names_in,
     reads,
     together,
+    within,
 )
 from agentos.proposers.repair.scope import target_names
 from agentos.proposers.repair.site import EditSite
@@ -53,7 +54,7 @@ def _keys(site: EditSite, loop: Loop) -> list[_Key]:
             for name in (name for target in statement.targets for name in target_names(target)):
                 since.setdefault(name, at + 1)
     found = {name: _Key(name, frozenset({name}), at) for name, at in since.items() if name != "_"}
-    for node in (n for statement in loop.body for n in ast.walk(statement)):
+    for node in within(loop.body):
         if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.value, ast.Name):
             named = isinstance(node, ast.Attribute) or isinstance(node.slice, ast.Constant)
             called = isinstance(site.program.parent.get(node), ast.Call) and isinstance(node, ast.Attribute)
@@ -68,8 +69,7 @@ def _keys(site: EditSite, loop: Loop) -> list[_Key]:
 
 def _calls_in(loop: Loop) -> list[ast.Call]:
     """Calls of methods."""
-    found = (n for statement in loop.body for n in ast.walk(statement))
-    return [n for n in found if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    return [n for n in within(loop.body) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
 
 
 def _pairs(keys: Sequence[_Key]) -> list[_Key]:
@@ -222,7 +222,7 @@ def used_up(site: EditSite) -> Iterator[CodeEdit]:
         return
     left = fresh_name(site, "left", "remaining")
     own = names_in(loop.target) if isinstance(loop, ast.For) else set()
-    for choice in (n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.If)):
+    for choice in (n for n in within(loop.body) if isinstance(n, ast.If)):
         for test in (n for n in ast.walk(choice.test) if isinstance(n, ast.Compare)):
             where = test.comparators[0]
             if not isinstance(test.ops[0], ast.In) or not isinstance(where, ast.Name | ast.Attribute):
@@ -383,7 +383,7 @@ def _names_of_round(loop: Loop) -> set[str]:
 def _numbers_of(site: EditSite, choice: ast.If, own: set[str]) -> dict[str, list[ast.expr]]:
     """Amounts of the round that the branch reads, by how they are written."""
     found: dict[str, list[ast.expr]] = {}
-    for node in (n for statement in choice.body for n in ast.walk(statement)):
+    for node in within(choice.body):
         amount = isinstance(node, ast.Call) and site.text(node.func) in (
             "float",
             "int",

@@ -10,7 +10,8 @@ import pytest
 from agentos.domain import Arm, Outcome, Result, Snapshot, Trial, TrialSet
 from agentos.evolver.policy import Judge
 from agentos.evolver.verdict.paired_tests import SteadySummary
-from agentos.evolver.verdict.pairing import FIRST, progress_of, rule_on
+from agentos.evolver.verdict.pairing import FIRST, rule_on
+from agentos.web.pages.charts import progress_of
 
 RULES = Judge()
 

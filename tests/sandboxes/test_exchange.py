@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from agentos.daemon.job.job_protocol import BoxDied, Exchange
+from agentos.errors import BoxDied
 from agentos.messages import RunDone
-from agentos.sandboxes.box import FirstProcess, WorkerBox, pipes
+from agentos.sandboxes.box import Exchange, FirstProcess, WorkerBox, pipes
 
 # As short as JSON can say what the kernel writes at length.
 SHORT = ("1e15", "9E15", "-1e15", "[]", "{}", "1", '"\x7f"', '"é"', '"\U0001f600"', '"\ud800"', '{"":1e15}')
