@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from agentos.domain import Json, Snapshot, dataclass
 from agentos.ports import Case
+
+_UNREADABLE = re.compile(r"invalid literal for int\(\)|could not convert string to float")
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,15 @@ def error_of(output: Json) -> str:
     """The kind of error by which a case ended, "" where the tool answered: an answer may have a field of that name."""
     ended = isinstance(output, Mapping) and output.keys() == {"error", "message"}
     return str(output["error"]) if ended else ""
+
+
+def one_fault(one: Json, other: Json) -> bool:
+    """Whether both ended by the same error, or could not read numbers with the same other signs in them (`'120²'`, `'25²'`)."""
+    if one == other or error_of(one) != error_of(other):
+        return bool(one == other)
+    said = [str(each["message"]) for each in (one, other) if isinstance(each, Mapping)]
+    # What a number cannot be read from says nothing of a key that is missing: `KeyError: '7'` is about that one.
+    return all(map(_UNREADABLE.match, said)) and len({frozenset(_DIGITS.sub("", text)) for text in said}) == 1
 
 
 class Bench(Protocol):

@@ -68,9 +68,7 @@ def list_(
             )
             for line in lines
         ),
-        empty=f"No {kind.value} is here; `agentos registry list` shows all kinds."
-        if kind
-        else "No resource is here; `agentos registry upgrade` takes in those that ship.",
+        empty="None of that kind: agentos registry list" if kind else "None: agentos registry upgrade",
     )
 
 
@@ -203,7 +201,8 @@ _NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name of the empty
 def edit(
     name: Annotated[str, typer.Argument(metavar="KIND/NAME[/PATH]")],
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="PATH", help="Its new content.")
+        Path | None,
+        typer.Option("--file", "-f", metavar="PATH", help="Take the content from this file or folder."),
     ] = None,
     reason: Reason = "",
     yes: Yes = False,

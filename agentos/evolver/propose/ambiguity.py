@@ -12,14 +12,13 @@ from __future__ import annotations
 import difflib
 import hmac
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from agentos.benches import Bench, BenchResult, error_of
+from agentos.benches import Bench, BenchResult, error_of, one_fault
 from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
@@ -46,8 +45,6 @@ from agentos.ports import Case
 _SHOWN = 80  # characters of a value
 _FEW = 24  # inputs that are tried at once, where one is likely to say it
 _NOT_TAKEN = ("input", "died", "timeout")
-_UNREADABLE = re.compile(r"invalid literal for int\(\)|could not convert string to float")
-_DIGITS = re.compile(r"\d+")
 _NO_END = ("died", "timeout", "RecursionError")
 _UNKNOWN: Json = {"error": "unknown", "message": ""}
 _AGAIN = ("unknown", "died", "timeout")
@@ -297,7 +294,7 @@ class EditExamination:
         tried = [
             number
             for number in self._reaching(before, set())
-            if _failed(output := before.outputs[number]) and not _one_fault(output, shown[0])
+            if _failed(output := before.outputs[number]) and not one_fault(output, shown[0])
         ]
         answers = zip(tried, self._outputs(tried), strict=True)
         taken = [number for number, answer in answers if not _failed(answer)]
@@ -434,15 +431,6 @@ def _is_crossed(item: Neighbour, known: Known) -> bool:
 def _failed(output: Json, *kinds: str) -> bool:
     kind = error_of(output)
     return kind in kinds if kinds else bool(kind)
-
-
-def _one_fault(one: Json, other: Json) -> bool:
-    """Whether both ended by the same error, or could not read numbers with the same other signs in them (`'120²'`, `'25²'`)."""
-    if one == other or error_of(one) != error_of(other):
-        return bool(one == other)
-    said = [str(each["message"]) for each in (one, other) if isinstance(each, Mapping)]
-    # What a number cannot be read from says nothing of a key that is missing: `KeyError: '7'` is about that one.
-    return all(map(_UNREADABLE.match, said)) and len({frozenset(_DIGITS.sub("", text)) for text in said}) == 1
 
 
 def _alike(one: Json, other: Json) -> bool:

@@ -184,6 +184,8 @@ def test_a_word_that_all_failing_work_is_given_is_no_expected_value() -> None:
     assert seen("default-src", [*given, "img-src c.com"]) is K.EXPECTED, "not in each"
     assert seen("default", ["defaults a", "the defaults"]) is K.EXPECTED, "a part of a word"
     assert seen("rule-12", ["rule-12 a", "rule-12 b"]) is K.EXPECTED, "a code"
+    checks = (Check("equals", {"value": {"by": "default-src"}}),)
+    assert kind_of({PATH: TOOL}, {PATH: edit}, untold(checks, given)) is K.EXPECTED, "the whole answer"
 
 
 def test_a_unit_is_no_expected_value_although_a_check_expects_it() -> None:
