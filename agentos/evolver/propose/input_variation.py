@@ -13,9 +13,9 @@ import json
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice, product
 from typing import Any
 
 from agentos.domain import Call, canonical
@@ -28,7 +28,8 @@ _DEEP = 6  # levels of a value that are changed
 _TOKEN = re.compile(r"(?<![\w.,:/+-])[\w.,:/+-]*\w")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
 _WHOLE = re.compile(r"-?[0-9]{1,4000}")  # Python reads no longer ones
-_DIGITS = re.compile(r"[0-9]{1,18}")
+_SPAN = re.compile(rb"(?<!\S)([0-9]{1,9})-([0-9]{1,9})(?!\S)")  # between blanks
+_ENDS = re.compile(rb"[0-9]{1,9}")
 _SIGNS = "'\"\\#%&;<>@`|"  # that quoting, patterns, comments and markup read otherwise than letters
 _FILE = re.compile(r'"([\w-][\w.-]*\.\w{1,8})"')
 _ENDING = re.compile(r"[.~_-][\w.~-]{0,20}")
@@ -57,6 +58,26 @@ def generate(cases: Sequence[Case], count: int, source: str | ast.Module = "") -
             found.append(variant)
             room -= sum(map(len, variant.inputs.values()))
     return found
+
+
+def with_other_spans(cases: Sequence[Case], working: Set[int]) -> Iterator[tuple[int, str, Case]]:
+    """Each case, by its number, with a span in one of its files that ends or begins as failing ones do in that column.
+
+    ``5-7``, where a ``7`` stands in the column of ``5-6`` in evidence.
+    """
+    columns: dict[int, dict[bytes, None]] = defaultdict(dict)
+    for case in (case for number, case in enumerate(cases) if number not in working):
+        for line in chain.from_iterable(data.splitlines() for data in case.inputs.values()):
+            for at, word in enumerate(line.split()):
+                columns[at].update(dict.fromkeys(_ENDS.findall(word)))
+    for number, case in enumerate(cases):
+        for name, data in case.inputs.items():
+            for span in _SPAN.finditer(data):
+                column = len(data[data.rfind(b"\n", 0, span.start()) + 1 : span.start()].split())
+                for value, end in product(columns[column], (2, 1)):
+                    if value != span[end]:
+                        changed = data[: span.start(end)] + value + data[span.end(end) :]
+                        yield number, name, replace(case, inputs={**case.inputs, name: changed}, checks=())
 
 
 def with_leftovers(cases: Sequence[Case], texts: Sequence[str]) -> Iterator[tuple[int, Case]]:
@@ -224,9 +245,6 @@ class Variation:
         if _NUMBER.fullmatch(word):
             at = chance.choice([number for number, char in enumerate(word) if char.isdigit()])
             return word[:at] + chance.choice("0123456789") + word[at + 1 :]
-        parts = [] if any(char.isalpha() for char in word) else list(_DIGITS.finditer(word))
-        if len(parts) > 1 and chance.random() < 0.8:
-            return self._one_part(word, chance.choice(parts), chance)
         changed = (
             word.swapcase(),
             word.title(),
@@ -238,14 +256,6 @@ class Variation:
             f"{word[:1]}'{word[1:]}",  # O'Neil
         )
         return chance.choice(changed)
-
-    def _one_part(self, word: str, part: re.Match[str], chance: random.Random) -> str:
-        """A span, a date or a time with another number in it: one that the other inputs have, or one next to it."""
-        known = [number for text in self.texts.get("number", []) for number in _DIGITS.findall(text)]
-        number = str(abs(self._number(int(part.group()), chance)))
-        if known and chance.random() < 0.5:
-            number = str(chance.choice(known))
-        return word[: part.start()] + number.zfill(len(part.group())) + word[part.end() :]
 
     # --- files ------------------------------------------------------------------------------------
 

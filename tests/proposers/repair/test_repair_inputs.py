@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from agentos.domain import Call, Json, canonical
-from agentos.evolver.propose.input_variation import Variation, generate
+from agentos.evolver.propose.input_variation import Variation, generate, with_other_spans
 from agentos.evolver.propose.neighbours import Neighbour, neighbours, stepped
 from agentos.ports import Case
 
@@ -108,11 +108,9 @@ def test_a_long_row_of_one_sign_is_varied_soon() -> None:
     assert len(neighbours([asked], "", b"key", 12)) == 12
 
 
-def test_a_span_gets_other_numbers_at_either_end() -> None:
-    """Also those of other inputs: a span that ends at 7 where 7 was seen alone."""
-    asked = case({}, {"table": b"0 1-5 a\n0 7 b\n"})
-    made = {word for item in generate([asked], 600) for word in item.inputs["table"].split()}
-    spans = [word.split(b"-") for word in made if word.count(b"-") == 1]
-    numbers = [(int(low), int(high)) for low, high in spans if low.isdigit() and high.isdigit()]
-    assert (1, 7) in numbers
-    assert any(low != 1 and high == 5 for low, high in numbers)
+def test_a_span_ends_as_failing_work_does_in_its_column() -> None:
+    """The other columns' numbers, and what fails in none, say nothing of a weekday."""
+    shown = [case({}, {"tab": b"30 6,7 a\n"}), case({}, {"tab": b"# all\n15 1-5 b\n10 x-5 1-5\n"})]
+    made = [(number, item.inputs["tab"].splitlines()[1]) for number, _, item in with_other_spans(shown, {1})]
+    assert made == [(1, b"15 1-6 b"), (1, b"15 6-5 b"), (1, b"15 1-7 b"), (1, b"15 7-5 b")]
+    assert [*with_other_spans(shown, {0, 1})] == []

@@ -82,7 +82,8 @@ def all_alike(site: EditSite) -> Iterator[CodeEdit]:
     for count in range(leading, 1, -1):
         for form, weight in ALIKE.items():
             splices = tuple(site.program.replace(e, form.format(site.text(e))) for e in texts[:count])
-            yield CodeEdit(splices, "wrap", weight)
+            # what is alike is seldom meant to become something else in part
+            yield CodeEdit(splices, "wrap", weight if count == leading else 0.3 * weight)
 
 
 def in_parts(site: EditSite) -> Iterator[CodeEdit]:

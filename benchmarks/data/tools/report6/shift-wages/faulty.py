@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 TOOL = {
-    "name": "shift_hours",
+    "name": "shift_wages",
     "description": "Minutes and pay of people from a list of shifts, in cents; the ninth hour of a shift and later ones count half as much again",
     "effects": ["read"],
     "dependencies": [],
@@ -34,8 +34,6 @@ def minute(text: str) -> int:
 
 def worked(row: dict[str, str]) -> int:
     start, end = minute(row["start"]), minute(row["end"])
-    if end <= start:
-        end += DAY
     return end - start - int(row["break"] or 0)
 
 
