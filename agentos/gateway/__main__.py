@@ -38,9 +38,8 @@ def main() -> None:
     parser.add_argument("--socket", default="gateway.sock", help="its name in HOME/run")
     given = parser.parse_args()
     try:
-        read_keys(
-            Home(given.home).keys
-        )  # what it cannot start with is told before the imports, which take seconds
+        # what it cannot start with is told before the imports, which take seconds
+        read_keys(Home(given.home).keys)
     except (UserError, OSError) as error:
         print(error, file=sys.stderr, flush=True)
         sys.exit(1)

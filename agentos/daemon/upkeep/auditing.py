@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from agentos.registry.promotion import Promotion
 
 
-_CUT = re.compile(
-    r"\0*[\d:T+-]{0,25}|[\d:T+-]{25} \d*(:[0-9a-f]{0,11})?"
-)  # the beginning of a line of `audit_heads`
+# the beginning of a line of `audit_heads`
+_CUT = re.compile(r"\0*[\d:T+-]{0,25}|[\d:T+-]{25} \d*(:[0-9a-f]{0,11})?")
 
 
 @dataclass(frozen=True, slots=True)
