@@ -27,9 +27,8 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
-from agentos.evolver.verdict.doubts import guarding, idle_parts
 from agentos.evolver.verdict.judge import Flip, TaskTrials, flips
-from agentos.evolver.verdict.pairing import judged_trials
+from agentos.evolver.verdict.pairing import guarding, idle_parts, judged_trials
 from agentos.ledger.reading import EvolutionRecords
 
 _STANDING_STYLE = {

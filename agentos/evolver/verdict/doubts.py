@@ -18,7 +18,7 @@ trials and policy, as the verdict is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -34,9 +34,17 @@ from agentos.domain import (
     TrialSet,
     tier_of,
 )
-from agentos.evolver.policy import CHECKED, EDITION, HIDDEN_LOST, ONE_SIDED, SETTINGS, STOOD, Policy
+from agentos.evolver.policy import (
+    CHECKED,
+    HIDDEN_LOST,
+    LATER_GUARDS,
+    ONE_SIDED,
+    SETTINGS,
+    STOOD,
+    Policy,
+)
 from agentos.evolver.verdict.gates import ROUNDING, mended
-from agentos.evolver.verdict.pairing import apart, checked, gains_unchecked, split
+from agentos.evolver.verdict.pairing import apart, gains_unchecked, guarding, idle_parts, reaches, split
 
 _NAMED = 3  # parts of an edit that a sentence names
 _CODE = (".py", "/wheels.lock")
@@ -91,6 +99,7 @@ class FreshWork:
     mended_alike: int = 0  # of those that failed as the evidence did
     needed: int = 0  # of these and the unmended, how many it has to mend
     telling: int = 0  # of those that pass, how many have to fail on the base
+    guarding: int = 0  # of those that pass, how many have to pass on the base, for guards that are missing
     answers: int = 0  # different ones in which it ends what it mends
     answers_wanted: int = 0
     doubted: str = ""  # the reason of the one other doubt, which enough of it settles
@@ -99,7 +108,11 @@ class FreshWork:
     def missing(self) -> int:
         """How many more are wanted, at least."""
         alike = max(0, self.answers_wanted - self.answers)
-        return max(0, self.wanted - len(self.passed), self.telling - len(self.mended), alike)
+        return max(0, self.wanted - len(self.passed), self.telling - len(self.mended), alike, self._unguarded)
+
+    @property
+    def _unguarded(self) -> int:
+        return self.guarding - len(self.passed) + len(self.mended)
 
     @property
     def so_far(self) -> str:
@@ -111,14 +124,19 @@ class FreshWork:
             parts.append(f"{len(self.mended)} of them failed before")
         if len(self.mended) >= self.telling and self.answers < self.answers_wanted:
             parts.append("all that it mended end in one answer")
+        if self._unguarded > 0:
+            parts.append(f"{self.guarding - self._unguarded} of {self.guarding} that passed before")
         said = ", ".join(parts)
         return f"{said}; more than otherwise, since {self.doubted}" if self.doubted else said
 
     def waits_for(self, resource: str) -> str:
         """What else may promote it than a person."""
         tasks = "task" if self.missing == 1 else "tasks"
-        failing = "" if len(self.passed) < self.wanted else " that it fails now"
-        return f"waits for you, or for {self.missing} more checked {tasks} of {resource}{failing} ({self.so_far})"
+        before = " that it passes now" if self.missing == self._unguarded else " that it fails now"
+        which = "" if len(self.passed) < self.wanted else before
+        return (
+            f"waits for you, or for {self.missing} more checked {tasks} of {resource}{which} ({self.so_far})"
+        )
 
     def meanwhile(self, resource: str, *, alone: bool) -> str:
         """To a person who does not want to answer now; ``alone``: nothing else is asked of them."""
@@ -204,12 +222,15 @@ def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> 
         yield Doubt(RefusalKind.UNCHECKED, told, "What it mends has no checks. Are its answers right?")
     if left := _leaves(candidate, known, policy):
         yield left
-    serving = guarding(candidate, known, policy.edition)
-    if len(serving) < (needed := max(1, policy.judge.min_tasks)):
+    if (lacking := _lacking(candidate, known, policy)) and not _may_be_guarded_later(
+        candidate, known, policy
+    ):
+        needed = max(1, policy.judge.min_tasks)
+        serving = needed - lacking
         ran_it = "ran what it edits" if candidate.edited else "ended well with it"
-        few = f"Only {len(serving)} of the {needed} guards that are wanted" if serving else "No guard"
+        few = f"Only {serving} of the {needed} guards that are wanted" if serving else "No guard"
         asks = f"{few} {ran_it}. Could it break other work?"
-        yield Doubt(RefusalKind.FEW_GUARDS, _too_few(candidate, len(serving), needed), asks)
+        yield Doubt(RefusalKind.FEW_GUARDS, _too_few(candidate, serving, needed), asks)
     if idle := idle_parts(candidate, known, policy.edition):
         told = f"what it edits ran in no guard: {_listed(idle)}"
         yield Doubt(RefusalKind.UNGUARDED, told, "No guard ran this part of it. Is it right?", _listed(idle))
@@ -296,46 +317,15 @@ def _too_few(candidate: Candidate, there: int, needed: int) -> str:
     )
 
 
-def guarding(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> frozenset[str]:
-    """Guards and hold-out tasks that pass with it, are checked, and ran some of what it edits: one of each work.
-
-    What failed on the base each time had nothing to break: it is one more case of a failure. Of an edit that only brings new files nothing could have run before: there, all of them.
-    """
-    work = {trial.task_id: trial.work or trial.task_id for trial in trials}
-    beside = sorted(_beside(trials, edition).items(), reverse=True)
-    first = {work[task_id]: task_id for task_id, reached in beside if reaches(candidate, reached)}
-    return frozenset(first.values())
+def _lacking(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> int:
+    """How many guards fewer there are than the policy wants."""
+    return max(0, max(1, policy.judge.min_tasks) - len(guarding(candidate, known, policy.edition)))
 
 
-def idle_parts(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> list[EditedName]:
-    """Of what it edits, what ran in no such task."""
-    reached = frozenset[str]().union(*_beside(trials, edition).values())
-    return [part for part in candidate.edited if not ran(part, reached)]
-
-
-def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
-    """Checked guards and hold-out tasks that pass with the candidate, with all that their trials entered.
-
-    What asks for the very work of the evidence, with other checks, may break and stands for nothing else.
-    """
-    same = {trial.work for trial in trials if trial.work and trial.set is TrialSet.EVIDENCE}
-    stood = {trial.task_id for trial in trials if edition < STOOD or (trial.arm is Arm.BASE and trial.passed)}
-    own = [
-        trial
-        for trial in trials
-        if trial.arm is Arm.CANDIDATE
-        and trial.set in (TrialSet.GUARD, TrialSet.HOLD_OUT)
-        and trial.work not in same
-        and not trial.is_lost
-    ]
-    varies = {trial.task_id for trial in own if trial.number}
-    failed = {trial.task_id for trial in own if not trial.passed} - varies
-    serving = (checked(trials) & stood) - failed
-    found: dict[str, frozenset[str]] = {}
-    for trial in own:
-        if trial.passed and trial.task_id in serving:
-            found[trial.task_id] = found.get(trial.task_id, frozenset()) | frozenset(trial.reached)
-    return found
+def _may_be_guarded_later(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> bool:
+    """Whether fresh tasks that pass on both sides count as the guards that are missing: of an edit of the search."""
+    later = policy.edition >= LATER_GUARDS and _is_weighed(candidate, policy)
+    return later and wants_fresh(candidate, known, policy)
 
 
 def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Doubt | None:
@@ -395,12 +385,16 @@ def _is_code(path: str, edition: int) -> bool:
 def _passes_by_luck(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> str:
     """The reason where the known work leaves that one doubt of an edit that its search weighed; else "".
 
-    What somebody wrote is not chosen by luck, whatever belief its author names. Of two such doubts nobody has seen how
-    often such an edit is right.
+    Of two such doubts nobody has seen how often such an edit is right.
     """
-    weighed = candidate.prior >= policy.replay.luck_min and not (candidate.model or candidate.plugin)
-    found = _of_known_work(candidate, known, policy) if weighed and policy.judge.fresh_doubted else []
+    asked = policy.judge.fresh_doubted and _is_weighed(candidate, policy)
+    found = _of_known_work(candidate, known, policy) if asked else []
     return found[0].reason if [each.luck for each in found] == [True] else ""
+
+
+def _is_weighed(candidate: Candidate, policy: Policy) -> bool:
+    """Whether its search chose it by luck at most; what somebody wrote is not, whatever belief its author names."""
+    return candidate.prior >= policy.replay.luck_min and not (candidate.model or candidate.plugin)
 
 
 def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) -> FreshWork:
@@ -422,8 +416,10 @@ def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) ->
     wanted = policy.judge.fresh_tasks if wants_fresh(candidate, known, policy) else 0
     doubted = _passes_by_luck(candidate, known, policy) if wanted else ""
     telling = min(wanted, max(policy.judge.fresh_mended, policy.judge.fresh_doubted if doubted else 0))
+    later = wanted and _may_be_guarded_later(candidate, known, policy)
     return FreshWork(
         wanted=wanted,
+        guarding=_lacking(candidate, known, policy) if later else 0,
         tried=tuple(ends),
         passed=named(_FreshEnd.KEPT, *_MENDED),
         mended=named(*_MENDED),
@@ -470,15 +466,3 @@ def _end(candidate: Candidate, trials: Sequence[Trial]) -> _FreshEnd:
     if stood:
         return _FreshEnd.KEPT
     return _FreshEnd.MENDED_ALIKE if alike else _FreshEnd.MENDED
-
-
-def reaches(candidate: Candidate, reached: Iterable[str]) -> bool:
-    """Whether some of what it edits was entered. Of an edit that only brings new files nothing could have been: yes."""
-    there = [part for part in candidate.edited if not part.new_file]
-    entered = frozenset(reached)
-    return not there or any(ran(part, entered) for part in there)
-
-
-def ran(part: EditedName, reached: Set[str]) -> bool:
-    """Whether one of the functions that show it was entered."""
-    return not reached.isdisjoint(part.shown_by)

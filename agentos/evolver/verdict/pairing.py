@@ -8,7 +8,7 @@ to vary, are in no pair. Everything here is a function of trials and rules, so t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -18,6 +18,7 @@ from agentos.domain import (
     Candidate,
     CheckResult,
     Cost,
+    EditedName,
     Fault,
     Json,
     Outcome,
@@ -29,7 +30,7 @@ from agentos.domain import (
     digest,
     values_of,
 )
-from agentos.evolver.policy import Judge
+from agentos.evolver.policy import EDITION, STOOD, Judge
 from agentos.evolver.verdict.paired_tests import (
     MeasuredSet,
     Pair,
@@ -442,3 +443,60 @@ def _fields(
         if not values[name]:
             del values[name]
     return values
+
+
+# --- which tasks guard an edit -----------------------------------------------------------------
+
+
+def guarding(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> frozenset[str]:
+    """Guards and hold-out tasks that pass with it, are checked, and ran some of what it edits: one of each work.
+
+    What failed on the base each time had nothing to break: it is one more case of a failure. Of an edit that only brings new files nothing could have run before: there, all of them.
+    """
+    work = {trial.task_id: trial.work or trial.task_id for trial in trials}
+    beside = sorted(_beside(trials, edition).items(), reverse=True)
+    first = {work[task_id]: task_id for task_id, reached in beside if reaches(candidate, reached)}
+    return frozenset(first.values())
+
+
+def idle_parts(candidate: Candidate, trials: Sequence[Trial], edition: int = EDITION) -> list[EditedName]:
+    """Of what it edits, what ran in no such task."""
+    reached = frozenset[str]().union(*_beside(trials, edition).values())
+    return [part for part in candidate.edited if not ran(part, reached)]
+
+
+def _beside(trials: Sequence[Trial], edition: int) -> dict[str, frozenset[str]]:
+    """Checked guards and hold-out tasks that pass with the candidate, with all that their trials entered.
+
+    What asks for the very work of the evidence, with other checks, may break and stands for nothing else.
+    """
+    same = {trial.work for trial in trials if trial.work and trial.set is TrialSet.EVIDENCE}
+    stood = {trial.task_id for trial in trials if edition < STOOD or (trial.arm is Arm.BASE and trial.passed)}
+    own = [
+        trial
+        for trial in trials
+        if trial.arm is Arm.CANDIDATE
+        and trial.set in (TrialSet.GUARD, TrialSet.HOLD_OUT)
+        and trial.work not in same
+        and not trial.is_lost
+    ]
+    varies = {trial.task_id for trial in own if trial.number}
+    failed = {trial.task_id for trial in own if not trial.passed} - varies
+    serving = (checked(trials) & stood) - failed
+    found: dict[str, frozenset[str]] = {}
+    for trial in own:
+        if trial.passed and trial.task_id in serving:
+            found[trial.task_id] = found.get(trial.task_id, frozenset()) | frozenset(trial.reached)
+    return found
+
+
+def reaches(candidate: Candidate, reached: Iterable[str]) -> bool:
+    """Whether some of what it edits was entered. Of an edit that only brings new files nothing could have been: yes."""
+    there = [part for part in candidate.edited if not part.new_file]
+    entered = frozenset(reached)
+    return not there or any(ran(part, entered) for part in there)
+
+
+def ran(part: EditedName, reached: Set[str]) -> bool:
+    """Whether one of the functions that show it was entered."""
+    return not reached.isdisjoint(part.shown_by)

@@ -26,8 +26,8 @@ from agentos.domain import (
 )
 from agentos.domain import RefusalKind as K
 from agentos.evolver.policy import CHECKED, HIDDEN_LOST, ONE_SIDED, ConsentPolicy, Judge, Policy
-from agentos.evolver.verdict.doubts import doubts, guarding, idle_parts, questions, ran, worn_out
-from agentos.evolver.verdict.pairing import checked
+from agentos.evolver.verdict.doubts import doubts, questions, worn_out
+from agentos.evolver.verdict.pairing import checked, guarding, idle_parts, ran
 
 BASE, TREE = Snapshot("base", "tree0"), Snapshot("cand", "tree1")
 MANIFEST = Manifest("evd-1", "cause", "edit", ("skill/x/tools/t.py",), ("e1",), (), Layer.SKILL, "why")

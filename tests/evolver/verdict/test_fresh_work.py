@@ -20,10 +20,10 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
-from agentos.evolver.policy import SETTINGS, Judge, Policy
-from agentos.evolver.verdict.doubts import FreshWork, doubts, fresh_work, reaches, wants_fresh, with_fresh
+from agentos.evolver.policy import HIDDEN_LOST, SETTINGS, Judge, Policy
+from agentos.evolver.verdict.doubts import FreshWork, doubts, fresh_work, wants_fresh, with_fresh
 from agentos.evolver.verdict.judge import judge, recompute
-from agentos.evolver.verdict.pairing import split
+from agentos.evolver.verdict.pairing import reaches, split
 from tests.evolver.verdict.test_doubts import BASE, BEHAVIOUR, CANDIDATE, RESULTS, TREE
 
 CODE = replace(CANDIDATE, edit=Edit({"skill/x/tools/t.py": "x"}, "edit", "op"))
@@ -359,3 +359,59 @@ def test_where_the_policy_has_it_settle_none_it_is_asked_as_before() -> None:
         RefusalKind.UNLIKELY,
         RefusalKind.FRESH,
     ]
+
+
+# --- fresh work as the guards that are missing --------------------------------------------------
+
+ONE_GUARD = KNOWN[:-4]
+FOUR_MENDED = [*THREE_MENDED[:-4], *both("f7", "f", "p")]
+
+
+def test_what_passed_before_stands_for_guards_that_are_missing() -> None:
+    edit = lucky(LIKELY)
+    assert asked_of(edit, *ONE_GUARD) == [RefusalKind.FRESH]
+    assert asked_of(edit, *ONE_GUARD, *ONE_MENDED) == []
+    assert judge(edit, [*ONE_GUARD, *ONE_MENDED], LUCK).decision is Decision.PROMOTE
+    waits = fresh_work(edit, [*ONE_GUARD, *FOUR_MENDED], LUCK)
+    assert (len(waits.passed), waits.guarding, waits.missing) == (4, 1, 1), "of these none could be broken"
+    assert "0 of 1 that passed before" in waits.so_far
+    assert "that it passes now" in waits.waits_for("skill/x")
+    assert asked_of(edit, *ONE_GUARD, *FOUR_MENDED) == [RefusalKind.FRESH]
+    assert asked_of(edit, *ONE_GUARD, *FOUR_MENDED, *KEPT[:2]) == []
+
+
+def test_both_are_wanted_where_luck_is_a_doubt_too() -> None:
+    edit = lucky(FAR_FETCHED)
+    assert asked_of(edit, *ONE_GUARD, *ONE_MENDED) == [RefusalKind.FRESH]
+    assert asked_of(edit, *ONE_GUARD, *FOUR_MENDED) == [RefusalKind.FRESH]
+    assert asked_of(edit, *ONE_GUARD, *THREE_MENDED) == []
+
+
+@pytest.mark.parametrize(
+    ("edit", "policy"),
+    [
+        (lucky(0.0), LUCK),  # somebody wrote it
+        (replace(lucky(LIKELY), plugin="sure, of x 1.0"), LUCK),
+        (replace(lucky(LIKELY), model="main"), LUCK),
+        (lucky(LIKELY), replace(LUCK, edition=HIDDEN_LOST)),
+        (lucky(LIKELY), replace(LUCK, judge=replace(LUCK.judge, fresh_tasks=0))),
+    ],
+)
+def test_of_what_is_written_or_was_judged_before_a_person_is_asked_as_ever(
+    edit: Candidate, policy: Policy
+) -> None:
+    assert asked_of(edit, *ONE_GUARD, *ONE_MENDED, policy=policy) == [RefusalKind.FEW_GUARDS]
+
+
+def test_a_fresh_task_that_does_not_run_the_edit_or_has_no_checks_guards_nothing() -> None:
+    idle = [trial for n in range(1, 5) for trial in both(f"f{n}", "p", "p", reached=("t.py:other",))]
+    unchecked = [trial for n in range(5, 9) for trial in both(f"f{n}", "p", "p", checks=False)]
+    edit = replace(lucky(LIKELY), edited=(EditedName("t.py:run", THERE),))
+    mended = [trial for n in range(10, 14) for trial in both(f"f{n}", "f", "p")]
+    assert asked_of(edit, *ONE_GUARD, *mended, *idle, *unchecked) == [RefusalKind.FRESH]
+    assert asked_of(edit, *ONE_GUARD, *mended, *idle, *unchecked, *both("f20", "p", "p")) == []
+
+
+def test_without_any_guard_a_person_is_asked_all_the_same() -> None:
+    edit = replace(lucky(LIKELY), edited=(EditedName("t.py:run", THERE),))
+    assert asked_of(edit, *GAIN, *ONE_MENDED, *THREE_MENDED) == [RefusalKind.UNGUARDED]
