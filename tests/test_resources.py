@@ -10,6 +10,7 @@ import pytest
 from agentos import shipped
 from agentos.domain import Kind, ResourceId
 from agentos.errors import Invalid, NotFound, UserError
+from agentos.programs import LOCK_FILE
 from agentos.resources import (
     FILE_MAX,
     examine,
@@ -19,12 +20,12 @@ from agentos.resources import (
     path_fault,
     read,
     resource_of,
-    servers,
     tool_faults,
     tool_name,
     tool_path,
     tool_reference,
 )
+from agentos.resources.declarations import definition_of, server_tool, without_server_locks
 
 SKILL = ResourceId(Kind.SKILL, "counting")
 GOOD = "---\nname: counting\ndescription: Counts.\n---\nBody\n"
@@ -292,21 +293,22 @@ def test_a_skill_file_that_cannot_be_read_is_one_fault(text: str | None) -> None
 def test_what_a_server_brings_is_not_for_a_runs_box() -> None:
     tool = b'{"command": ["x"], "mcp": {"tool": "a", "definition": "0"}}'
     files = {
-        f"skill/s/{servers.LOCK}": b"",
+        f"skill/s/{LOCK_FILE}": b"",
         "skill/s/tools/a/tool.json": tool,
-        f"skill/t/{servers.LOCK}": b"",
+        f"skill/t/{LOCK_FILE}": b"",
     }
-    assert [*servers.without_server_locks(files)] == ["skill/s/tools/a/tool.json", f"skill/t/{servers.LOCK}"]
-    found = servers.server_tool("skill/s/tools/a/tool.json", tool)
+    assert [*without_server_locks(files)] == [
+        "skill/s/tools/a/tool.json",
+        f"skill/t/{LOCK_FILE}",
+    ]
+    found = server_tool("skill/s/tools/a/tool.json", tool)
     assert found is not None
     assert (found.resource, found.tool, found.command, found.brings) == ("skill/s", "a", ("x",), "")
     for broken in (b'{"mcp": 1}', b'{"mcp": {}', b'{"mcp": {"tool": "a", "definition": "0"}, "command": 7}'):
-        assert servers.server_tool("skill/s/tools/a/tool.json", broken) is None
+        assert server_tool("skill/s/tools/a/tool.json", broken) is None
     one = {"name": "a", "description": "x", "inputSchema": {}, "_meta": {"now": 1}}
-    assert servers.definition_of(one) == servers.definition_of(
-        {**one, "_meta": {"now": 2}, "annotations": None}
-    )
-    assert servers.definition_of(one) != servers.definition_of({**one, "description": "y"})
+    assert definition_of(one) == definition_of({**one, "_meta": {"now": 2}, "annotations": None})
+    assert definition_of(one) != definition_of({**one, "description": "y"})
 
 
 def test_a_document_that_cannot_be_read_is_told_once_and_of_nothing_else() -> None:

@@ -19,17 +19,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentos import shipped
 from agentos.domain import Json, Limits
 from agentos.errors import BoxDied, HostLost
-from agentos.messages import FaultFrame
 from agentos.ports import Box, BoxUsage
 from agentos.sandboxes import cgroups
 from agentos.wire import Channel, FrameError, WireClosed, WireLate
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _GONE_S = 10.0
 _LOOK_S = 1.0  # between two looks at the clock while a box is open
@@ -392,6 +392,11 @@ class Exchange:
 
     def receive(self, kinds: Mapping[str, type[BaseModel]]) -> tuple[BaseModel, tuple[bytes, ...]]:
         """The next frame: one of ``kinds`` by its ``type``, or a FaultFrame, which ends the job."""
+        # here, since commands that only look for what boxes left need none of it: half a second of their start
+        from pydantic import ValidationError
+
+        from agentos.messages import FaultFrame
+
         try:
             frame = self._box.channel.receive(deadline=self._deadline)
         except WireLate:
