@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from collections.abc import Iterator
@@ -53,15 +54,21 @@ class BoundedServer(uvicorn.Server):
             **options,
         )
         super().__init__(config)
-        self._idle: dict[
-            Any, tuple[Any, float]
-        ] = {}  # by connection: its last request, and since when it is seen
+        # by connection: its last request, and since when it is seen
+        self._idle: dict[Any, tuple[Any, float]] = {}
 
     async def on_tick(self, counter: int) -> bool:
         """What uvicorn calls ten times a second."""
         if counter % LOOK_TICKS == 0:
             self._hang_up(time.monotonic())
         return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """What uvicorn calls at the end: it leaves open who came last, and who does not read what is still to be written."""
+        await super().shutdown(sockets)
+        for one in [*self.server_state.connections]:
+            one.transport.abort()
+        await asyncio.sleep(0)  # a transport closes its socket in the next turn of the loop
 
     def _hang_up(self, now: float) -> None:
         idle: dict[Any, tuple[Any, float]] = {}

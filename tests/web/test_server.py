@@ -10,7 +10,8 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
@@ -18,7 +19,7 @@ import pytest
 
 from agentos.home import Home
 from agentos.web.context import LOOPBACK
-from agentos.web.listening import listening_on
+from agentos.web.listening import BoundedServer, listening_on
 
 PATIENCE_S = 120
 
@@ -115,3 +116,28 @@ def test_no_page_waits_for_the_browser_to_acknowledge_its_first_packet() -> None
                 return await found
 
     assert asyncio.run(accepted())
+
+
+def test_its_end_hangs_up_on_who_does_not_read_the_answer() -> None:
+    """To close the connection would wait for that: its socket stayed open until the process ended."""
+    answered = threading.Event()
+
+    async def large(_scope: object, _receive: object, send: Callable[[object], Awaitable[None]]) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(32 << 20)})
+        answered.set()
+
+    with listening_on(LOOPBACK, 0) as listening:
+        address = listening.getsockname()
+        server = BoundedServer(large, lifespan="off", log_config=None, loop="asyncio")
+        serving = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        serving.start()
+        while not server.started and serving.is_alive():
+            serving.join(0.01)
+        with socket.create_connection(address) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert answered.wait(PATIENCE_S)
+            server.should_exit = True
+            serving.join(PATIENCE_S)
+            assert not serving.is_alive()
+            assert not server.server_state.connections

@@ -323,9 +323,11 @@ def _lacking(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> in
 
 
 def _may_be_guarded_later(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> bool:
-    """Whether fresh tasks that pass on both sides count as the guards that are missing: of an edit of the search."""
+    """Whether fresh tasks that pass on both sides count as the guards that are missing: of an edit of the search that has one."""
     later = policy.edition >= LATER_GUARDS and _is_weighed(candidate, policy)
-    return later and wants_fresh(candidate, known, policy)
+    return (
+        later and wants_fresh(candidate, known, policy) and bool(guarding(candidate, known, policy.edition))
+    )
 
 
 def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Doubt | None:

@@ -413,5 +413,8 @@ def test_a_fresh_task_that_does_not_run_the_edit_or_has_no_checks_guards_nothing
 
 
 def test_without_any_guard_a_person_is_asked_all_the_same() -> None:
-    edit = replace(lucky(LIKELY), edited=(EditedName("t.py:run", THERE),))
-    assert asked_of(edit, *GAIN, *ONE_MENDED, *THREE_MENDED) == [RefusalKind.UNGUARDED]
+    few = RefusalKind.FEW_GUARDS
+    assert asked_of(lucky(LIKELY), *GAIN, *ONE_MENDED) == [few, RefusalKind.UNGUARDED]
+    unnamed, far = (replace(lucky(prior), edited=()) for prior in (LIKELY, FAR_FETCHED))
+    assert asked_of(unnamed, *GAIN, *ONE_MENDED) == [few]
+    assert asked_of(far, *GAIN, *THREE_MENDED) == [few, RefusalKind.UNLIKELY]
