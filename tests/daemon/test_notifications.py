@@ -342,9 +342,10 @@ def test_a_webhook_gets_one_document_and_is_followed_nowhere(home: Home, serve: 
 
 def test_a_webhook_whose_answer_never_ends_holds_nothing_up(home: Home, serve: Any) -> None:
     server = serve(ThreadingHTTPServer, _Hook)
+    server.daemon_threads = False  # else its end does not wait for the handler
     ways(home, webhook=f"http://127.0.0.1:{server.server_port}/endless")["webhook"](NOTE)
     server.shutdown()
-    server.server_close()  # waits for the handler
+    server.server_close()
     assert server.hung_up
 
 
