@@ -50,7 +50,7 @@ from agentos.retrieval.installed import index_of
 from agentos.retrieval.storage import Storage
 from agentos.settings import Settings, load_settings
 
-log = structlog.get_logger("agentos.current")
+log = structlog.get_logger("agentos.services")
 
 
 class RunServicesFactory:
