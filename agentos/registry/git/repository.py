@@ -31,6 +31,7 @@ G = TypeVar("G", pygit2.Commit, pygit2.Tree)
 
 MAIN = "refs/heads/main"
 EMAIL = "agentos@localhost"  # of what this program itself commits
+WRITTEN = "refs/agentos/written"  # what this program wrote last
 SHIPPED = "refs/agentos/shipped"  # what the newest release shipped that was taken in
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
