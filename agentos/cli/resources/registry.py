@@ -44,7 +44,8 @@ Target = Annotated[str, typer.Argument(metavar="KIND/NAME[@VERSION]")]
 
 @app.command("list")
 def list_(
-    kind: Annotated[Kind | None, typer.Option(help="Only this kind.")] = None, as_json: AsJson = False
+    kind: Annotated[Kind | None, typer.Option(metavar="|".join(Kind), help="Only this kind.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the resources with their newest versions."""
     from agentos.cli.resources.skill_sync import told_of
