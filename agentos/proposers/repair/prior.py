@@ -53,9 +53,9 @@ BLOCKS = {
     **dict.fromkeys(
         (
             "state by key", "once each", "used up", "numbered", "two passes", "carried on", "kept apart", "since last",
-            "read before", "between marks", "last one too", "rest shared", "asks itself", "with sign", "another branch",
-            "told missing", "keys alike", "at least", "as asked", "all of them", "each match", "optional part",
-            "group unread", "with ties", "nothing at all", "began anew", "emptied first", "whole idiom", "by word", "weighted", "visited",
+            "read before", "last one too", "asks itself", "with sign",
+            "told missing", "keys alike", "all of them", "each match", "optional part",
+            "group unread", "with ties", "nothing at all", "began anew", "whole idiom", "visited",
         ),
         "several places",
     ),

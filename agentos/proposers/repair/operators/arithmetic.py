@@ -323,14 +323,6 @@ def around(site: EditSite) -> Iterator[CodeEdit]:
             yield site.edit(f"{text} % {period}", "factor", 0.3)
 
 
-def within_named(site: EditSite) -> Iterator[CodeEdit]:
-    """A difference within a period that has a name, which nothing reads: it was made for this."""
-    node, numbers = site.node, site.facts.module_numbers
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-        for name in (name for name in site.facts.idle if name in numbers):
-            yield site.edit(f"({site.text(node)}) % {name}", "factor", 3.0)
-
-
 def _may_turn(site: EditSite) -> bool:
     """A number that is compared, taken apart, or looked up by."""
     node, above = site.node, site.parent

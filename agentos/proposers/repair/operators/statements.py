@@ -432,10 +432,3 @@ def in_template(site: EditSite, node: ast.AST) -> bool:
             return True
         above = site.program.parent.get(above)
     return False
-
-
-def below(site: EditSite, node: ast.stmt, text: str) -> Splice:
-    """Behind the node, at the depth of the site's statement: an ``elif`` and what else cannot stand alone."""
-    assert isinstance(site.node, ast.stmt)
-    added = f"\n{text}".replace("\n", "\n" + site.program.indent(site.node))
-    return Splice(*site.program.span(node), f"{site.text(node)}{added}", expression=False)

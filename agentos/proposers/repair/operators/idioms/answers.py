@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agentos.proposers.repair.operators.arithmetic import operand, side
+from agentos.proposers.repair.operators.arithmetic import side
 from agentos.proposers.repair.operators.idioms.loops import is_loop
 from agentos.proposers.repair.operators.statements import (
     after,
@@ -346,27 +346,6 @@ def _all_of_body(site: EditSite, loop: ast.For, inner: ast.If) -> Iterator[CodeE
             yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
 
 
-def weighted(site: EditSite) -> Iterator[CodeEdit]:
-    """A mean of values that do not weigh the same."""
-    node = site.node
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div) or in_template(site, node):
-        return
-    total, count = node.left, node.right
-    if not isinstance(total, ast.Call) or not total.args or not isinstance(total.args[0], ast.GeneratorExp):
-        return
-    if site.text(total.func) != "sum" or not isinstance(count, ast.Call) or site.text(count.func) != "len":
-        return
-    made = total.args[0]
-    name, each = site.text(made.generators[0].target), site.text(made.elt)
-    # from the target to the bracket that closes it all: the value may have loops and brackets of its own
-    begin, end = site.program.span(made.generators[0].target)[0], site.program.span(made)[1] - 1
-    loop = f" for {site.program.data[begin:end].decode()}"
-    fields = [f for f in site.facts.given.fields if f.isidentifier() and f not in each]
-    ways = [f"{name}.{field}" for field in fields] + [f'{name}["{field}"]' for field in fields]
-    for way in ways[:16]:
-        yield site.edit(f"sum(({each}) * {way}{loop}) / sum({way}{loop})", "weighted", 0.5)
-
-
 def visited(site: EditSite) -> Iterator[CodeEdit]:
     """A function that asks itself does not go where it has been: what it came by is handed on."""
     function = site.function
@@ -394,44 +373,6 @@ def visited(site: EditSite) -> Iterator[CodeEdit]:
         yield together([*splices, guard], "visited", 0.5)
 
 
-def rest_shared(site: EditSite) -> Iterator[CodeEdit]:
-    """Shares that are rounded add up to the whole: who lost most gets one more, or the last gets the rest."""
-    loop = site.node
-    if not isinstance(loop, ast.For) or not is_loop(site) or not isinstance(loop.target, ast.Tuple):
-        return
-    names = target_names(loop.target)
-    for statement in loop.body:
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-        value = statement.value if isinstance(statement, ast.Assign) else None
-        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name) or value is None:
-            continue
-        shares, key, items = target.value.id, site.text(target.slice), site.text(loop.iter)
-        for part in ast.walk(value):
-            if not isinstance(part, ast.BinOp) or not isinstance(part.op, ast.FloorDiv | ast.Div):
-                continue
-            factors = (
-                part.left if isinstance(part.left, ast.BinOp) and isinstance(part.left.op, ast.Mult) else None
-            )
-            whole = (
-                []
-                if factors is None
-                else [f for f in (factors.left, factors.right) if not names_in(f) & set(names)]
-            )
-            for total in (operand(site, each) for each in whole):
-                lost = f"({site.text(part.left)}) % ({site.text(part.right)})"
-                left, head = f"{total} - sum({shares}.values())", f"for {site.text(loop.target)} in"
-                order = f"sorted({items}, key=lambda {names[0]}_: 0)"
-                if len(names) == 2:
-                    one, two = names
-                    inner = f"(lambda {one}, {two}: (-({lost}), {one}))(*pair)"
-                    order = f"sorted({items}, key=lambda pair: {inner})"
-                step = f"{head} {order}[:{left}]:\n    {shares}[{key}] += 1"
-                yield together((after(site, loop, step),), "rest shared")
-                step = f"{shares}[{key}] = round({shares}[{key}] + {left}, 2)"
-                yield together((after(site, loop, step),), "rest shared", 0.5)
-
-
 ANSWERS = (
-    by_itself, with_sign, all_of_them, each_match, with_ties, nothing_at_all, numbered, last_one_too, rest_shared,
-    weighted, visited,
+    by_itself, with_sign, all_of_them, each_match, with_ties, nothing_at_all, numbered, last_one_too, visited,
 )  # fmt: skip

@@ -417,45 +417,4 @@ def read_before(site: EditSite) -> Iterator[CodeEdit]:
                 yield together((before(site, loop, f"{kept} = {copy}"), *changed), "read before", 0.5)
 
 
-def between_marks(site: EditSite) -> Iterator[CodeEdit]:
-    """Lines between two marks, such as those of a block of code, are passed over; and all from a mark on."""
-    loop = site.node
-    if not isinstance(loop, ast.For) or not is_loop(site) or not isinstance(loop.target, ast.Name):
-        return
-    line, inside = loop.target.id, fresh_name(site, "inside", "within")
-    if site.scope.kinds.get(line, "") not in ("", "str"):
-        return
-    begun = before(site, loop, f"{inside} = False")
-    for mark in site.facts.given.marks:
-        test = f"{line}.lstrip().startswith({mark!r})"
-        step = f"if {test}:\n    {inside} = not {inside}\n    continue\nif {inside}:\n    continue"
-        yield together((begun, before(site, loop.body[0], step)), "between marks")
-        yield together((before(site, loop.body[0], f"if {test}:\n    continue"),), "between marks")
-        yield together((before(site, loop.body[0], f"if {test}:\n    break"),), "between marks", 0.5)
-    for word in site.facts.given.words:
-        for way in ("continue", "break"):
-            step = f"if {line}.lstrip().startswith({word!r}):\n    {way}"
-            yield together((before(site, loop.body[0], step),), "between marks", 0.5)
-
-
-def by_word(site: EditSite) -> Iterator[CodeEdit]:
-    """Rounds with a word that nothing knows are passed over, or count the other way."""
-    loop = site.node
-    if not isinstance(loop, Loop) or not is_loop(site) or not site.facts.given.words:
-        return
-    sums = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.AugAssign)]
-    sums = [n for n in sums if isinstance(n.op, ast.Add | ast.Sub) and not isinstance(n.value, ast.Constant)]
-    for key in _keys(site, loop):
-        for word in site.facts.given.words:
-            if key.since < len(loop.body):
-                step = f"if {key.text} == {word!r}:\n    continue"
-                yield together((before(site, loop.body[key.since], step),), "by word")
-            for each in sums[:3]:
-                value = site.text(each.value)
-                turned = f"(-({value}) if {key.text} == {word!r} else {value})"
-                yield together((site.program.replace(each.value, turned),), "by word", 0.5)
-
-
-LOOPS = (
-    state_by_key, once_each, used_up, two_passes, carried_on, kept_apart, since_last, read_before, between_marks, by_word,
-)  # fmt: skip
+LOOPS = (state_by_key, once_each, used_up, two_passes, carried_on, kept_apart, since_last, read_before)
