@@ -87,6 +87,21 @@ def target_names(target: ast.expr) -> list[str]:
     return [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
 
 
+def names_in(node: ast.AST) -> set[str]:
+    """All names that are read or set in it."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def is_target(node: ast.AST) -> bool:
+    """Whether something is put there, or it is deleted."""
+    return isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
+
+
+def called_name(call: ast.Call) -> str:
+    """The name of the function or method."""
+    return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
+
+
 LITERALS: tuple[tuple[tuple[type[ast.expr], ...], str], ...] = (
     ((ast.Compare,), "bool"),
     ((ast.List, ast.ListComp), "list"),

@@ -91,10 +91,6 @@ FAMILIES = {
         "c = re.match(r'(\\d+):(\\d+)', b)\nreturn int(c[1]) * 60 + int(c[2])",
         "c = re.match(r'(?:(\\d+):)?(\\d+)', b)\nreturn int(c[1] or 0) * 60 + int(c[2])",
     ),
-    "numbers of places": (
-        "for x in a:\n    b.append(a.index(x))\nreturn b",
-        "for place, x in enumerate(a):\n    b.append(place)\nreturn b",
-    ),
     "places, not how many differ": (
         "rank, last = 0, None\nfor x in a:\n    if x != last:\n        rank, last = rank + 1, x\n    b.append(rank)\nreturn b",
         "rank, last = 0, None\nfor place, x in enumerate(a, 1):\n    if x != last:\n        rank, last = place, x\n"
@@ -199,7 +195,6 @@ LEFT_ALONE = {
     "nothing is changed": ("read before", "for x in a:\n    c = g(a)\nreturn c"),
     "None is not asked for": ("told missing", "c = a.get(b)\nreturn c"),
     "one key alone": ("keys alike", "return a[b]"),
-    "the place of another": ("numbered", "for x in a:\n    b.append(a.index(b))\nreturn b"),
     "a key of no order": ("with ties", "return sorted(a)[:3]"),
     "of which nothing is known": ("asks itself", "return a"),
     "one answer only": ("all of them", "if a:\n    return 1\nreturn None"),

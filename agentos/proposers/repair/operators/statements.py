@@ -409,11 +409,6 @@ def fresh_name(site: EditSite, *wanted: str) -> str:
     return next((name for name in wanted if name not in used), f"{wanted[0]}_kept")
 
 
-def names_in(node: ast.AST) -> set[str]:
-    """All names that are read or set in it."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-
-
 def reads(nodes: Sequence[ast.AST], name: str) -> list[ast.Name]:
     """Where the name stands in the nodes."""
     return [n for n in within(nodes) if isinstance(n, ast.Name) and n.id == name]

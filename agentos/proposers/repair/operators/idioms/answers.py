@@ -15,12 +15,11 @@ from agentos.proposers.repair.operators.statements import (
     first_statement,
     fresh_name,
     in_template,
-    names_in,
     reads,
     together,
     within,
 )
-from agentos.proposers.repair.scope import NUMBERS, target_names
+from agentos.proposers.repair.scope import NUMBERS, names_in, target_names
 from agentos.proposers.repair.site import EditSite, library_text
 from agentos.proposers.repair.source import CodeEdit, Splice
 from agentos.syntax import Definition
@@ -273,43 +272,23 @@ def with_ties(site: EditSite) -> Iterator[CodeEdit]:
 
 
 def numbered(site: EditSite) -> Iterator[CodeEdit]:
-    """``xs.index(x)`` finds the first that is equal: the loop counts instead. Ranks: the place, not how many values differ."""
+    """Ranks: the place, not how many values differ."""
     loop = site.node
     if not isinstance(loop, ast.For) or not is_loop(site):
         return
-    place, target, items = (
-        fresh_name(site, "place", "number", "position"),
-        site.text(loop.target),
-        site.text(loop.iter),
-    )
+    place, target = fresh_name(site, "place", "number", "position"), site.text(loop.target)
     shown = f"({target})" if isinstance(loop.target, ast.Tuple) and not target.startswith("(") else target
-    body = list(within(loop.body))
-    found = [
-        n
-        for n in body
-        if isinstance(n, ast.Call)
-        and isinstance(n.func, ast.Attribute)
-        and n.func.attr == "index"
-        and n.args
-        and names_in(n.args[0]) & names_in(loop.target)
-        and not in_template(site, n)
+    counted = [
+        site.program.replace(loop.target, f"{place}, {shown}"),
+        site.program.replace(loop.iter, f"enumerate({site.text(loop.iter)}, 1)"),
     ]
-
-    def counted(start: str) -> list[Splice]:
-        return [
-            site.program.replace(loop.target, f"{place}, {shown}"),
-            site.program.replace(loop.iter, f"enumerate({items}{start})"),
-        ]
-
-    if found:
-        yield together([*counted(""), *(site.program.replace(n, place) for n in found)], "numbered")
-    for node in body:
+    for node in within(loop.body):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and site.text(node.right) == "1":
             if isinstance(node.left, ast.Name):
-                yield together([*counted(", 1"), site.program.replace(node, place)], "numbered", 0.5)
+                yield together([*counted, site.program.replace(node, place)], "numbered", 0.5)
         elif isinstance(node, ast.AugAssign) and site.text(node.value) == "1":
             step = site.program.replace(node, f"{site.text(node.target)} = {place}")
-            yield together([*counted(", 1"), step], "numbered", 0.5)
+            yield together([*counted, step], "numbered", 0.5)
 
 
 def last_one_too(site: EditSite) -> Iterator[CodeEdit]:

@@ -12,10 +12,9 @@ from agentos.proposers.repair.operators.statements import (
     block_of,
     first_statement,
     in_template,
-    names_in,
     together,
 )
-from agentos.proposers.repair.scope import target_names
+from agentos.proposers.repair.scope import names_in, target_names
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit
 

@@ -19,6 +19,7 @@ from agentos.proposers.repair.operators.statements import (
     moved_text,
     within,
 )
+from agentos.proposers.repair.scope import names_in
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 from agentos.syntax import Definition
@@ -106,7 +107,7 @@ def twins(site: EditSite) -> Iterator[CodeEdit]:
     if not isinstance(node, ast.AugAssign | ast.Assign | ast.Expr) or node not in block_of(site):
         return
     text = site.text(node)
-    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    used = names_in(node)
     names = [name for name in site.variables() if name.isidentifier()]
     for old in sorted(used & set(names)):
         for new in names:
@@ -155,7 +156,7 @@ def flushed(site: EditSite) -> Iterator[CodeEdit]:
                 text = site.text(statement)
                 yield CodeEdit((after(site, node, text),), "statement inserted", 0.5)
                 likely = 4.0 if isinstance(statement, ast.Expr) else 0.5  # kept: the last one is lost else
-                used = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+                used = names_in(statement)
                 for name in sorted(used.intersection(site.variables())):
                     text_of_it = f"if {name}:\n    {text}"
                     yield CodeEdit((after(site, node, text_of_it),), "statement inserted", likely)

@@ -14,12 +14,11 @@ from agentos.proposers.repair.operators.statements import (
     gone,
     in_template,
     moved_text,
-    names_in,
     reads,
     together,
     within,
 )
-from agentos.proposers.repair.scope import target_names
+from agentos.proposers.repair.scope import names_in, target_names
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit
 
@@ -344,8 +343,7 @@ def kept_apart(site: EditSite) -> Iterator[CodeEdit]:
             continue
         first = site.program.replace(target, changed)
         if isinstance(statement, ast.AugAssign):
-            sign = site.program.data[site.program.span(target)[1] : site.program.span(value)[0]].decode()
-            made = f"{changed} = {target.id} {sign.strip().removesuffix('=')} ({site.text(value)})"
+            made = f"{changed} = {target.id} {site.between(target, value)[2].strip().removesuffix('=')} ({site.text(value)})"
             first = site.program.replace(statement, made)
         yield together([first, *(site.program.replace(n, changed) for n in later)], "kept apart")
 

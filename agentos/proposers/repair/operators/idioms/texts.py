@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 
 from agentos.proposers.repair.operators.arithmetic import arm, operand, side
+from agentos.proposers.repair.scope import called_name, is_target
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, is_atom
 
@@ -60,9 +61,7 @@ def cleaned(site: EditSite) -> Iterator[CodeEdit]:
 
 def _is_read(site: EditSite) -> bool:
     node, above = site.node, site.parent
-    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del) or isinstance(
-        above, ast.Attribute | ast.Expr
-    ):
+    if is_target(node) or isinstance(above, ast.Attribute | ast.Expr):
         return False
     return not (isinstance(above, ast.Call) and above.func is node)
 
@@ -136,7 +135,7 @@ def sort_keys(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.Call):
         return
-    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    name = called_name(node)
     if name not in ORDERING:
         return
     key = next((keyword.value for keyword in node.keywords if keyword.arg == "key"), None)
