@@ -52,10 +52,10 @@ BLOCKS = {
     "defect": "known defect",
     **dict.fromkeys(
         (
-            "state by key", "once each", "used up", "numbered", "two passes", "carried on", "kept apart", "since last",
-            "read before", "last one too", "asks itself", "with sign",
-            "told missing", "keys alike", "all of them", "each match", "optional part",
-            "group unread", "with ties", "nothing at all", "began anew", "whole idiom", "visited",
+            "state by key", "once each", "numbered", "carried on", "kept apart",
+            "read before", "last one too", "asks itself",
+            "told missing", "all of them", "optional part",
+            "group unread", "began anew", "whole idiom", "visited",
         ),
         "several places",
     ),

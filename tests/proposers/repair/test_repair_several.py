@@ -43,19 +43,6 @@ FAMILIES = {
         "seen = set()\nfor key, level in a:\n    if key in seen:\n        continue\n    seen.add(key)\n"
         "    b.append(level)\nreturn b",
     ),
-    "used up": (
-        "c = 0\nfor x in a:\n    if x in b:\n        c += 1\nreturn c",
-        "c = 0\nleft = list(b)\nfor x in a:\n    if x in left:\n        left.remove(x)\n        c += 1\nreturn c",
-    ),
-    "only where the rest holds": (
-        "c = 0\nfor n, x in enumerate(a):\n    if b[n] != x and x in b:\n        c += 1\nreturn c",
-        "c = 0\nleft = [b[n] for n, x in enumerate(a) if b[n] != x]\nfor n, x in enumerate(a):\n"
-        "    if b[n] != x and x in left:\n        left.remove(x)\n        c += 1\nreturn c",
-    ),
-    "two passes": (
-        "top = 0\nfor x in a:\n    top = max(top, x)\n    b.append(x / top)\nreturn b",
-        "top = 0\nfor x in a:\n    top = max(top, x)\nfor x in a:\n    b.append(x / top)\nreturn b",
-    ),
     "as in the line above": (
         "for x in a:\n    key, level = x\n    b.append((key, level))\nreturn b",
         "previous = ''\nfor x in a:\n    key, level = x\n    key = key or previous\n    previous = key\n"
@@ -69,11 +56,6 @@ FAMILIES = {
         "c = b\nwhile c < a:\n    c = near(c)\n    keep(c)\n    c += 7\nreturn c",
         "c = b\nwhile c < a:\n    this_c = near(c)\n    keep(this_c)\n    c += 7\nreturn c",
     ),
-    "since it came the last time": (
-        "for x in a:\n    if x.full:\n        b.append(float(x.used) / 2)\nreturn b",
-        "so_far = 0\nfor x in a:\n    so_far += float(x.used)\n    if x.full:\n        b.append(so_far / 2)\n"
-        "        so_far = 0\nreturn b",
-    ),
     "as it was before": (
         "for n, row in enumerate(a):\n    for m in range(len(row)):\n        row[m] = near(a, n, m)\nreturn a",
         "before = [list(row) for row in a]\nfor n, row in enumerate(a):\n    for m in range(len(row)):\n"
@@ -82,10 +64,6 @@ FAMILIES = {
     "missing is not None": (
         "c, d = a.get(1), b.get(1)\nif c is None:\n    return d is not None\nreturn d",
         "c, d = a.get(1, ...), b.get(1, ...)\nif c is ...:\n    return d is not ...\nreturn d",
-    ),
-    "keys alike": (
-        "c = {}\nfor x in a:\n    c[x] = 1\nreturn b in c",
-        "c = {}\nfor x in a:\n    c[x.lower()] = 1\nreturn b.lower() in c",
     ),
     "a part that may be missing": (
         "c = re.match(r'(\\d+):(\\d+)', b)\nreturn int(c[1]) * 60 + int(c[2])",
@@ -100,19 +78,6 @@ FAMILIES = {
         "c = ''\nfor x in a:\n    if not x:\n        b.append(c)\n        g(c)\n        c = ''\n    else:\n        c += x\nreturn b",
         "c = ''\nfor x in a:\n    if not x:\n        b.append(c)\n        g(c)\n        c = ''\n    else:\n        c += x\n"
         "if c:\n    b.append(c)\n    g(c)\nreturn b",
-    ),
-    "who is as good": (
-        "return sorted(a, key=lambda x: -x.won)[:3]",
-        "return [x for x in sorted(a, key=lambda x: -x.won) if -x.won <= "
-        "(lambda x: -x.won)(sorted(a, key=lambda x: -x.won)[:3][-1])]",
-    ),
-    "the sign of the whole": (
-        "c, d = divmod(a, 60)\nreturn f'{c}:{d}'",
-        "sign = '-' if a < 0 else ''\nc, d = divmod(abs(a), 60)\nreturn sign + f'{c}:{d}'",
-    ),
-    "every match": (
-        "c = P.match(b)\nreturn float(c[1]) * 2",
-        "c = P.match(b)\nreturn sum(float(c[1]) * 2 for c in P.finditer(b))",
     ),
     "over midnight": (
         "return a[0] <= b < a[1]",
@@ -163,12 +128,6 @@ FILES = {
         "def f(m: re.Match[str]):\n    if g(m[1]):\n        return m[1]\n    if m[2] is not None:\n        return m[2]\n"
         "    return ''\n",
     ),
-    "nothing of each kind": (
-        "class Box(Base):\n    rows: list[int]\n    top: int | None\n\n\ndef f(a):\n    c = g(a)\n    d = max(c)\n"
-        "    return Box(rows=c, top=d)\n",
-        "class Box(Base):\n    rows: list[int]\n    top: int | None\n\n\ndef f(a):\n    c = g(a)\n    if not c:\n"
-        "        return Box(rows=[], top=None)\n    d = max(c)\n    return Box(rows=c, top=d)\n",
-    ),
 }  # fmt: skip
 
 
@@ -188,14 +147,9 @@ LEFT_ALONE = {
         "c = 0\nfor x in a:\n    c += 1\n    key, d = x.split()\n    b.append(c)\nreturn b",
     ),
     "within a template": ("state by key", "c = 0\nfor key in a:\n    c += 1\n    b.append(f'{c}')\nreturn b"),
-    "each round looks elsewhere": ("used up", "for x in a:\n    if b in x:\n        g(x)\nreturn b"),
-    "nobody reads what is gathered": ("two passes", "c = []\nfor x in a:\n    c.append(x)\n    g(x)\nreturn c"),
     "begun anew in each round": ("kept apart", "for x in a:\n    c = g(x)\n    b.append(c)\nreturn b"),
-    "no amount of the round": ("since last", "for x in a:\n    if x:\n        b.append(1)\nreturn b"),
     "nothing is changed": ("read before", "for x in a:\n    c = g(a)\nreturn c"),
     "None is not asked for": ("told missing", "c = a.get(b)\nreturn c"),
-    "one key alone": ("keys alike", "return a[b]"),
-    "a key of no order": ("with ties", "return sorted(a)[:3]"),
     "of which nothing is known": ("asks itself", "return a"),
     "one answer only": ("all of them", "if a:\n    return 1\nreturn None"),
     "not both ends of it": ("optional part", "return re.match(r'(\\d+)', b)"),

@@ -6,12 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agentos.proposers.repair.operators.arithmetic import side
 from agentos.proposers.repair.operators.idioms.loops import is_loop
 from agentos.proposers.repair.operators.statements import (
     after,
     before,
-    block_of,
     first_statement,
     fresh_name,
     in_template,
@@ -111,32 +109,6 @@ def _units(site: EditSite) -> list[str]:
     return [k for k in dict.fromkeys(found) if isinstance(k, str) and len(k) <= 3 and k.isalpha()][:6]
 
 
-def with_sign(site: EditSite) -> Iterator[CodeEdit]:
-    """What is divided with a remainder is the amount; the sign stands before what is written of it."""
-    node = site.node
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or not node.value.args:
-        return
-    if site.text(node.value.func) != "divmod" or not isinstance(node.targets[0], ast.Tuple):
-        return
-    first, whole = target_names(node.targets[0])[:1], site.text(node.value.args[0])
-    sign = fresh_name(site, "sign", "minus")
-    within = site.function.body if site.function else []
-    templates = [
-        n for s in within for n in ast.walk(s) if isinstance(n, ast.JoinedStr) and set(first) & names_in(n)
-    ]
-    written = [n for n in templates if n.lineno >= node.lineno]
-    if not written:
-        return
-    yield together(
-        (
-            before(site, node, f'{sign} = "-" if {side(site, node.value.args[0])} < 0 else ""'),
-            site.program.replace(node.value.args[0], f"abs({whole})"),
-            *(site.program.replace(n, f"({sign} + {site.text(n)})") for n in written),
-        ),
-        "with sign",
-    )
-
-
 def all_of_them(site: EditSite) -> Iterator[CodeEdit]:
     """Not the first that is found, but all of them: each ``return`` yields, and whoever asks takes a list."""
     function = site.function
@@ -162,113 +134,6 @@ def all_of_them(site: EditSite) -> Iterator[CodeEdit]:
             choices = [n for n in site.program.nodes(ast.IfExp) if site.text(n) == alone]
             splices += [site.program.replace(choice, target.id) for choice in choices]
     yield together(splices, "all of them")
-
-
-def each_match(site: EditSite) -> Iterator[CodeEdit]:
-    """Not the first match alone: what is returned for one is summed up or listed for each."""
-    node, block = site.node, block_of(site)
-    if not isinstance(node, ast.Assign) or node not in block or not isinstance(node.value, ast.Call):
-        return
-    func, target = node.value.func, node.targets[0]
-    if not isinstance(func, ast.Attribute) or func.attr not in ("match", "search", "fullmatch"):
-        return
-    if not isinstance(target, ast.Name):
-        return
-    found = f"{site.tight(func.value)}.finditer({', '.join(map(site.text, node.value.args))})"
-    for other in block[block.index(node) + 1 :]:
-        if isinstance(other, ast.Return) and other.value is not None and reads([other], target.id):
-            one = site.text(other.value)
-            for way in (f"sum({one} for {target.id} in {found})", f"[{one} for {target.id} in {found}]"):
-                yield together((site.program.replace(other.value, way),), "each match")
-        elif isinstance(other, ast.If) and reads([other.test], target.id) and not other.orelse:
-            if other.body[0].lineno == other.lineno or isinstance(
-                other.body[-1], ast.Return | ast.Raise | ast.Continue
-            ):
-                continue
-            start, end = site.program.span(other)[0], site.program.span(other.body[0])[0]
-            head = f"for {target.id} in {found}:\n{site.program.indent(other.body[0])}"
-            yield together((Splice(start, end, head, expression=False),), "each match")
-
-
-def nothing_at_all(site: EditSite) -> Iterator[CodeEdit]:
-    """Where there is nothing, each field of the answer is the nothing of its kind."""
-    node = site.node
-    if not isinstance(node, ast.stmt) or node not in block_of(site) or site.function is None:
-        return
-    if not isinstance(site.parent, Definition):
-        return
-    last = site.function.body[-1]
-    call = last.value if isinstance(last, ast.Return) else None
-    if (
-        not isinstance(call, ast.Call)
-        or not isinstance(call.func, ast.Name)
-        or not call.keywords
-        or call.args
-    ):
-        return
-    name = call.func.id
-    fields = [
-        f
-        for k in site.program.nodes(ast.ClassDef)
-        if k.name == name
-        for f in k.body
-        if isinstance(f, ast.AnnAssign)
-    ]
-    empty = {site.text(f.target): _nothing(site.text(f.annotation)) for f in fields}
-    given = [f"{k.arg}={empty.get(k.arg or '', 'None')}" for k in call.keywords]
-    index = site.function.body.index(node)
-    above = site.function.body[index - 1] if index else None
-    targets = getattr(above, "targets", [getattr(above, "target", None)])
-    for known in (t.id for t in targets if isinstance(t, ast.Name)):
-        text = f"if not {known}:\n    return {name}({', '.join(given)})"
-        yield together((before(site, node, text),), "nothing at all")
-
-
-def _nothing(annotation: str) -> str:
-    for kind, text in (
-        ("None", "None"),
-        ("list", "[]"),
-        ("dict", "{}"),
-        ("str", '""'),
-        ("int", "0"),
-        ("float", "0.0"),
-    ):
-        if kind in annotation.partition("[")[0] or (kind == "None" and kind in annotation):
-            return text
-    return "False" if annotation == "bool" else "None"
-
-
-def with_ties(site: EditSite) -> Iterator[CodeEdit]:
-    """Who is as good as the last that is taken is taken, too."""
-    node = site.node
-    if (
-        not isinstance(node, ast.Subscript)
-        or not isinstance(node.slice, ast.Slice)
-        or isinstance(node.ctx, ast.Store)
-    ):
-        return
-    most = node.slice.upper
-    if most is None or node.slice.lower is not None or node.slice.step is not None:
-        return
-    whole = node.value
-    made = whole
-    if isinstance(whole, ast.Name):
-        for each in site.facts.nodes_in(site.function):
-            if isinstance(each, ast.Assign) and site.text(each.targets[0]) == whole.id:
-                made = each.value
-    if not isinstance(made, ast.Call):
-        return
-    named = {k.arg: k.value for k in made.keywords}
-    key = named.get("key")
-    if not isinstance(key, ast.Lambda) or not key.args.args:
-        return
-    value, own = key.body, key.args.args[0].arg
-    if isinstance(value, ast.Tuple) and value.elts:
-        value = value.elts[0]
-    sign = ">=" if "reverse" in named else "<="
-    items, test = site.text(whole), f"(lambda {own}: {site.text(value)})"
-    last = f"{test}({items}[:{site.text(most)}][-1])"
-    yield site.edit(f"[{own} for {own} in {items} if {side(site, value)} {sign} {last}]", "with ties")
 
 
 def numbered(site: EditSite) -> Iterator[CodeEdit]:
@@ -352,6 +217,4 @@ def visited(site: EditSite) -> Iterator[CodeEdit]:
         yield together([*splices, guard], "visited", 0.5)
 
 
-ANSWERS = (
-    by_itself, with_sign, all_of_them, each_match, with_ties, nothing_at_all, numbered, last_one_too, visited,
-)  # fmt: skip
+ANSWERS = (by_itself, all_of_them, numbered, last_one_too, visited)

@@ -10,7 +10,6 @@ from agentos.proposers.repair.operators.statements import (
     after,
     before,
     block_of,
-    first_statement,
     in_template,
     together,
 )
@@ -42,38 +41,6 @@ def told_missing(site: EditSite) -> Iterator[CodeEdit]:
     if calls and nothing:
         found = [site.program.replace(c, f"{site.text(c).removesuffix(')')}, ...)") for c in calls]
         yield together([*found, *(site.program.replace(n, "...") for n in nothing)], "told missing")
-
-
-def keys_alike(site: EditSite) -> Iterator[CodeEdit]:
-    """Keys are brought into one form wherever a table is asked or filled."""
-    node, function = site.node, site.function
-    if function is None or node is not first_statement(site):
-        return
-    by_table: dict[str, list[ast.expr]] = {}
-    for each in site.facts.nodes_in(function):
-        if (
-            isinstance(each, ast.Subscript)
-            and isinstance(each.value, ast.Name)
-            and not isinstance(each.slice, ast.Slice)
-        ):
-            by_table.setdefault(each.value.id, []).append(each.slice)
-        elif isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.In | ast.NotIn):
-            by_table.setdefault(site.text(each.comparators[0]), []).append(each.left)
-        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.args:
-            known = each.func.attr in ("get", "setdefault", "pop", "add", "discard")
-            by_table.setdefault(site.text(each.func.value) if known else "", []).append(each.args[0])
-    by_table.pop("", None)
-    for keys in by_table.values():
-        plain = [
-            key
-            for key in keys
-            if not isinstance(key, ast.Constant | ast.Tuple) and not in_template(site, key)
-        ]
-        if 2 <= len(plain) <= 6 and all(site.kind(key) in ("", "str") for key in plain):
-            for way in ("lower()", "strip()", "casefold()", "upper()", "strip().lower()"):
-                yield together(
-                    [site.program.replace(k, f"{site.tight(k)}.{way}") for k in plain], "keys alike", 0.5
-                )
 
 
 def optional_part(site: EditSite) -> Iterator[CodeEdit]:
@@ -163,4 +130,4 @@ def began_anew(site: EditSite) -> Iterator[CodeEdit]:
                 yield together((after(site, node, text),), "began anew")
 
 
-BRANCHES = (told_missing, keys_alike, optional_part, group_unread, began_anew)
+BRANCHES = (told_missing, optional_part, group_unread, began_anew)

@@ -11,9 +11,7 @@ from agentos.proposers.repair.operators.statements import (
     before,
     block_of,
     fresh_name,
-    gone,
     in_template,
-    moved_text,
     reads,
     together,
     within,
@@ -214,72 +212,6 @@ def once_each(site: EditSite) -> Iterator[CodeEdit]:
             )
 
 
-def used_up(site: EditSite) -> Iterator[CodeEdit]:
-    """What was found is taken out of what is looked through: each counts once."""
-    loop = site.node
-    if not isinstance(loop, Loop) or not is_loop(site):
-        return
-    left = fresh_name(site, "left", "remaining")
-    own = names_in(loop.target) if isinstance(loop, ast.For) else set()
-    for choice in (n for n in within(loop.body) if isinstance(n, ast.If)):
-        for test in (n for n in ast.walk(choice.test) if isinstance(n, ast.Compare)):
-            where = test.comparators[0]
-            if not isinstance(test.ops[0], ast.In) or not isinstance(where, ast.Name | ast.Attribute):
-                continue
-            if own & names_in(where) or choice.body[0].lineno == choice.lineno:
-                continue
-            for begun in _begun(site, loop, choice.test, site.text(where)):
-                yield together(
-                    (
-                        before(site, loop, f"{left} = {begun}"),
-                        site.program.replace(where, left),
-                        before(site, choice.body[0], f"{left}.remove({site.text(test.left)})"),
-                    ),
-                    "used up",
-                )
-
-
-def _begun(site: EditSite, loop: Loop, test: ast.expr, where: str) -> Iterator[str]:
-    """All of it, or what is in it at the rounds for which the rest of the test holds."""
-    yield f"list({where})"
-    for part in test.values if isinstance(test, ast.BoolOp) and isinstance(loop, ast.For) else ():
-        for node in (
-            n for n in ast.walk(part) if isinstance(n, ast.Subscript) and site.text(n.value) == where
-        ):
-            head = f"for {site.text(loop.target)} in {site.text(loop.iter)}"  # type: ignore[union-attr]
-            yield f"[{site.text(node)} {head} if {site.text(part)}]"
-
-
-def two_passes(site: EditSite) -> Iterator[CodeEdit]:
-    """What a loop gathers is gathered of all before any of it is used: one loop becomes two."""
-    loop = site.node
-    if not isinstance(loop, ast.For) or not is_loop(site) or len(loop.body) < 2:
-        return
-    head = f"for {site.text(loop.target)} in {site.text(loop.iter)}:"
-    own = site.program.indent(loop)
-    indent = site.program.indent(loop.body[0]).removeprefix(own)
-    for statement in loop.body:
-        gathered = set(_changed(statement))
-        others = [other for other in loop.body if other is not statement]
-        if isinstance(statement, ast.For | ast.While | ast.If) and len(loop.body) > 4:
-            continue
-        if not any(gathered & names_in(other) for other in others):
-            continue
-        needed = [s for s in loop.body[: loop.body.index(statement)] if _prepares(s)]
-        lines = [moved_text(site, s).replace(f"\n{own}", "\n") for s in (*needed, statement)]
-        first = "\n".join([head, *(f"{indent}{line}" for line in lines)])
-        yield together((before(site, loop, first), gone(site, statement)), "two passes", 0.7)
-
-
-def _prepares(statement: ast.stmt) -> bool:
-    """Whether it only names something or leaves the round."""
-    if isinstance(statement, ast.If):
-        return isinstance(statement.body[-1], ast.Continue) and not statement.orelse
-    return isinstance(statement, ast.Assign) and all(
-        isinstance(n, ast.Name | ast.Tuple) for n in statement.targets
-    )
-
-
 def carried_on(site: EditSite) -> Iterator[CodeEdit]:
     """What a round leaves empty is as in the round before; what it would begin with is, too."""
     loop = site.node
@@ -348,52 +280,6 @@ def kept_apart(site: EditSite) -> Iterator[CodeEdit]:
         yield together([first, *(site.program.replace(n, changed) for n in later)], "kept apart")
 
 
-def since_last(site: EditSite) -> Iterator[CodeEdit]:
-    """What a branch takes of its own round is the sum of all rounds since it came the last time."""
-    choice, above = site.node, site.parent
-    if not isinstance(choice, ast.If) or not isinstance(above, Loop) or choice not in above.body:
-        return
-    if choice.body[0].lineno == choice.lineno or site.text(choice).startswith("elif"):
-        return
-    own = _names_of_round(above)
-    kept = fresh_name(site, "so_far", "since_last")
-    place = EditSite(site.facts, above, site.function)
-    for text, nodes in _numbers_of(site, choice, own).items():
-        yield together(
-            (
-                before(place, above, f"{kept} = 0"),
-                before(site, choice, f"{kept} += {text}"),
-                *(site.program.replace(node, kept) for node in nodes),
-                after(site, choice.body[-1], f"{kept} = 0"),
-            ),
-            "since last",
-        )
-
-
-def _names_of_round(loop: Loop) -> set[str]:
-    return {
-        name
-        for key in (loop.target if isinstance(loop, ast.For) else loop.test,)
-        for name in target_names(key)
-    } | {name for s in loop.body if isinstance(s, ast.Assign) for t in s.targets for name in target_names(t)}
-
-
-def _numbers_of(site: EditSite, choice: ast.If, own: set[str]) -> dict[str, list[ast.expr]]:
-    """Amounts of the round that the branch reads, by how they are written."""
-    found: dict[str, list[ast.expr]] = {}
-    for node in within(choice.body):
-        amount = isinstance(node, ast.Call) and site.text(node.func) in (
-            "float",
-            "int",
-            "Decimal",
-            "Fraction",
-        )
-        amount = amount or (isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load))
-        if amount and isinstance(node, ast.expr) and names_in(node) & own and not in_template(site, node):
-            found.setdefault(site.text(node), []).append(node)
-    return dict(list(found.items())[:KEYS_MAX])
-
-
 def read_before(site: EditSite) -> Iterator[CodeEdit]:
     """What is computed while a list is changed is computed of the list as it was before."""
     loop = site.node
@@ -415,4 +301,4 @@ def read_before(site: EditSite) -> Iterator[CodeEdit]:
                 yield together((before(site, loop, f"{kept} = {copy}"), *changed), "read before", 0.5)
 
 
-LOOPS = (state_by_key, once_each, used_up, two_passes, carried_on, kept_apart, since_last, read_before)
+LOOPS = (state_by_key, once_each, carried_on, kept_apart, read_before)
