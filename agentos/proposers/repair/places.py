@@ -23,14 +23,7 @@ from agentos.proposers.repair.operators import (
     rewrites,
     statements,
 )
-from agentos.proposers.repair.operators.idioms import (
-    answers,
-    branches,
-    flow,
-    loops,
-    texts,
-    values,
-)
+from agentos.proposers.repair.operators.idioms import flow, several, texts, values
 from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings, shell
 from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, ends_a_loop
@@ -52,7 +45,7 @@ OPERATORS = (
     flow.not_in_place, calls.awaits, calls.wraps, calls.all_alike, calls.in_parts, calls.slices, calls.arguments, calls.drops,
     calls.ingredients, conditions.more_conditions, conditions.from_zero, conditions.conditional, conditions.filters,
     conditions.defaults, conditions.other_parameters, statements.deletions, statements.moves, statements.insertions,
-    statements.returns, *loops.LOOPS, *branches.BRANCHES, *answers.ANSWERS,
+    statements.returns, *several.SEVERAL,
 )  # fmt: skip
 
 

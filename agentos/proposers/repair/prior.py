@@ -51,13 +51,7 @@ BLOCKS = {
     "condition dropped": "delete statement",
     "defect": "known defect",
     **dict.fromkeys(
-        (
-            "state by key", "once each", "numbered", "carried on", "kept apart",
-            "read before", "last one too", "asks itself",
-            "told missing", "all of them", "optional part",
-            "group unread", "began anew", "whole idiom", "visited",
-        ),
-        "several places",
+        ("state by key", "once each", "carried on", "asks itself", "numbered", "last one too", "whole idiom"), "several places",
     ),
 }  # fmt: skip
 

@@ -7,9 +7,7 @@ from local_bench import LocalBenches
 
 from agentos.evolver.policy import Policy
 from agentos.proposers.repair import RepairProposer
-from agentos.proposers.repair.operators.idioms.answers import ANSWERS
-from agentos.proposers.repair.operators.idioms.branches import BRANCHES
-from agentos.proposers.repair.operators.idioms.loops import LOOPS
+from agentos.proposers.repair.operators.idioms.several import SEVERAL
 from agentos.proposers.repair.operators.rewrites import rewritten
 from agentos.proposers.repair.prior import kind_of_edit
 from agentos.proposers.repair.scope import given_names
@@ -19,7 +17,7 @@ from agentos.proposers.repair.source import CodeEdit, Program
 
 def made(source: str) -> list[CodeEdit]:
     facts = FileFacts(Program(source))
-    operators = (*LOOPS, *BRANCHES, *ANSWERS, rewritten)
+    operators = (*SEVERAL, rewritten)
     return [edit for site in sites(facts) for operator in operators for edit in operator(site)]
 
 
@@ -52,23 +50,6 @@ FAMILIES = {
         "for x in a:\n    key = g('@' if x[0] == ' ' else x)\n    b.append(key)\nreturn b",
         "key = '@'\nfor x in a:\n    key = g(key if x[0] == ' ' else x)\n    b.append(key)\nreturn b",
     ),
-    "a name of its own": (
-        "c = b\nwhile c < a:\n    c = near(c)\n    keep(c)\n    c += 7\nreturn c",
-        "c = b\nwhile c < a:\n    this_c = near(c)\n    keep(this_c)\n    c += 7\nreturn c",
-    ),
-    "as it was before": (
-        "for n, row in enumerate(a):\n    for m in range(len(row)):\n        row[m] = near(a, n, m)\nreturn a",
-        "before = [list(row) for row in a]\nfor n, row in enumerate(a):\n    for m in range(len(row)):\n"
-        "        row[m] = near(before, n, m)\nreturn a",
-    ),
-    "missing is not None": (
-        "c, d = a.get(1), b.get(1)\nif c is None:\n    return d is not None\nreturn d",
-        "c, d = a.get(1, ...), b.get(1, ...)\nif c is ...:\n    return d is not ...\nreturn d",
-    ),
-    "a part that may be missing": (
-        "c = re.match(r'(\\d+):(\\d+)', b)\nreturn int(c[1]) * 60 + int(c[2])",
-        "c = re.match(r'(?:(\\d+):)?(\\d+)', b)\nreturn int(c[1] or 0) * 60 + int(c[2])",
-    ),
     "places, not how many differ": (
         "rank, last = 0, None\nfor x in a:\n    if x != last:\n        rank, last = rank + 1, x\n    b.append(rank)\nreturn b",
         "rank, last = 0, None\nfor place, x in enumerate(a, 1):\n    if x != last:\n        rank, last = place, x\n"
@@ -89,7 +70,6 @@ FAMILIES = {
         "    else:\n        c.append((low, high))\nreturn c",
     ),
     "both ways": ("c = {}\nc[a, b] = 1\nreturn c", "c = {}\nc[a, b] = 1\nc[b, a] = 1\nreturn c"),
-    "began anew": ("c = a - b\nreturn c", "c = a - b\nif c < 0:\n    c = a\nreturn c"),
 }  # fmt: skip
 
 
@@ -107,26 +87,11 @@ FILES = {
         "def f(a: str) -> int:\n    return int(a)\n",
         "def f(a: str) -> int:\n    if '+' in a:\n        return sum(f(part) for part in a.split('+'))\n    return int(a)\n",
     ),
-    "not where it has been": (
-        "def f(a, b):\n    return [f(x, b) for x in b[a]]\n",
-        "def f(a, b, way=()):\n    if a in way:\n        return []\n    return [f(x, b, way=(*way, a)) for x in b[a]]\n",
-    ),
-    "all for the first": (
-        "def f(a):\n    if a < 1:\n        return 'low'\n    if a % 2:\n        return 'odd'\n    return None\n\n\n"
-        "def g(b):\n    found = f(b)\n    return [found] if found else []\n",
-        "def f(a):\n    if a < 1:\n        yield 'low'\n    if a % 2:\n        yield 'odd'\n    pass\n\n\n"
-        "def g(b):\n    found = list(f(b))\n    return found\n",
-    ),
     "the last with what is given for it": (
         "def f(a: list, unit):\n    total, c = 0, ''\n    for x in a:\n        if x in SIZES:\n            total += int(c) * SIZES[x]\n"
         "    return total\n",
         "def f(a: list, unit):\n    total, c = 0, ''\n    for x in a:\n        if x in SIZES:\n            total += int(c) * SIZES[x]\n"
         "    if c:\n        total += int(c) * SIZES[unit]\n    return total\n",
-    ),
-    "a group that nothing reads": (
-        "def f(m: re.Match[str]):\n    if g(m[1]):\n        return m[1]\n    return ''\n",
-        "def f(m: re.Match[str]):\n    if g(m[1]):\n        return m[1]\n    if m[2] is not None:\n        return m[2]\n"
-        "    return ''\n",
     ),
 }  # fmt: skip
 
@@ -147,12 +112,7 @@ LEFT_ALONE = {
         "c = 0\nfor x in a:\n    c += 1\n    key, d = x.split()\n    b.append(c)\nreturn b",
     ),
     "within a template": ("state by key", "c = 0\nfor key in a:\n    c += 1\n    b.append(f'{c}')\nreturn b"),
-    "begun anew in each round": ("kept apart", "for x in a:\n    c = g(x)\n    b.append(c)\nreturn b"),
-    "nothing is changed": ("read before", "for x in a:\n    c = g(a)\nreturn c"),
-    "None is not asked for": ("told missing", "c = a.get(b)\nreturn c"),
     "of which nothing is known": ("asks itself", "return a"),
-    "one answer only": ("all of them", "if a:\n    return 1\nreturn None"),
-    "not both ends of it": ("optional part", "return re.match(r'(\\d+)', b)"),
 }  # fmt: skip
 
 
@@ -207,5 +167,5 @@ def test_no_edit_of_a_family_goes_by_another_kind(name: str) -> None:
     )
     program = Program(source)
     places = list(sites(FileFacts(program)))
-    edits = [edit for site in places for family in (*LOOPS, *BRANCHES, *ANSWERS) for edit in family(site)]
+    edits = [edit for site in places for family in SEVERAL for edit in family(site)]
     assert {kind_of_edit(program, edit) for edit in edits} <= {"several places"}

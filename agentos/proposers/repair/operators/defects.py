@@ -35,6 +35,7 @@ TO_BE_CALLED = frozenset(
     {"isdigit", "isdecimal", "isalpha", "isalnum", "isspace", "isupper", "islower", "strip", "lower", "upper", "casefold",
      "isoformat", "total_seconds", "is_file", "is_dir"}
 )  # fmt: skip
+MADE_EMPTY = ("list", "dict", "set", "Counter", "defaultdict")
 LOOPS = (ast.For, ast.While)
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)(?:\.\w+|\[\w+\])*(?:[!:][^{}]*)?\}")
 ANCHORED = re.compile(r"([rR]?)(['\"])(\^?)((?:[^|()$^\\]|\\.)+\|(?:[^()$^\\]|\\.)+?)(\$?)\2", re.S)
@@ -148,11 +149,7 @@ def _place_by_value(site: EditSite) -> Iterator[CodeEdit]:
     if not calls:
         return
     place = fresh_name(site, "place", "index", "position", "at_place")
-    lower = (
-        walked.slice.lower
-        if isinstance(walked, ast.Subscript) and isinstance(walked.slice, ast.Slice)
-        else None
-    )
+    lower = getattr(walked.slice, "lower", None) if isinstance(walked, ast.Subscript) else None
     start = f", {site.text(lower)}" if lower is not None else ""
     yield _mended(
         site.program.replace(target, f"{place}, {target.id}"),
@@ -250,11 +247,8 @@ def _shared_default(site: EditSite) -> Iterator[CodeEdit]:
     pairs += [(a, d) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None]
     first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
     for argument, default in pairs:
-        empty = isinstance(default, ast.List | ast.Dict | ast.Set) or (
-            isinstance(default, ast.Call)
-            and called_name(default) in ("list", "dict", "set", "Counter", "defaultdict")
-        )
-        if empty:
+        made = isinstance(default, ast.Call) and called_name(default) in MADE_EMPTY
+        if made or isinstance(default, ast.List | ast.Dict | ast.Set):
             text = f"if {argument.arg} is None:\n    {argument.arg} = {site.text(default)}"
             yield _mended(site.program.replace(default, "None"), before(site, first, text))
 

@@ -1,8 +1,9 @@
-"""What a loop keeps from round to round, changed at all places of its function: one for each key, once for each, reset."""
+"""Several places of a function as one edit: one value for each key, what is seen once, a function that asks itself, ranks, the end."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,21 +11,26 @@ from agentos.proposers.repair.operators.statements import (
     after,
     before,
     block_of,
+    first_statement,
     fresh_name,
     in_template,
     reads,
     together,
     within,
 )
-from agentos.proposers.repair.scope import names_in, target_names
-from agentos.proposers.repair.site import EditSite
-from agentos.proposers.repair.source import CodeEdit
+from agentos.proposers.repair.scope import NUMBERS, names_in, target_names
+from agentos.proposers.repair.site import EditSite, library_text
+from agentos.proposers.repair.source import CodeEdit, Splice
+from agentos.syntax import Definition
 
 KEYS_MAX, STATES_MAX, LONG = 6, 5, 40
 MUTATING = frozenset(
     {"append", "add", "extend", "update", "insert", "pop", "remove", "discard", "clear", "setdefault"}
 )
 TAKING = frozenset({"split", "rsplit", "partition", "rpartition", "append", "add", "items", "group"})
+AMOUNTS = NUMBERS | {"Decimal", "Fraction"}
+LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
+NEVER = ("run",)  # is asked by the program, and with its whole input
 Loop = ast.For | ast.While
 
 
@@ -250,55 +256,142 @@ def _blank_tests(site: EditSite, statement: ast.stmt) -> Iterator[str]:
             yield f"({site.text(node.test)})"
 
 
-def kept_apart(site: EditSite) -> Iterator[CodeEdit]:
-    """What a round makes of a value goes by a name of its own: the next round begins from the value as it was."""
-    loop = site.node
-    if not isinstance(loop, Loop) or not is_loop(site):
-        return
-    own = names_in(loop.target) if isinstance(loop, ast.For) else set()
-    for at, statement in enumerate(loop.body):
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-        value = statement.value if isinstance(statement, ast.Assign | ast.AugAssign) else None
-        if isinstance(statement, ast.AugAssign):
-            target = statement.target
-        if not isinstance(target, ast.Name) or value is None or target.id in own:
-            continue
-        if isinstance(statement, ast.Assign) and target.id not in names_in(value):
-            continue
-        changed = fresh_name(site, f"this_{target.id}", f"own_{target.id}")
-        later: list[ast.Name] = []
-        for other in loop.body[at + 1 :]:
-            if isinstance(other, ast.AugAssign) and site.text(other.target) == target.id:
-                break
-            later += reads([other], target.id)
-        if not later or any(in_template(site, n) or isinstance(n.ctx, ast.Store) for n in later):
-            continue
-        first = site.program.replace(target, changed)
-        if isinstance(statement, ast.AugAssign):
-            made = f"{changed} = {target.id} {site.between(target, value)[2].strip().removesuffix('=')} ({site.text(value)})"
-            first = site.program.replace(statement, made)
-        yield together([first, *(site.program.replace(n, changed) for n in later)], "kept apart")
+# --- what a function answers ---------------------------------------------------------------------------
 
 
-def read_before(site: EditSite) -> Iterator[CodeEdit]:
-    """What is computed while a list is changed is computed of the list as it was before."""
-    loop = site.node
-    if not isinstance(loop, ast.For) or not is_loop(site) or isinstance(site.parent, Loop):
+def by_itself(site: EditSite) -> Iterator[CodeEdit]:
+    """A function asks itself for the parts of what it is given, or for the opposite."""
+    function, node = site.function, site.node
+    if function is None or node is not first_statement(site) or function.name in NEVER:
         return
-    kept = fresh_name(site, "before", "as_it_was")
-    set_at = [n for n in ast.walk(loop) if isinstance(n, ast.Assign | ast.AugAssign)]
-    set_at = [
-        n
-        for n in set_at
-        if any(isinstance(t, ast.Subscript) for t in getattr(n, "targets", [getattr(n, "target", None)]))
+    given = function.args
+    if not given.args or given.vararg or given.kwarg or given.args[0].arg in ("self", "cls"):
+        return
+    name = given.args[0].arg
+    rest = [a.arg for a in given.args[1:]] + [f"{a.arg}={a.arg}" for a in given.kwonlyargs]
+
+    def asked(argument: str) -> str:
+        return f"{function.name}({', '.join((argument, *rest))})"
+
+    assert isinstance(node, ast.stmt)
+    kind, answer = site.scope.kinds.get(name, ""), _answer(function)
+    if not kind and not answer:
+        return  # of which nothing is known: too many ways
+    likely = 1.0 if kind and answer else 0.3
+    for test, result in _selves(site, name, kind, answer):
+        text = re.sub(r"SELF\(([^@]*?)@\)", lambda match: asked(match[1]), result)
+        yield together((before(site, node, f"if {test}:\n    return {text}"),), "asks itself", likely)
+    if kind in ("", "str") and answer in ("", *AMOUNTS):
+        imports: dict[str, Splice] = {}
+        findall = library_text(site, "re", "findall", imports)
+        parts = fresh_name(site, "parts", "pieces")
+        if findall:
+            text = f'{parts} = {findall}(r"[\\d.,]+\\s*[^\\W\\d]+", {name})\nif len({parts}) > 1:\n'
+            text += f"    return sum({asked('part')} for part in {parts})"
+            yield together((before(site, node, text), *imports.values()), "asks itself", likely)
+
+
+def _answer(function: Definition) -> str:
+    """The kind that it says it returns."""
+    node = function.returns
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _selves(site: EditSite, name: str, kind: str, answer: str) -> Iterator[tuple[str, str]]:
+    """Tests of what is given, and answers in which ``SELF(x@)`` is the function's own for x."""
+    text, number = kind in ("", "str"), kind in ("", *AMOUNTS)
+    if text and answer in ("", *AMOUNTS):
+        yield f'" " in {name}.strip()', f"sum(SELF(part@) for part in {name}.split())"
+        yield f'"+" in {name}', f'sum(SELF(part@) for part in {name}.split("+"))'
+        yield f'{name}.startswith("-")', f"-SELF({name}[1:]@)"
+        yield f'{name}.endswith("-")', f"-SELF({name}[:-1]@)"
+        yield f'{name}.startswith("(")', f'-SELF({name}.strip("()")@)'
+        yield f'{name}[-1:] in ("S", "W")', f"-SELF({name}[:-1]@)"
+        yield f'{name}.endswith("%")', f"SELF({name}[:-1]@) / 100"
+        yield f'"/" in {name}', f'SELF({name}.partition("/")[0]@) / SELF({name}.partition("/")[2]@)'
+        yield f"{name}[-1:].isdigit()", f"int({name})"
+        yield f"{name}[-1:].isdigit()", f"float({name})"
+        for unit in _units(site):
+            yield f"{name}[-1:].isdigit()", f"SELF({name} + {unit!r}@)"
+    if text and answer in ("", "list", "tuple"):
+        for sign in (",", ";", " "):
+            parts = f"{name}.split({sign!r})"
+            yield f"{sign!r} in {name}", f"[each for part in {parts} for each in SELF(part.strip()@)]"
+    if number and answer in ("", "str"):
+        yield f"{name} < 0", f'"-" + SELF(-{name}@)'
+        yield f"{name} < 0", f'"(" + SELF(-{name}@) + ")"'
+    if number and answer in ("", *AMOUNTS):
+        yield f"{name} < 0", f"-SELF(-{name}@)"
+        yield f"{name} < 0", f"SELF(-{name}@)"
+    if kind not in AMOUNTS:
+        yield f"isinstance({name}, list)", f"[SELF(each@) for each in {name}]"
+        yield f"isinstance({name}, list)", f"sum(SELF(each@) for each in {name})"
+        yield f"isinstance({name}, dict)", f"{{key: SELF(each@) for key, each in {name}.items()}}"
+
+
+def _units(site: EditSite) -> list[str]:
+    """Short texts that the module's tables know."""
+    tables = [
+        n.value for n in site.program.tree.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Dict)
     ]
-    around = names_in(loop.iter) | {name for n in set_at for name in names_in(n)}
-    for name in sorted(around - set(target_names(loop.target))):
-        nodes = [n for each in set_at for n in reads([each.value], name)]
-        if nodes and site.scope.first_line.get(name, loop.lineno) < loop.lineno:
-            changed = [site.program.replace(n, kept) for n in nodes if not in_template(site, n)]
-            for copy in (f"[list(row) for row in {name}]", f"list({name})", f"dict({name})"):
-                yield together((before(site, loop, f"{kept} = {copy}"), *changed), "read before", 0.5)
+    found = [k.value for table in tables for k in table.keys if isinstance(k, ast.Constant)]
+    return [k for k in dict.fromkeys(found) if isinstance(k, str) and len(k) <= 3 and k.isalpha()][:6]
 
 
-LOOPS = (state_by_key, once_each, carried_on, kept_apart, read_before)
+def numbered(site: EditSite) -> Iterator[CodeEdit]:
+    """Ranks: the place, not how many values differ."""
+    loop = site.node
+    if not isinstance(loop, ast.For) or not is_loop(site):
+        return
+    place, target = fresh_name(site, "place", "number", "position"), site.text(loop.target)
+    shown = f"({target})" if isinstance(loop.target, ast.Tuple) and not target.startswith("(") else target
+    counted = [
+        site.program.replace(loop.target, f"{place}, {shown}"),
+        site.program.replace(loop.iter, f"enumerate({site.text(loop.iter)}, 1)"),
+    ]
+    for node in within(loop.body):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and site.text(node.right) == "1":
+            if isinstance(node.left, ast.Name):
+                yield together([*counted, site.program.replace(node, place)], "numbered", 0.5)
+        elif isinstance(node, ast.AugAssign) and site.text(node.value) == "1":
+            step = site.program.replace(node, f"{site.text(node.target)} = {place}")
+            yield together([*counted, step], "numbered", 0.5)
+
+
+def last_one_too(site: EditSite) -> Iterator[CodeEdit]:
+    """What a branch of the loop does, done once more behind it with what the file has for that and does not use."""
+    loop = site.node
+    if not isinstance(loop, Loop) or not is_loop(site) or not isinstance(loop, ast.For):
+        return
+    own = set(target_names(loop.target))
+    given = [each.arg for each in site.function.args.args] if site.function else []
+    idle = [name for name in given if site.function and not reads(site.function.body, name)]
+    for inner in (n for n in within(loop.body) if isinstance(n, ast.If)):
+        steps = [s for s in inner.body if isinstance(s, ast.Expr | ast.Assign | ast.AugAssign)]
+        yield from _all_of_body(site, loop, inner)
+        for step in steps:
+            for name in reads([step], min(own & names_in(step), default="")):
+                for other in idle:
+                    start = site.program.span(name)[0] - site.program.span(step)[0]
+                    data = site.text(step).encode()
+                    text = (data[:start] + other.encode() + data[start + len(name.id.encode()) :]).decode()
+                    for test in sorted(names_in(step) & set(site.variables()) - own):
+                        yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
+
+
+def _all_of_body(site: EditSite, loop: ast.For, inner: ast.If) -> Iterator[CodeEdit]:
+    """All that a branch does when a group ends, or all but its last step, which begins the next."""
+    own = set(target_names(loop.target))
+    for steps in (inner.body, inner.body[:-1]):
+        if len(steps) < 2 or any(own & names_in(s) or isinstance(s, LEAVING) for s in steps):
+            continue
+        start, end = site.program.span(steps[0])[0], site.program.span(steps[-1])[1]
+        text = site.program.data[start:end].decode().replace("\n" + site.program.indent(steps[0]), "\n    ")
+        known = set(site.variables()) - own
+        for test in sorted({name for s in steps for name in names_in(s)} & known):
+            yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
+
+
+SEVERAL = (state_by_key, once_each, carried_on, by_itself, numbered, last_one_too)
