@@ -39,7 +39,11 @@ def reading(report: str) -> Reading | None:
     for word in words[1:]:
         match = GROUP.fullmatch(word)
         if match:
-            return Reading(station=words[0], temperature=int(match[1].replace("M", "-")), dew=int(match[2].replace("M", "-")))
+            return Reading(
+                station=words[0],
+                temperature=int(match[1].replace("M", "-")),
+                dew=int(match[2].replace("M", "-")),
+            )
     return None
 
 
