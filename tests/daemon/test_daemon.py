@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,7 +17,9 @@ from typing import Any
 
 import pytest
 
+import agentos
 from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info, start_daemon, stop_daemon
+from agentos.daemon.upkeep.status import daemon_status
 from agentos.domain import Limits, Result, Share, Task, TaskState
 from agentos.errors import HomeBusy, NotFound, Unavailable
 from agentos.home import Home
@@ -146,6 +149,68 @@ def test_a_daemon_whose_run_directory_was_deleted_is_still_the_only_one_and_can_
         DaemonLock(home)
     until(lambda: daemon_info(home), "it says again who it is")
     assert stop_daemon(home, at_once=True)
+
+
+def test_a_daemon_of_a_later_release_is_seen(home: Home) -> None:
+    lock = DaemonLock(home)
+    path = home.run / "daemon.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"of_a_later_release": 1}))
+    assert daemon_info(home).alive  # type: ignore[union-attr]
+    lock.release()
+
+
+@pytest.mark.slow
+def test_a_daemon_begins_nothing_once_another_release_was_installed(
+    home: Home, tmp_path: Path, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any
+) -> None:
+    source = Path(agentos.__file__).parent
+    shutil.copytree(source, tmp_path / "installed" / "agentos")
+    for name in ("registry", "evolver", "skills", "sandboxes"):
+        (tmp_path / "installed" / name).symlink_to(source.parent / name)
+    program = tmp_path / "installed" / "agentos" / "__init__.py"
+    own = program.read_text()
+    made = Daemon(home, before=["env"], environment={"PYTHONPATH": str(tmp_path / "installed")}).start()
+    try:
+        program.write_text(own.replace(agentos.__version__, "99.0"))
+        until(lambda: daemon_status(home).state == "paused", "it pauses")
+        task = add(make_task("double", n=2, expect=4))
+        assert "99.0" in daemon_status(home).why
+        assert Reader(home.ledger).task_view(task.id).state is TaskState.QUEUED
+        program.write_text(own)
+        until(lambda: result_of(home, task) is Result.PASSED, "it goes on with its own files")
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def hung(home: Home) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that holds the home as its daemon and hears no SIGTERM."""
+    code = (
+        "import signal, sys; from pathlib import Path; from agentos.home import Home;"
+        "from agentos.daemon.control.daemon_lock import DaemonLock;"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]);"
+        "lock = DaemonLock(Home(Path(sys.argv[1]))); print(flush=True); signal.pause()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(home.root)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield child
+        child.kill()
+
+
+def test_a_daemon_that_hangs_is_killed_where_it_is_to_stop_at_once(
+    hung: subprocess.Popen[bytes], home: Home
+) -> None:
+    assert stop_daemon(home, at_once=True, patience_s=0.5) == "killed"
+    assert hung.wait() == -signal.SIGKILL
+    DaemonLock(home).release()
+
+
+def test_a_daemon_that_somebody_suspended_can_be_stopped(daemon: Any, home: Home) -> None:
+    daemon.start()
+    daemon.signal(signal.SIGSTOP)
+    assert stop_daemon(home, at_once=False) == "stopped"
+    assert stop_daemon(home, at_once=True) == ""
 
 
 def test_a_home_without_its_run_directory_is_a_home(home: Home) -> None:
