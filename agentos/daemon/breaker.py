@@ -9,19 +9,16 @@ lost so ``OWN_LOSSES`` times, with others that came to their end meanwhile, or `
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import sqlalchemy.exc
 import structlog
 
-import agentos
 from agentos.domain import EvolutionWait
 from agentos.errors import AgentOSError, BudgetUsedUp, ModelAway, ModelMissing, Unavailable, lacking
 
@@ -32,9 +29,6 @@ _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PAUSES_S = (1.0, 5.0, 15.0, 30.0, 60.0)  # between probes; the last one on and on
 OWN_LOSSES, ALONE_LOSSES = 5, 30  # of one task, with a probe after each that found nothing wrong
 _DIFFERENT = 2  # tasks that are lost, with none that came to its end between them
-
-_PROGRAM = Path(agentos.__file__)
-_RELEASE = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 
 log = structlog.get_logger("agentos.breaker")
 
@@ -145,27 +139,6 @@ class Breaker:
         except (AgentOSError, RuntimeError, *MACHINE) as error:
             return cause(error)
         return ""
-
-
-def replaced(program: Path = _PROGRAM) -> str:
-    """Why this process is to begin nothing more, "" while the files of its program are of its own release.
-
-    What it and its boxes import once they are not would be a mixture of two.
-    """
-    try:
-        found = _RELEASE.search(program.read_text())
-    except FileNotFoundError:
-        found = None
-    except OSError:  # no descriptor is left to look with, say
-        return ""
-    release = found[1] if found else ""
-    if release == agentos.__version__:
-        return ""
-    what = f"agentos {release} was installed" if release else "the program was removed"
-    return (
-        f"{what} while this daemon, of {agentos.__version__}, works: type "
-        "`agentos daemon stop && agentos daemon start` (or `systemctl restart agentos`)"
-    )
 
 
 def of_the_machine(error: BaseException) -> bool:

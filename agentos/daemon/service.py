@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import structlog
 
-from agentos.daemon.breaker import MACHINE, Breaker, awaited, cause, given_up, of_the_machine, replaced
+from agentos.daemon.breaker import MACHINE, Breaker, awaited, cause, given_up, of_the_machine
 from agentos.daemon.control.workers import WorkerHost, workers_of
 from agentos.daemon.engine import EVOLVE, FRESH, PROMOTE, SETTLE, WATCH, Steps
 from agentos.daemon.evolve.benches import BoxBenches, load_tools, migrate_memories
@@ -272,41 +272,30 @@ class _Held:
     goes_on: Callable[[], None] = lambda: None
     recovered: Callable[[], None] = lambda: None
     patience: WaitPolicy = field(default_factory=WaitPolicy)
-    replaced: Callable[[], str] = replaced
 
     def step(self, name: str, work: Callable[[], T]) -> T:
         def held() -> T:
-            while True:
-                while self.replaced():  # the next daemon goes on with it
-                    self.stopping.wait(_LOOK_S)
+            began = 0.0
+            for pause_s in chain(_PATIENCE_S, repeat(_PATIENCE_S[-1])):
                 try:
-                    return self._patiently(work)
-                except Exception:  # whatever a mixture of two releases raises
-                    if not self.replaced():
+                    done = self._try(work)
+                except Unavailable as error:
+                    began = began or time.monotonic()
+                    most = self._most(error) - (time.monotonic() - began)
+                    if most <= 0:
                         raise
+                    self.waits(error, most)
+                else:
+                    if began:
+                        self.recovered()
+                    return done
+                try:
+                    self.stopping.wait(min(pause_s, most))
+                finally:
+                    self.goes_on()
+            raise AssertionError("the pauses have no end")
 
         return self.steps.step(name, held)
-
-    def _patiently(self, work: Callable[[], T]) -> T:
-        began = 0.0
-        for pause_s in chain(_PATIENCE_S, repeat(_PATIENCE_S[-1])):
-            try:
-                done = self._try(work)
-            except Unavailable as error:
-                began = began or time.monotonic()
-                most = self._most(error) - (time.monotonic() - began)
-                if most <= 0:
-                    raise
-                self.waits(error, most)
-            else:
-                if began:
-                    self.recovered()
-                return done
-            try:
-                self.stopping.wait(min(pause_s, most))
-            finally:
-                self.goes_on()
-        raise AssertionError("the pauses have no end")
 
     def _most(self, error: Unavailable) -> float:
         if isinstance(error, ModelMissing):
@@ -333,8 +322,6 @@ def utc_now() -> datetime:
 
 def probe(home: Home, ledger: Ledger, registry: Registry, sandbox: Sandbox) -> None:
     """Whether a run could be made and recorded now. Raises Unavailable or OSError with what is in its way."""
-    if why := replaced():
-        raise Unavailable(why)
     disk = os.statvfs(home.root)
     if disk.f_bavail * disk.f_frsize < ROOM_BYTES:
         raise Unavailable(

@@ -46,23 +46,6 @@ def test_a_step_is_tried_again_until_the_machinery_is_back(monkeypatch: pytest.M
     assert steps.names == ["replay"], "one durable step, however often it was tried"
 
 
-def test_what_a_mixture_of_two_releases_raises_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "_LOOK_S", 0.0)
-    looks = iter(["", "another", "another", "another", ""])
-    steps: Any = Undurable()
-    tries: list[int] = []
-
-    def work() -> int:
-        tries.append(1)
-        if len(tries) == 1:
-            raise ImportError("no such name")
-        return 42
-
-    made = service._Held(steps, StopSignal(), lambda error, left_s: None, replaced=lambda: next(looks))
-    assert made.step("replay", work) == 42
-    assert next(looks, None) is None, "it was not tried again while the files were another's"
-
-
 def test_patience_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "_PATIENCE_S", (0.0,))
     steps: Any = Undurable()
