@@ -9,18 +9,28 @@ lost so ``OWN_LOSSES`` times, with others that came to their end meanwhile, or `
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import sqlalchemy.exc
 import structlog
 
-from agentos.domain import EvolutionWait
+import agentos
+from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
+from agentos.domain import EvolutionWait, Limits
 from agentos.errors import AgentOSError, BudgetUsedUp, ModelAway, ModelMissing, Unavailable, lacking
+from agentos.home import Home
+from agentos.ledger.blobs import GONE
+from agentos.ledger.store import Ledger
+from agentos.ports import Sandbox
+from agentos.registry.store import Registry
 
 # What is raised where the machine itself fails under us; nothing of a task is among it.
 MACHINE = (OSError, MemoryError, sqlite3.Error, sqlalchemy.exc.SQLAlchemyError)
@@ -28,7 +38,11 @@ MACHINE = (OSError, MemoryError, sqlite3.Error, sqlalchemy.exc.SQLAlchemyError)
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PAUSES_S = (1.0, 5.0, 15.0, 30.0, 60.0)  # between probes; the last one on and on
 OWN_LOSSES, ALONE_LOSSES = 5, 30  # of one task, with a probe after each that found nothing wrong
+_ROOM_DESCRIPTORS = 16  # below which no run is begun
 _DIFFERENT = 2  # tasks that are lost, with none that came to its end between them
+
+_PROGRAM = Path(agentos.__file__)
+_RELEASE = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 
 log = structlog.get_logger("agentos.breaker")
 
@@ -134,11 +148,57 @@ class Breaker:
             wait(0.2)
 
     def _fault(self) -> str:
+        if why := replaced():
+            return why
         try:
             self._probe()
         except (AgentOSError, RuntimeError, *MACHINE) as error:
             return cause(error)
         return ""
+
+
+def probe(home: Home, ledger: Ledger, registry: Registry, sandbox: Sandbox) -> None:
+    """Whether a run could be made and recorded now. Raises Unavailable or OSError with what is in its way."""
+    disk = os.statvfs(home.root)
+    if disk.f_bavail * disk.f_frsize < ROOM_BYTES:
+        raise Unavailable(
+            f"the disk of {home.root} has {disk.f_bavail * disk.f_frsize >> 20} MB left: free some space"
+        )
+    if disk.f_files and disk.f_favail < ROOM_FILES:
+        raise Unavailable(f"the disk of {home.root} takes {disk.f_favail} more files: remove some")
+    if ledger.blobs.is_gone:
+        raise Unavailable(f"{home.blobs}: {GONE}")
+    spare: list[int] = []
+    try:
+        spare.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_ROOM_DESCRIPTORS))
+    finally:
+        for descriptor in spare:
+            os.close(descriptor)
+    ledger.set_kv("machinery.probe", datetime.now(UTC).isoformat())
+    registry.stable()
+    with sandbox.open(Limits(), light=True):
+        pass
+
+
+def replaced(program: Path = _PROGRAM) -> str:
+    """Why this process is to begin nothing more, "" while the files of its program are of its own release.
+
+    What it and its boxes import once they are not would be a mixture of two.
+    """
+    try:
+        found = _RELEASE.search(program.read_text())
+    except FileNotFoundError:
+        found = None
+    except OSError:  # no descriptor is left to look with, say
+        return ""
+    release = found[1] if found else ""
+    if release == agentos.__version__:
+        return ""
+    what = f"agentos {release} was installed" if release else "the program was removed"
+    return (
+        f"{what} while this daemon, of {agentos.__version__}, works: type "
+        "`agentos daemon stop && agentos daemon start` (or `systemctl restart agentos`)"
+    )
 
 
 def of_the_machine(error: BaseException) -> bool:

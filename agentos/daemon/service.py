@@ -6,7 +6,6 @@ workflow starts is decided in ``tick.py``; that it survives a crash is the matte
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,7 +17,7 @@ from typing import TypeVar
 
 import structlog
 
-from agentos.daemon.breaker import MACHINE, Breaker, awaited, cause, given_up, of_the_machine
+from agentos.daemon.breaker import MACHINE, Breaker, awaited, cause, given_up, of_the_machine, probe, replaced
 from agentos.daemon.control.workers import WorkerHost, workers_of
 from agentos.daemon.engine import EVOLVE, FRESH, PROMOTE, SETTLE, WATCH, Steps
 from agentos.daemon.evolve.benches import BoxBenches, load_tools, migrate_memories
@@ -36,8 +35,7 @@ from agentos.daemon.run.tasks import MAX_ATTEMPTS, RunnerOptions, StopSignal, Ta
 from agentos.daemon.run.trial_pool import TrialPool
 from agentos.daemon.run_services import LiveConfig, RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
-from agentos.daemon.upkeep.status import ROOM_BYTES, ROOM_FILES
-from agentos.domain import EvolutionState, EvolutionWait, Layer, Limits, Mode, ResourceId
+from agentos.domain import EvolutionState, EvolutionWait, Layer, Mode, ResourceId
 from agentos.errors import (
     AgentOSError,
     HostAway,
@@ -54,11 +52,10 @@ from agentos.evolver.promote.promotion import settle_overtaken
 from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
-from agentos.ledger.blobs import GONE
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
 from agentos.models.redaction import redactor_of
-from agentos.ports import Adviser, Durable, Executor, Proposer, Sandbox
+from agentos.ports import Adviser, Durable, Executor, Proposer
 from agentos.proposers.lesson import LessonProposer
 from agentos.proposers.model import ModelProposer
 from agentos.proposers.pin import PinProposer
@@ -71,7 +68,6 @@ from agentos.settings import Settings
 from agentos.trajectories.sending import Sender
 
 _LOOK_S = 0.2  # between two looks for a host, or for another key
-_ROOM_DESCRIPTORS = 16  # below which no run is begun
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -272,30 +268,42 @@ class _Held:
     goes_on: Callable[[], None] = lambda: None
     recovered: Callable[[], None] = lambda: None
     patience: WaitPolicy = field(default_factory=WaitPolicy)
+    replaced: Callable[[], str] = replaced
 
     def step(self, name: str, work: Callable[[], T]) -> T:
         def held() -> T:
-            began = 0.0
-            for pause_s in chain(_PATIENCE_S, repeat(_PATIENCE_S[-1])):
-                try:
-                    done = self._try(work)
-                except Unavailable as error:
-                    began = began or time.monotonic()
-                    most = self._most(error) - (time.monotonic() - began)
-                    if most <= 0:
-                        raise
-                    self.waits(error, most)
-                else:
-                    if began:
-                        self.recovered()
-                    return done
-                try:
-                    self.stopping.wait(min(pause_s, most))
-                finally:
-                    self.goes_on()
-            raise AssertionError("the pauses have no end")
+            try:
+                self._hold()
+                return self._patiently(work)
+            finally:  # what a mixture of two releases made or raised is not recorded: the next daemon does it
+                self._hold()
 
         return self.steps.step(name, held)
+
+    def _hold(self) -> None:
+        while self.replaced():
+            self.stopping.wait(_LOOK_S)
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        began = 0.0
+        for pause_s in chain(_PATIENCE_S, repeat(_PATIENCE_S[-1])):
+            try:
+                done = self._try(work)
+            except Unavailable as error:
+                began = began or time.monotonic()
+                most = self._most(error) - (time.monotonic() - began)
+                if most <= 0:
+                    raise
+                self.waits(error, most)
+            else:
+                if began:
+                    self.recovered()
+                return done
+            try:
+                self.stopping.wait(min(pause_s, most))
+            finally:
+                self.goes_on()
+        raise AssertionError("the pauses have no end")
 
     def _most(self, error: Unavailable) -> float:
         if isinstance(error, ModelMissing):
@@ -318,29 +326,6 @@ class _Held:
 def utc_now() -> datetime:
     """The daemon's clock."""
     return datetime.now(UTC)
-
-
-def probe(home: Home, ledger: Ledger, registry: Registry, sandbox: Sandbox) -> None:
-    """Whether a run could be made and recorded now. Raises Unavailable or OSError with what is in its way."""
-    disk = os.statvfs(home.root)
-    if disk.f_bavail * disk.f_frsize < ROOM_BYTES:
-        raise Unavailable(
-            f"the disk of {home.root} has {disk.f_bavail * disk.f_frsize >> 20} MB left: free some space"
-        )
-    if disk.f_files and disk.f_favail < ROOM_FILES:
-        raise Unavailable(f"the disk of {home.root} takes {disk.f_favail} more files: remove some")
-    if ledger.blobs.is_gone:
-        raise Unavailable(f"{home.blobs}: {GONE}")
-    spare: list[int] = []
-    try:
-        spare.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_ROOM_DESCRIPTORS))
-    finally:
-        for descriptor in spare:
-            os.close(descriptor)
-    ledger.set_kv("machinery.probe", utc_now().isoformat())
-    registry.stable()
-    with sandbox.open(Limits(), light=True):
-        pass
 
 
 def _sender(home: Home, settings: Settings) -> Sender | None:

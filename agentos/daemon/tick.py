@@ -17,7 +17,7 @@ from functools import partial
 
 import structlog
 
-from agentos.daemon.breaker import cause, damaged, of_the_machine
+from agentos.daemon.breaker import cause, damaged, of_the_machine, replaced
 from agentos.daemon.engine import EVOLVE, FRESH, RUN, WATCH, Engine
 from agentos.daemon.evolutions import WAITING_MAX, start_due
 from agentos.daemon.intake.folders import Folders
@@ -198,6 +198,8 @@ class Tick:
 
     def _paused(self, now: float) -> bool:
         """Nothing new is begun while the machinery is away; from time to time it is tried."""
+        if why := replaced():
+            self._breaker.open(why)
         if self._breaker.pause is None:
             return False
         if self._breaker.due(now):

@@ -6,11 +6,13 @@ import errno
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentos.daemon.breaker import Breaker, cause
+from agentos import __version__
+from agentos.daemon.breaker import Breaker, cause, replaced
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, STOPPED, RunnerOptions, StopSignal, TaskRunner
 from agentos.domain import KernelFault, Result, Run, Share, Task, TaskState
 from agentos.errors import ModelAway, Unavailable
@@ -199,3 +201,13 @@ def test_no_task_is_done_without_a_run(
 def test_a_cause_says_what_to_do() -> None:
     assert "ulimit -n" in cause(OSError(errno.EMFILE, "Too many open files"))
     assert cause(KeyError("x")) == "KeyError: 'x'"
+
+
+def test_files_of_another_release_are_told_from_its_own(tmp_path: Path) -> None:
+    program = tmp_path / "__init__.py"
+    assert replaced() == ""
+    assert "removed" in replaced(program)
+    program.write_text('__version__ = "99.0"\n')
+    assert "99.0" in replaced(program)
+    program.write_text(f'__version__ = "{__version__}"\n')
+    assert replaced(program) == ""

@@ -17,7 +17,9 @@ from typing import Any
 
 import pytest
 
+import agentos
 from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info, start_daemon, stop_daemon
+from agentos.daemon.upkeep.status import daemon_status
 from agentos.domain import Limits, Result, Share, Task, TaskState
 from agentos.errors import HomeBusy, NotFound, Unavailable
 from agentos.home import Home
@@ -155,6 +157,29 @@ def test_a_daemon_of_a_later_release_is_seen(home: Home) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"of_a_later_release": 1}))
     assert daemon_info(home).alive  # type: ignore[union-attr]
     lock.release()
+
+
+@pytest.mark.slow
+def test_a_daemon_begins_nothing_once_another_release_was_installed(
+    home: Home, tmp_path: Path, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any
+) -> None:
+    source = Path(agentos.__file__).parent
+    shutil.copytree(source, tmp_path / "installed" / "agentos")
+    for name in ("registry", "evolver", "skills", "sandboxes"):
+        (tmp_path / "installed" / name).symlink_to(source.parent / name)
+    program = tmp_path / "installed" / "agentos" / "__init__.py"
+    own = program.read_text()
+    made = Daemon(home, before=["env"], environment={"PYTHONPATH": str(tmp_path / "installed")}).start()
+    try:
+        program.write_text(own.replace(agentos.__version__, "99.0"))
+        until(lambda: daemon_status(home).state == "paused", "it pauses")
+        task = add(make_task("double", n=2, expect=4))
+        assert "99.0" in daemon_status(home).why
+        assert Reader(home.ledger).task_view(task.id).state is TaskState.QUEUED
+        program.write_text(own)
+        until(lambda: result_of(home, task) is Result.PASSED, "it goes on with its own files")
+    finally:
+        made.close()
 
 
 @pytest.fixture

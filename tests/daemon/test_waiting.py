@@ -46,6 +46,27 @@ def test_a_step_is_tried_again_until_the_machinery_is_back(monkeypatch: pytest.M
     assert steps.names == ["replay"], "one durable step, however often it was tried"
 
 
+@pytest.mark.parametrize("fault", [None, ImportError("no such name")])
+def test_what_a_mixture_of_two_releases_made_is_not_recorded(fault: Exception | None) -> None:
+    class Stopping(StopSignal):
+        def wait(self, seconds: float) -> None:
+            raise InterruptedError("held until the daemon ends")
+
+    installed: list[str] = []
+
+    def work() -> None:
+        installed.append("another release")
+        if fault is not None:
+            raise fault
+
+    steps: Any = Undurable()
+    made = service._Held(steps, Stopping(), lambda error, left_s: None, replaced=lambda: "".join(installed))
+    for _ in range(2):
+        with pytest.raises(InterruptedError):
+            made.step("replay", work)
+    assert len(installed) == 1, "it was done with files of another release"
+
+
 def test_patience_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "_PATIENCE_S", (0.0,))
     steps: Any = Undurable()
