@@ -278,9 +278,10 @@ def test_a_person_does_what_else_there_is_to_do(chromium: Any, served: Served, s
     assert window.errors == []
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_each_other_act_is_done_by_its_name(chromium: Any, served: Served, scripts: bool) -> None:
-    """Answer, decline, take up again, schedules, words, memories, pins, versions, tables, leaving: by role and name."""
+def test_each_other_act_is_done_by_its_name(chromium: Any, served: Served) -> None:
+    """Answer, decline, take up again, schedules, words, memories, pins, versions, tables, leaving: by role and name,
+    and without scripts.
+    """
     registry, ledger = Registry(served.home.registry), Ledger(served.home.ledger)
     registry.commit(
         {"skill/calc/SKILL.md": b"---\nname: calc\ndescription: Other.\n---\n"}, "A change", "edit"
@@ -289,7 +290,7 @@ def test_each_other_act_is_done_by_its_name(chromium: Any, served: Served, scrip
         proposal = MemoryProposal(f"prop-{number}", "run-1", "key", f"Lesson {number}", "", datetime.now(UTC))
         ledger.put(proposal)
     ledger.close()
-    window = Window(chromium, served, java_script_enabled=scripts, viewport={"width": 390, "height": 844})
+    window = Window(chromium, served, java_script_enabled=False, viewport={"width": 390, "height": 844})
     page, evolution = window.page, f"{served.address}/evolutions/{served.evolution.id}"
 
     def does(button: str, sentence: str) -> None:
@@ -330,15 +331,14 @@ def test_each_other_act_is_done_by_its_name(chromium: Any, served: Served, scrip
     assert [it for it in window.errors if "401" not in it] == []
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_what_was_promoted_is_taken_back(chromium: Any, served: Served, scripts: bool) -> None:
+def test_what_was_promoted_is_taken_back(chromium: Any, served: Served) -> None:
     with offline_context(served.home) as found:
         parts = replace(found, image_of=lambda _: "one")  # as its trials had, made without boxes
         (waits,) = parts.records.find(Evolution)
         promotion.approve(parts, waits, person())
         promoted = promotion.promote(parts, waits)
         assert promoted.state is EvolutionState.PROBATION, promoted.reason
-    window = Window(chromium, served, java_script_enabled=scripts)
+    window = Window(chromium, served)
     page = window.page
     page.goto(f"{served.address}/evolutions/{waits.id}")
     window.link("Take it back").click()
