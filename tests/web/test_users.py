@@ -29,7 +29,8 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.web.api.chat import chat_routes
 from agentos.web.api.door import FAILED_BURST
-from agentos.web.api.operations import OPERATIONS, ApiHome
+from agentos.web.api.home import ApiHome
+from agentos.web.api.operations import OPERATIONS
 from agentos.web.api.routes import guarded
 from agentos.web.app import _done
 from agentos.web.context import Reach, WebContext, served_to_others
