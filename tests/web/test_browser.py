@@ -236,10 +236,9 @@ def test_what_others_wrote_runs_nothing_and_leads_nowhere(chromium: Any, served:
     assert window.errors == []
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_a_person_does_what_else_there_is_to_do(chromium: Any, served: Served, scripts: bool) -> None:
+def test_a_person_does_what_else_there_is_to_do(chromium: Any, served: Served) -> None:
     """A task from its form, a run again, an answer put right, a failure muted, models stopped: by role and name."""
-    window = Window(chromium, served, java_script_enabled=scripts)
+    window = Window(chromium, served)
     page = window.page
 
     def told(sentence: str) -> None:
