@@ -25,7 +25,8 @@ from agentos.domain import EvolutionEnding, EvolutionState, Kind, ResourceId, Sn
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
-from agentos.resources import MAIN_FILE, examine, parse_id, unknown
+from agentos.resources import examine, parse_id, unknown
+from agentos.resources.documents import MAIN_FILE
 
 if TYPE_CHECKING:
     from agentos.registry.check import Report
