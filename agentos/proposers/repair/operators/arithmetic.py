@@ -275,19 +275,6 @@ def _replaced(site: EditSite, whole: ast.expr, part: ast.expr, text: str) -> str
     return f"{data[start:one].decode()}{text}{data[two:end].decode()}"
 
 
-def with_one_more(site: EditSite) -> Iterator[CodeEdit]:
-    """A collection that is handed on with one thing more, and left as it is: ``used | {cell}``."""
-    node, above = site.node, site.parent
-    if not isinstance(node, ast.Name) or not isinstance(above, ast.Call) or node not in above.args:
-        return
-    form = {"set": "{} | {{{}}}", "list": "[*{}, {}]"}.get(site.kind(node))
-    if form is None:
-        return
-    for name in site.variables():
-        if name != node.id and site.scope.kinds.get(name, "") not in COLLECTIONS:
-            yield site.edit(form.format(node.id, name), "wrap", 0.5)
-
-
 def again(site: EditSite) -> Iterator[CodeEdit]:
     """``while`` for an ``if`` whose body changes what is asked."""
     node = site.node
