@@ -31,17 +31,8 @@ NO_NUMBERS = (ast.Starred, ast.Slice, ast.Lambda, ast.Compare, ast.BoolOp, ast.T
               ast.Yield, ast.YieldFrom)  # fmt: skip
 LOOSER = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)  # than + and -
 FACTORS = {
-    "* 2": 0.3,
-    "/ 2": 0.3,
-    "// 2": 0.3,
-    "** 2": 0.2,
-    "% 2": 0.2,
-    "// 10": 0.1,
-    "% 10": 0.1,
-    "* 100": 0.1,
-    "+ 2": 0.1,
-    "- 2": 0.1,
-}
+    "* 2": 0.3, "/ 2": 0.3, "// 2": 0.3, "** 2": 0.2, "% 2": 0.2, "// 10": 0.1, "% 10": 0.1, "* 100": 0.1, "+ 2": 0.1, "- 2": 0.1,
+}  # fmt: skip
 OTHER_FIELDS = 16  # names of fields that are tried beside one
 # days, months, hours, letters, minutes, degrees, minutes of a day
 PERIODS = (7, 10, 12, 24, 26, 60, 100, 360, 1440)

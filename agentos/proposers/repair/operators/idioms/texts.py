@@ -21,16 +21,7 @@ TYPED = {"\u2212": "-", "\u2013": "-", "\u2014": "-", "\u2011": "-", "\u2019": "
 CHAINED = frozenset(
     {"replace", "split", "rsplit", "partition", "rpartition", "isdigit", "startswith", "endswith", "strip"}
 )
-ALIKE = (
-    "{}.lower()",
-    "{}.strip()",
-    "{}.casefold()",
-    "{}.strip().lower()",
-    "int({})",
-    "float({})",
-    "str({})",
-    "set({})",
-)
+ALIKE = ("{}.lower()", "{}.strip()", "{}.casefold()", "{}.strip().lower()", "int({})", "float({})", "str({})", "set({})")  # fmt: skip
 
 
 def cleaned(site: EditSite) -> Iterator[CodeEdit]:
@@ -176,8 +167,8 @@ def _both_directions(site: EditSite, node: ast.Call, key: ast.Lambda) -> Iterato
 
 
 def _new_keys(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
-    parts = [site.text(a) for a in node.args]
-    parts += [f"{k.arg}={site.text(k.value)}" for k in node.keywords if k.arg]
+    by_place, by_name = site.arguments(node)
+    parts = [*by_place, *(each for each in by_name if not each.startswith("**"))]
     for key in (*PLAIN, *site.scope.of_one, *(f"lambda item: {body}" for body in _elements(site, "item"))):
         yield site.edit(f"{site.text(node.func)}({', '.join([*parts, f'key={key}'])})", "sort key", 0.7)
 
