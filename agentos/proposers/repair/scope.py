@@ -14,10 +14,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from agentos.ports import Case
 from agentos.proposers.repair.source import Program
 from agentos.syntax import Definition
+
+if TYPE_CHECKING:
+    from agentos.ports import Case
 
 NUMBERS = frozenset({"int", "float", "bool"})
 SEQUENCES = frozenset({"str", "list", "tuple"})
