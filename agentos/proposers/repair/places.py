@@ -39,7 +39,7 @@ OPERATORS = (
     values.tests_of_none, values.nothing_to_walk, values.entries, values.walked, values.of_their_own, values.limited,
     values.begun_at_nought, values.units, values.regrouped, values.to_variables,
     arithmetic.across, arithmetic.again, arithmetic.around, texts.sort_keys, texts.in_order,
-    texts.patterns, texts.times, texts.templates, texts.cleaned, texts.compared_alike, texts.distinct, texts.prefixes,
+    texts.patterns, texts.times, texts.templates, texts.cleaned, texts.compared_alike, texts.distinct, texts.fields, texts.prefixes,
     texts.one_of, flow.jumps, flow.cases, flow.farther, flow.twins, several.begun_alike, flow.from_elsewhere, flow.flushed,
     flow.ordered_otherwise, flow.begun_inside, flow.caught, flow.caught_wider, flow.other_defaults,
     flow.not_in_place, calls.awaits, calls.wraps, calls.all_alike, calls.in_parts, calls.slices, calls.arguments, calls.drops,

@@ -66,6 +66,7 @@ FAULTS = {
     "kept as it is now": ("", "self.all.append((b, self.now))\nreturn a", "self.now", "self.now.copy()"),
     "both sides": ("", "return a == b", "a == b", "a.lower() == b.lower()"),
     "once each": ("", "c = list(a)\nreturn c", "return c", "return list(dict.fromkeys(c))"),
+    "field name": ("", "return a['Name']", "'Name'", "'full name'"),
     "two marks": ("", "return a.startswith('#')", "'#'", "('#', ';')"),
     "a comma left out": ("", "return a in ['x', 'y' 'z', b]", "'y' 'z'", "'y', 'z'"),
     "a list that all calls share": (

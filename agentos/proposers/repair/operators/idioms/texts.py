@@ -89,6 +89,19 @@ def distinct(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"list(dict.fromkeys({site.text(node)}))", "wrap", 0.2)
 
 
+def fields(site: EditSite) -> Iterator[CodeEdit]:
+    """The name of a column or key as the inputs of failing calls have it."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return
+    is_key = isinstance(above, ast.Subscript) and above.slice is node
+    is_key = is_key or (isinstance(above, ast.Call) and node in above.args[:1])
+    if is_key or isinstance(above, ast.Compare | ast.Dict | ast.Tuple | ast.List):
+        for name in site.facts.given.fields:
+            if name != node.value:
+                yield site.edit(repr(name), "field", 1.0 if name.casefold() == node.value.casefold() else 0.3)
+
+
 def prefixes(site: EditSite) -> Iterator[CodeEdit]:
     """One of several: ``startswith(("a", "b"))`` and ``in ("a", "b")`` for a single text."""
     node, above = site.node, site.parent
