@@ -45,13 +45,12 @@ BLOCKS = {
     "guarded step": "several lines",
     "way out": "several lines",
     "caught": "several lines",
-    "otherwise": "insert statement",
     "statement rewritten": "several lines",
     "step": "insert statement",
     "condition dropped": "delete statement",
     "defect": "known defect",
     **dict.fromkeys(
-        ("state by key", "once each", "carried on", "asks itself", "numbered", "last one too", "whole idiom"), "several places",
+        ("state by key", "once each", "carried on", "marked", "asks itself", "numbered", "last one too", "whole idiom"), "several places",
     ),
 }  # fmt: skip
 

@@ -23,6 +23,8 @@ from agentos.syntax import Definition, parse
 # Of 285 faults of one edit in the looked-at tools 4 are mended by leaving something out, and of 258 one by a condition turned
 # into its opposite: a fifth of what the table of edit kinds gives to such edits.
 SELDOM = 0.2
+NEUTRAL: dict[type[ast.operator], tuple[int, ...]]
+NEUTRAL = {ast.Add: (0,), ast.Sub: (0,), ast.Mult: (0, 1), ast.Div: (1,), ast.FloorDiv: (1,), ast.Pow: (0, 1)}
 STILL_FAILS, MOST = 0.4, 6  # for each input on which the evidence's own exception is left, up to so many
 
 
@@ -164,16 +166,8 @@ def _is_odd_arithmetic(node: ast.BinOp) -> bool:
         return True
     if ast.dump(left) == ast.dump(right) and isinstance(node.op, ast.Sub | ast.Div | ast.Mod | ast.FloorDiv):
         return True
-    neutral = {
-        ast.Add: (0,),
-        ast.Sub: (0,),
-        ast.Mult: (0, 1),
-        ast.Div: (1,),
-        ast.FloorDiv: (1,),
-        ast.Pow: (0, 1),
-    }
     values = [side.value for side in (left, right) if isinstance(side, ast.Constant)]
-    return any(value in neutral.get(type(node.op), ()) for value in values)
+    return any(value in NEUTRAL.get(type(node.op), ()) for value in values)
 
 
 # --- The manifest of a repair: in sentences, what is wrong, what was changed, and what that predicts

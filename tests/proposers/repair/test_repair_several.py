@@ -10,13 +10,15 @@ from agentos.proposers.repair import RepairProposer
 from agentos.proposers.repair.operators.idioms.several import SEVERAL
 from agentos.proposers.repair.operators.rewrites import rewritten
 from agentos.proposers.repair.prior import kind_of_edit
-from agentos.proposers.repair.scope import given_names
+from agentos.proposers.repair.scope import GivenNames, given_names
 from agentos.proposers.repair.site import FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program
 
+GIVEN = GivenNames(signs="-")
+
 
 def made(source: str) -> list[CodeEdit]:
-    facts = FileFacts(Program(source))
+    facts = FileFacts(Program(source), GIVEN)
     operators = (*SEVERAL, rewritten)
     return [edit for site in sites(facts) for operator in operators for edit in operator(site)]
 
@@ -59,6 +61,14 @@ FAMILIES = {
         "c = ''\nfor x in a:\n    if not x:\n        b.append(c)\n        g(c)\n        c = ''\n    else:\n        c += x\nreturn b",
         "c = ''\nfor x in a:\n    if not x:\n        b.append(c)\n        g(c)\n        c = ''\n    else:\n        c += x\n"
         "if c:\n    b.append(c)\n    g(c)\nreturn b",
+    ),
+    "a mark for no number": (
+        "a.sum += int(b)\na.all[b] = int(b)",
+        "if b == '-':\n    return\na.sum += int(b)\na.all[b] = int(b)",
+    ),
+    "a mark in a row": (
+        "for x in a:\n    c = float(x)\n    b.append(c)\nreturn b",
+        "for x in a:\n    if x == '-':\n        continue\n    c = float(x)\n    b.append(c)\nreturn b",
     ),
     "over midnight": (
         "return a[0] <= b < a[1]",
@@ -166,6 +176,6 @@ def test_no_edit_of_a_family_goes_by_another_kind(name: str) -> None:
         else f"import re\n\n\ndef f(a, b: str):\n{indented(FAMILIES[name][0])}"
     )
     program = Program(source)
-    places = list(sites(FileFacts(program)))
+    places = list(sites(FileFacts(program, GIVEN)))
     edits = [edit for site in places for family in SEVERAL for edit in family(site)]
     assert {kind_of_edit(program, edit) for edit in edits} <= {"several places"}

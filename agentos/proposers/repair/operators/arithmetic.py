@@ -31,17 +31,8 @@ NO_NUMBERS = (ast.Starred, ast.Slice, ast.Lambda, ast.Compare, ast.BoolOp, ast.T
               ast.Yield, ast.YieldFrom)  # fmt: skip
 LOOSER = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)  # than + and -
 FACTORS = {
-    "* 2": 0.3,
-    "/ 2": 0.3,
-    "// 2": 0.3,
-    "** 2": 0.2,
-    "% 2": 0.2,
-    "// 10": 0.1,
-    "% 10": 0.1,
-    "* 100": 0.1,
-    "+ 2": 0.1,
-    "- 2": 0.1,
-}
+    "* 2": 0.3, "/ 2": 0.3, "// 2": 0.3, "** 2": 0.2, "% 2": 0.2, "// 10": 0.1, "% 10": 0.1, "* 100": 0.1, "+ 2": 0.1, "- 2": 0.1,
+}  # fmt: skip
 OTHER_FIELDS = 16  # names of fields that are tried beside one
 # days, months, hours, letters, minutes, degrees, minutes of a day
 PERIODS = (7, 10, 12, 24, 26, 60, 100, 360, 1440)
@@ -273,19 +264,6 @@ def _replaced(site: EditSite, whole: ast.expr, part: ast.expr, text: str) -> str
     one, two = site.program.span(part)
     data = site.program.data
     return f"{data[start:one].decode()}{text}{data[two:end].decode()}"
-
-
-def with_one_more(site: EditSite) -> Iterator[CodeEdit]:
-    """A collection that is handed on with one thing more, and left as it is: ``used | {cell}``."""
-    node, above = site.node, site.parent
-    if not isinstance(node, ast.Name) or not isinstance(above, ast.Call) or node not in above.args:
-        return
-    form = {"set": "{} | {{{}}}", "list": "[*{}, {}]"}.get(site.kind(node))
-    if form is None:
-        return
-    for name in site.variables():
-        if name != node.id and site.scope.kinds.get(name, "") not in COLLECTIONS:
-            yield site.edit(form.format(node.id, name), "wrap", 0.5)
 
 
 def again(site: EditSite) -> Iterator[CodeEdit]:

@@ -40,6 +40,9 @@ WAITING = frozenset(
 )
 
 
+KEEPING = ("append", "add", "insert", "appendleft", "put", "setdefault")
+
+
 def wraps(site: EditSite) -> Iterator[CodeEdit]:
     """A conversion, a method or a slice around a value."""
     node = site.node
@@ -122,14 +125,7 @@ def _is_kept(site: EditSite) -> bool:
     if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
         return False
     if isinstance(above, ast.Call):
-        return getattr(above.func, "attr", "") in (
-            "append",
-            "add",
-            "insert",
-            "appendleft",
-            "put",
-            "setdefault",
-        )
+        return getattr(above.func, "attr", "") in KEEPING
     if isinstance(above, ast.Assign):  # ``kept[key] = now``, ``self.kept = now``
         return above.value is node and any(
             isinstance(t, ast.Subscript | ast.Attribute) for t in above.targets

@@ -29,6 +29,9 @@ SLIPS: dict[str, dict[str, float]] = {
 }  # fmt: skip
 
 
+DEFAULTS = {"0": ("int", "float", ""), "''": ("str", ""), "[]": ("list", ""), "{}": ("dict",)}
+
+
 def comparisons(site: EditSite) -> Iterator[CodeEdit]:
     """Another operator between the operands, or the operands the other way round."""
     node = site.node
@@ -369,12 +372,7 @@ def defaults(site: EditSite) -> Iterator[CodeEdit]:
     if isinstance(site.parent, ast.Call) and site.parent.func is node:
         return
     text, kind = site.text(node), site.kind(node)
-    for default, fits in (
-        ("0", ("int", "float", "")),
-        ("''", ("str", "")),
-        ("[]", ("list", "")),
-        ("{}", ("dict",)),
-    ):
+    for default, fits in DEFAULTS.items():
         if kind in fits:
             yield site.edit(f"({text} or {default})", "default", 0.5)
     if isinstance(site.parent, ast.Return | ast.Assign) and not isinstance(node, ast.Name):

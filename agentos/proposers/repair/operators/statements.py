@@ -344,17 +344,8 @@ _STEPS: tuple[tuple[Collection[str], Mapping[str, float]], ...] = (
     (("", "int", "float"), {"{0} += 1": 0.7, "{0} -= 1": 0.7, "{0} = 0": 0.3, "{0} = abs({0})": 0.1}),
     (("", "str"), {"{0} = {0}.strip()": 0.4, "{0} = {0}.lower()": 0.4, "{0} = ''": 0.2}),
     (("", "list"), {"{0} = [each or 0 for each in {0}]": 0.4}),
-    (
-        ("", *COLLECTIONS),
-        {
-            "{0} = []": 0.2,
-            "{0}.sort()": 0.3,
-            "{0} = sorted({0})": 0.2,
-            "{0}.reverse()": 0.2,
-            "{0}.clear()": 0.2,
-        },
-    ),
-)
+    (("", *COLLECTIONS), {"{0} = []": 0.2, "{0}.sort()": 0.3, "{0} = sorted({0})": 0.2, "{0}.reverse()": 0.2, "{0}.clear()": 0.2}),
+)  # fmt: skip
 
 
 def _statements(site: EditSite) -> dict[str, float]:

@@ -182,43 +182,6 @@ def ordered_otherwise(site: EditSite) -> Iterator[CodeEdit]:
 # What a statement does where its condition does not hold, or where it raises; what a call hands on.
 
 
-UNDONE = {ast.Add: "-", ast.Sub: "+"}
-
-
-def otherwise(site: EditSite) -> Iterator[CodeEdit]:
-    """An ``else`` that mirrors its ``if``: the opposite step, or the value that the variable began with."""
-    node = site.node
-    if not isinstance(node, ast.If) or node.orelse or node not in block_of(site) or len(node.body) > 2:
-        return
-    indent = site.program.indent(node)
-    if not site.text(node).startswith("if"):
-        return
-    for step in node.body:
-        target: ast.expr | None = step.target if isinstance(step, ast.AugAssign) else None
-        if isinstance(step, ast.Assign) and len(step.targets) == 1:
-            target = step.targets[0]
-        if not isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
-            continue
-        name, found = site.text(target), dict.fromkeys(_beginnings(site, target))
-        if isinstance(step, ast.AugAssign) and type(step.op) in UNDONE:
-            found[f"{name} {UNDONE[type(step.op)]}= {site.text(step.value)}"] = None
-        for text in found:
-            both = f"{site.text(node)}\n{indent}else:\n{indent}    {text}"
-            yield CodeEdit((Splice(*site.program.span(node), both, expression=False),), "otherwise", 0.5)
-
-
-def _beginnings(site: EditSite, target: ast.expr) -> Iterator[str]:
-    """Assignments of constants to it elsewhere in the function."""
-    name = site.text(target)
-    for other in site.facts.nodes_in(site.function):
-        if (
-            isinstance(other, ast.Assign)
-            and isinstance(other.value, ast.Constant | ast.List | ast.Dict)
-            and any(site.text(each) == name for each in other.targets)
-        ):
-            yield f"{name} = {site.text(other.value)}"
-
-
 def begun_inside(site: EditSite) -> Iterator[CodeEdit]:
     """A start value that is set before a loop, set at the start of each round: alone, or once more."""
     node, block = site.node, block_of(site)

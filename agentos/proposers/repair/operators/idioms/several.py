@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from agentos.proposers.repair.operators.arithmetic import side
 from agentos.proposers.repair.operators.statements import (
     after,
     before,
     block_of,
     first_statement,
     fresh_name,
+    in_loop,
     in_template,
     reads,
     together,
@@ -189,6 +191,38 @@ def _by_key(site: EditSite, loop: Loop, key: _Key, states: list[_State]) -> Iter
     for way in ways if not any(in_template(site, node) for node in behind) else ():
         also = [site.program.replace(node, way.format(node.id)) for node in behind]
         yield together([*splices, *also], "state by key", 0.3)
+
+
+def begun_alike(site: EditSite) -> Iterator[CodeEdit]:
+    """What begins beside another before a loop begins anew beside it inside, too."""
+    node, loop = site.node, site.parent
+    while loop is not None and not isinstance(loop, ast.For | ast.While | Definition):
+        loop = site.program.parent.get(loop)
+    if not isinstance(node, ast.Assign) or not isinstance(loop, Loop) or node not in block_of(site):
+        return
+    begun = [f"{state.name} = {site.text(state.value)}" for state in _states(site, loop)]
+    set_inside = {site.text(each) for each in ast.walk(loop) if isinstance(each, ast.Assign)}
+    for text in begun if site.text(node) in begun else ():
+        if text not in set_inside:
+            yield CodeEdit((after(site, node, text),), "defect", 3.0)
+
+
+def marked(site: EditSite) -> Iterator[CodeEdit]:
+    """A sign in the place of a number is nothing: the round is left, or the function where it answers nothing."""
+    node = site.node
+    if not isinstance(node, ast.Assign | ast.AugAssign) or node not in block_of(site):
+        return
+    answers = any(
+        isinstance(n, ast.Return) and n.value is not None for n in site.facts.nodes_in(site.function)
+    )
+    if not in_loop(site) and (answers or site.function is None):
+        return
+    way = "continue" if in_loop(site) else "return"
+    calls = [call for call in ast.walk(node.value) if isinstance(call, ast.Call) and len(call.args) == 1]
+    for call in (call for call in calls if site.text(call.func) in AMOUNTS):
+        for sign in site.facts.given.signs:
+            step = f"if {side(site, call.args[0])} == {sign!a}:\n    {way}"
+            yield together((before(site, node, step),), "marked")
 
 
 def once_each(site: EditSite) -> Iterator[CodeEdit]:
@@ -394,4 +428,4 @@ def _all_of_body(site: EditSite, loop: ast.For, inner: ast.If) -> Iterator[CodeE
             yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
 
 
-SEVERAL = (state_by_key, once_each, carried_on, by_itself, numbered, last_one_too)
+SEVERAL = (state_by_key, marked, once_each, carried_on, by_itself, numbered, last_one_too)

@@ -21,16 +21,7 @@ TYPED = {"\u2212": "-", "\u2013": "-", "\u2014": "-", "\u2011": "-", "\u2019": "
 CHAINED = frozenset(
     {"replace", "split", "rsplit", "partition", "rpartition", "isdigit", "startswith", "endswith", "strip"}
 )
-ALIKE = (
-    "{}.lower()",
-    "{}.strip()",
-    "{}.casefold()",
-    "{}.strip().lower()",
-    "int({})",
-    "float({})",
-    "str({})",
-    "set({})",
-)
+ALIKE = ("{}.lower()", "{}.strip()", "{}.casefold()", "{}.strip().lower()", "int({})", "float({})", "str({})", "set({})")  # fmt: skip
 
 
 def cleaned(site: EditSite) -> Iterator[CodeEdit]:
@@ -96,6 +87,19 @@ def distinct(site: EditSite) -> Iterator[CodeEdit]:
         return
     if site.kind(node) in ("", "list"):
         yield site.edit(f"list(dict.fromkeys({site.text(node)}))", "wrap", 0.2)
+
+
+def fields(site: EditSite) -> Iterator[CodeEdit]:
+    """The name of a column or key as the inputs of failing calls have it."""
+    node, above = site.node, site.parent
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return
+    is_key = isinstance(above, ast.Subscript) and above.slice is node
+    is_key = is_key or (isinstance(above, ast.Call) and node in above.args[:1])
+    if is_key or isinstance(above, ast.Compare | ast.Dict | ast.Tuple | ast.List):
+        for name in site.facts.given.fields:
+            if name != node.value:
+                yield site.edit(repr(name), "field", 1.0 if name.casefold() == node.value.casefold() else 0.3)
 
 
 def prefixes(site: EditSite) -> Iterator[CodeEdit]:
@@ -176,8 +180,8 @@ def _both_directions(site: EditSite, node: ast.Call, key: ast.Lambda) -> Iterato
 
 
 def _new_keys(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
-    parts = [site.text(a) for a in node.args]
-    parts += [f"{k.arg}={site.text(k.value)}" for k in node.keywords if k.arg]
+    by_place, by_name = site.arguments(node)
+    parts = [*by_place, *(each for each in by_name if not each.startswith("**"))]
     for key in (*PLAIN, *site.scope.of_one, *(f"lambda item: {body}" for body in _elements(site, "item"))):
         yield site.edit(f"{site.text(node.func)}({', '.join([*parts, f'key={key}'])})", "sort key", 0.7)
 

@@ -184,22 +184,6 @@ def regrouped(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"({first} {sign} {second}) {inner} {third}", "regrouped", 1.0)
 
 
-def repeated(site: EditSite) -> Iterator[CodeEdit]:
-    """One more operand like the last, a step further: ``+ a[i + 1]`` is followed by ``+ a[i + 2]``."""
-    node = site.node
-    if not isinstance(node, ast.BinOp) or site.kind(node) in COLLECTIONS:
-        return
-    sign, last = SIGN[type(node.op)], site.text(node.right).encode()
-    constants = [n for n in ast.walk(node.right) if isinstance(n, ast.Constant)]
-    numbers = [(n, n.value) for n in constants if isinstance(n.value, int)]
-    begin = site.program.span(node.right)[0]
-    for number, value in numbers[-2:]:
-        start, end = (offset - begin for offset in site.program.span(number))
-        for step in (1, -1):
-            changed = f"{last[:start].decode()}{value + step}{last[end:].decode()}"
-            yield site.edit(f"{site.text(node)} {sign} {changed}", "operand repeated", 0.7)
-
-
 def to_variables(site: EditSite) -> Iterator[CodeEdit]:
     """A variable in the place of an expression."""
     node = site.node
@@ -219,14 +203,6 @@ def to_variables(site: EditSite) -> Iterator[CodeEdit]:
 
 
 WALKING = frozenset({"min", "max", "sum", "sorted", "len", "list", "set", "enumerate"})
-
-
-def absent_attributes(site: EditSite) -> Iterator[CodeEdit]:
-    """None where there is no such attribute."""
-    node, above = site.node, site.parent
-    called = isinstance(above, ast.Call) and above.func is node
-    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and not called:
-        yield site.edit(f"getattr({site.text(node.value)}, {node.attr!r}, None)", "default", 0.2)
 
 
 def tests_of_none(site: EditSite) -> Iterator[CodeEdit]:
