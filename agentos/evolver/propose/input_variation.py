@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, product
+from string import ascii_lowercase
 from typing import Any
 
 from agentos.domain import Call, canonical
@@ -31,6 +32,9 @@ _WHOLE = re.compile(r"-?[0-9]{1,4000}")  # Python reads no longer ones
 _SPAN = re.compile(rb"(?<!\S)([0-9]{1,9})-([0-9]{1,9})(?!\S)")  # between blanks
 _ENDS = re.compile(rb"[0-9]{1,9}")
 _SIGNS = "'\"\\#%&;<>@`|"  # that quoting, patterns, comments and markup read otherwise than letters
+_NAME = re.compile(r"[^\W\d_]\w+")
+_MANY = 20  # names: even where each of two has ties, a place, or what is counted, has two digits
+_COPIED_MAX = 1 << 16  # characters
 _FILE = re.compile(r'"([\w-][\w.-]*\.\w{1,8})"')
 _ENDING = re.compile(r"[.~_-][\w.~-]{0,20}")
 _LEFTOVERS = 16
@@ -78,6 +82,55 @@ def with_other_spans(cases: Sequence[Case], working: Set[int]) -> Iterator[tuple
                     if value != span[end]:
                         changed = data[: span.start(end)] + value + data[span.end(end) :]
                         yield number, name, replace(case, inputs={**case.inputs, name: changed}, checks=())
+
+
+def with_more_entries(cases: Sequence[Case], source: str) -> Iterator[tuple[int, str, Case]]:
+    """Each case, by its number, with the entries of one list or file so often that it has twenty names or more.
+
+    An entry is an item, a key or a line. Each time its names, which are words that the right answer repeats and the source does not have,
+    end in another letter. A first line without any is a head, and stands once.
+    """
+    own = {word.casefold() for word in _NAME.findall(source)}
+    for number, case in enumerate(cases):
+        said = {*_NAME.findall(canonical([dict(check.spec) for check in case.checks]).decode())}
+        said = {word for word in said if word.casefold() not in own}
+        for along, data in case.inputs.items():
+            try:
+                text = data.decode()
+            except UnicodeDecodeError:
+                continue
+            if changed := _more_entries(text, said):
+                inputs = {**case.inputs, along: changed.encode()}
+                yield number, along, replace(case, inputs=inputs, checks=())
+        for along, value in case.call.args.items():
+            text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple | dict) else ""
+            if changed := _more_entries(text, said):
+                call = Call(case.call.tool, {**case.call.args, along: json.loads(changed)})
+                yield number, along, replace(case, call=call, checks=())
+
+
+def _more_entries(text: str, names: Set[str]) -> str:
+    """The text with its entries under ever other names; "" where it has none of these names, or many entries already."""
+    here = names & {*_NAME.findall(text)}
+    times = -(-_MANY // len(here)) if here else 0
+    copies = [
+        _NAME.sub(lambda found: found[0] + letter * (found[0] in here), text)  # noqa: B023 - called at once
+        for letter in ("", *ascii_lowercase[1:times])
+    ]
+    if times < 2 or len(text) * times > _COPIED_MAX:
+        return ""
+    try:
+        values = [json.loads(copy) for copy in copies]
+    except (ValueError, RecursionError):
+        head, *rest = text.splitlines(keepends=True)
+        head = "" if here & {*_NAME.findall(head)} else head
+        lines = [copy[len(head) :] for copy in copies] if rest else []
+        return head + "".join(each if each.endswith("\n") else f"{each}\n" for each in lines)
+    if all(isinstance(value, list) for value in values):
+        return json.dumps([*chain.from_iterable(values)], ensure_ascii=False)
+    if all(isinstance(value, dict) for value in values):
+        return json.dumps({key: each for value in values for key, each in value.items()}, ensure_ascii=False)
+    return ""
 
 
 def with_leftovers(cases: Sequence[Case], texts: Sequence[str]) -> Iterator[tuple[int, Case]]:
