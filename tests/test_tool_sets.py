@@ -102,7 +102,8 @@ def test_the_task_files_say_what_the_sets_say(which: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "which", ["edits", "edits2", "edits3", "edits4", "edits5", "edits6", "edits7", "edits8"]
+    "which",
+    ["edits", "edits2", "edits3", "edits4", "edits5", "edits6", "edits7", "edits8", "edits9"],
 )
 @pytest.mark.slow
 def test_labelled_edits_are_right_or_wrong_as_they_say(
