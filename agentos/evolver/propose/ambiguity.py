@@ -20,8 +20,8 @@ from agentos.benches import Bench, BenchResult, error_of, one_fault
 from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
+from agentos.evolver.propose.case_variants import with_more_entries, with_other_spans
 from agentos.evolver.propose.edit_mutants import decided, left_out, loosened, mutants
-from agentos.evolver.propose.input_variation import with_more_entries, with_other_spans
 from agentos.evolver.propose.moot_mutants import constant_tests, edited_lines, idle, near_texts
 from agentos.evolver.propose.neighbours import (
     Neighbour,

@@ -68,10 +68,9 @@ def mutants(old: str, new: str, most: int) -> dict[str, str]:
     """At most so many sources, each under a few words that say what is otherwise; none where a text is no Python."""
     old, new = _spelled_out(old, new), _spelled_out(new, old)
     found = dict([*taken_otherwise(old, new).items(), *moot(old, new).items()][:most])
-    units, signs = _units(new), _sign_tests(new)
+    units = _units(new)
     for token in _newly_written(old, new):
-        others = _others(token, sign=token.start in signs) if token.start not in units else []
-        for other in others:
+        for other in _others(token) if token.start not in units else ():
             source = _with(new, token, other)
             if len(found) < most and source not in (old, new) and is_python(source):
                 found.setdefault(f"the same edit with {other} for {token.string}", source)
@@ -252,16 +251,6 @@ def _units(source: str) -> set[tuple[int, int]]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
         if all(isinstance(part, ast.Constant) and part.value in _UNITS for part in (node.left, node.right))
         for part in (node.left, node.right)
-    }
-
-
-def _sign_tests(source: str) -> set[tuple[int, int]]:
-    """Where 0 stands in ``x < 0`` and ``x >= 0``: nobody who asks for a sign means -1."""
-    return {
-        (node.comparators[0].lineno, node.comparators[0].col_offset)
-        for node in ast.walk(tree_of(source) or ast.Module([], []))
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Lt | ast.GtE)
-        if ast.unparse(node.comparators[0]) == "0"
     }
 
 
@@ -465,7 +454,7 @@ def _tokens(source: str) -> list[tokenize.TokenInfo]:
     return [token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type in said]
 
 
-def _others(token: tokenize.TokenInfo, *, sign: bool = False) -> list[str]:
+def _others(token: tokenize.TokenInfo) -> list[str]:
     """What might as well stand there: the numbers next to it, the other side of a bound, what does nearly the same."""
     if token.type != tokenize.NUMBER:
         word = token.string
@@ -474,7 +463,9 @@ def _others(token: tokenize.TokenInfo, *, sign: bool = False) -> list[str]:
         return [*dict.fromkeys([_OTHER[word], *near] if word in _OTHER else near)]
     value = ast.literal_eval(token.string)
     if isinstance(value, int):
-        return [str(each) for each in (value - 1, value + 1) if not sign or each >= 0]
+        # Nobody who asks for a sign, as ``x < 0`` does, means -1.
+        sign = token.line[: token.start[1]].rstrip().endswith(("<", ">="))
+        return [str(number) for number in (value - 1, value + 1) if number >= 0 or not sign]
     return [repr(value * factor) for factor in (0.9, 1.1)] if isinstance(value, float) else []
 
 

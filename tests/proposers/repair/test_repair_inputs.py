@@ -9,11 +9,10 @@ from collections.abc import Mapping
 import pytest
 
 from agentos.domain import Call, Check, Json, canonical
+from agentos.evolver.propose.case_variants import with_more_entries, with_other_spans
 from agentos.evolver.propose.input_variation import (
     Variation,
     generate,
-    with_more_entries,
-    with_other_spans,
 )
 from agentos.evolver.propose.neighbours import Neighbour, neighbours, stepped
 from agentos.ports import Case
