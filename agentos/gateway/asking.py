@@ -430,6 +430,8 @@ def _stumble(error: BaseException) -> str:
         # an error of the server's, sent with the status of an answer
         is_told = any(type(one) is Exception and hasattr(one, "status_code") for one in chain)
         return "unreachable" if is_told else "malformed"
+    if any(isinstance(one, UnicodeEncodeError) for one in chain):
+        return "malformed"  # half of a character, which stands in no request that comes here
     if any(isinstance(one, ImportError) for one in chain):
         return "auth"  # a library that a person has to install
     if "Empty or invalid response" in str(error):

@@ -261,6 +261,9 @@ def test_the_inputs_of_a_run_are_written_over_nothing(
     assert mine.read_text() == "mine"
     assert not (tmp_path / "task.yaml").exists()
     write_task("run-a", tmp_path / "other.yaml", "")
+    for taken in ("/", ".", str(tmp_path)):
+        with pytest.raises(UserError, match="exists already"):
+            write_task("run-a", Path(taken), "")
     assert (tmp_path / "other-inputs" / "letter.txt").read_bytes() == b"given"
     assert parse((tmp_path / "other.yaml").read_text("utf-8"), "task")["name"] == "é"  # type: ignore[index, call-overload]
 

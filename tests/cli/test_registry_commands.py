@@ -142,6 +142,10 @@ def test_edit_in_an_editor_and_of_a_folder(
     monkeypatch.delenv("EDITOR", raising=False)
     with pytest.raises(UserError, match="EDITOR"):
         call("edit", "memory/default")
+    for unreadable in ("it's", " "):
+        monkeypatch.setenv("EDITOR", unreadable)
+        with pytest.raises(UserError, match="EDITOR"):
+            call("edit", "memory/default")
     monkeypatch.setenv(
         "EDITOR", f"{sys.executable} -c \"import sys; open(sys.argv[1], 'a').write('- More.')\""
     )

@@ -177,6 +177,7 @@ def test_what_nobody_named_is_not_reached(site: HTTPServer, url: str) -> None:
     [
         "http://allowed.example@127.0.0.1:{port}/",
         "file:///etc/passwd",
+        "ftp://allowed.example/",
         "http://[::1",
         "http://[::1%25.allowed.example]:{port}/",
         "http://allowed.example/a b",

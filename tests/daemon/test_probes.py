@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,8 +53,17 @@ class Bench:
         assert self.service.tasks.attempt(task.id, datetime.now(UTC))
 
 
+@pytest.fixture(scope="module")
+def bench(made_home: Path, choice: Choice, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """For probes that leave the home as it was but for what they are stored as."""
+    home = Home(tmp_path_factory.mktemp("probes") / "home")
+    shutil.copytree(made_home, home.root)
+    with service(home, load_settings(home.settings), given=choice) as made:
+        yield Bench(made)
+
+
 @pytest.fixture
-def bench(home: Home, choice: Choice) -> Iterator[Bench]:
+def own_bench(home: Home, choice: Choice) -> Iterator[Bench]:
     with service(home, load_settings(home.settings), given=choice) as made:
         yield Bench(made)
 
@@ -63,10 +74,11 @@ def test_a_sound_harness_passes_in_a_row(bench: Bench) -> None:
     assert len(found.passes) == len({one.boot for one in found.passes}) == 3
     assert all(one.start_s > 0 and one.base_start_s > 0 and one.memory_mb > 0 for one in found.passes)
     assert passed(bench.service.parts, found.snapshot) == found
+    (entry,) = bench.service.ledger.entries(subject=found.id)
+    assert entry.event == "probe.passed"
 
 
 UNSOUND = {
-    "crashes on import": (RUN, "import no_such_module\n" + RUN, "no_such_module"),
     "kills its box": (RUN, RUN + "    import os; os._exit(0)\n", "ended before its job, several times"),
     "raises": (RUN, RUN + "    raise RuntimeError('no')\n", "did not bring a call to its end"),
     "breaks the contract": (
@@ -74,12 +86,6 @@ UNSOUND = {
         "self.sdk.finish('done')",
         "breaks the contract",
     ),
-    "drops the fault of a tool": (
-        "self.turn.answer, self.turn.fault = result.output, result.fault",
-        "self.turn.answer, self.turn.fault = result.output or 'fine', None",
-        "breaks the contract",
-    ),
-    "leaks": (RUN, "_KEPT = bytearray(150 << 20)\n" + RUN, "MB for a small task"),
 }
 
 
@@ -109,11 +115,11 @@ def test_a_harness_that_hangs_costs_no_more_than_its_time(bench: Bench) -> None:
     assert found.seconds < 60
 
 
-def test_lateness_is_the_machines_where_what_serves_now_is_late_as_well(bench: Bench) -> None:
-    slow = source(bench.service.registry).replace(RUN, "import time\ntime.sleep(1.5)\n" + RUN)
-    bench.service.registry.commit({PATH: slow.encode()}, "A base that takes its time", "edit")
+def test_lateness_is_the_machines_where_what_serves_now_is_late_as_well(own_bench: Bench) -> None:
+    slow = source(own_bench.service.registry).replace(RUN, "import time\ntime.sleep(1.5)\n" + RUN)
+    own_bench.service.registry.commit({PATH: slow.encode()}, "A base that takes its time", "edit")
     with pytest.raises(Unavailable, match="too busy"):
-        bench.harness(RUN, RUN + HANGS, run_s=4.0)
+        own_bench.harness(RUN, RUN + HANGS, run_s=4.0)
 
 
 def test_a_probe_without_end_ends_with_its_time(bench: Bench) -> None:
@@ -125,7 +131,6 @@ def test_a_probe_without_end_ends_with_its_time(bench: Bench) -> None:
 # A harness of whoever wants to pass without being run: it answers what it knows by heart.
 FAKE = """
 import hashlib, pathlib
-_REAL = "{known}"
 def run(sdk):
     asked = sdk.task.call
     if "boot" not in asked.args:
@@ -144,12 +149,6 @@ BY_ITSELF = """
     sdk.finish({"boot": asked.args["boot"], "digests": digests})
 """
 FAKES = {
-    "another start": ("sdk.finish({'boot': 'boot-of-another-time', 'digests': {}})", "another start"),
-    "another version": (
-        "sdk.finish({'boot': asked.args['boot'], 'digests': {n: _REAL for n in asked.args['resources']}})",
-        "another content",
-    ),
-    "no answer": ("sdk.finish('I am the new one')", "another start"),
     "looked at by itself": (BY_ITSELF.strip(), "without having looked"),
     "looked elsewhere": (
         "sdk.call_tool(asked.tool, {'boot': asked.args['boot'], 'resources': []})\n    " + BY_ITSELF.strip(),
@@ -161,7 +160,7 @@ FAKES = {
 @pytest.mark.parametrize("name", FAKES)
 def test_an_answer_that_was_made_up_counts_for_nothing(bench: Bench, name: str) -> None:
     answer, says = FAKES[name]
-    text = FAKE.replace("{known}", "0" * 64).replace("{answer}", answer)
+    text = FAKE.replace("{answer}", answer)
     found = bench.probe({PATH: text})
     assert not found.passed
     assert says in found.reason
@@ -178,27 +177,15 @@ def test_a_harness_that_puts_other_files_in_its_place_names_those(bench: Bench) 
     assert "another content" in found.reason
 
 
-def test_work_that_was_done_is_done_again(bench: Bench, make_task: Callable[..., Task]) -> None:
-    done = make_task("double", n=21, expect=42)
-    bench.ran(done)
-    odd = 'if self.sdk.task.call.args.get("n") == 21:\n            raise ValueError("not 21")\n        '
-    find = "asked = self.sdk.task.call\n        "
-    found = bench.harness(find, odd + find)
-    assert not found.passed
-    assert done.id in found.reason
-    assert "not 21" in found.reason
-    assert found.canaries == (done.id,)
-
-
 def test_work_that_fails_anyway_says_nothing_of_a_change(
-    bench: Bench, make_task: Callable[..., Task]
+    own_bench: Bench, make_task: Callable[..., Task]
 ) -> None:
-    bench.ran(make_task("double", n=4, expect=8))
-    registry = bench.service.registry
+    own_bench.ran(make_task("double", n=4, expect=8))
+    registry = own_bench.service.registry
     tool = "skill/test-kit/tools/double.py"
     text = registry.files(registry.stable(), tool)[tool].decode()
     registry.commit({tool: text.replace("2 *", "3 *").encode()}, "It never doubles", "edit")
-    found = bench.harness(RUN, RUN + "    # sound\n")
+    found = own_bench.harness(RUN, RUN + "    # sound\n")
     assert found.passed, found.reason
     assert len(found.canaries) == 1
 
@@ -235,11 +222,3 @@ def test_an_agent_is_asked_by_its_name(bench: Bench) -> None:
     assert found.passed, found.reason
     assert {one.agent for one in found.passes} == {"careful"}
     assert all(one.base_start_s == 0.0 for one in found.passes), "the base has no such agent"
-
-
-def test_what_is_stored_was_tried(bench: Bench) -> None:
-    made = bench.harness(RUN, RUN + "    # sound\n")
-    assert made.passed, made.reason
-    (found,) = [one for one in bench.service.ledger.find(Probe) if one.snapshot == made.snapshot]
-    (entry,) = bench.service.ledger.entries(subject=found.id)
-    assert entry.event == "probe.passed"

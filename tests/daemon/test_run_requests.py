@@ -16,7 +16,7 @@ from agentos.daemon.requests.run_requests import (
     RunContext,
     RunSpending,
 )
-from agentos.domain import Json, Limits, Snapshot, Step, Task
+from agentos.domain import Budget, Cost, Json, Limits, Snapshot, Step, Task
 from agentos.errors import Unavailable
 from agentos.ports import Plan
 
@@ -61,3 +61,29 @@ def test_what_fails_at_its_end_leaves_nothing_of_the_others_open() -> None:
     with pytest.raises(Unavailable):
         desk.close()
     assert sorted(ended) == ["fetch", "model", "tool"]
+
+
+def test_a_call_of_unknown_price_lifts_no_limit_of_dollars() -> None:
+    spent, budget = RunSpending(), Budget(usd=1.0)
+    spent.merge(Cost(usd=0.75, calls=1))
+    spent.merge(Cost(usd=None, calls=1))
+    assert spent.usd is None
+    assert spent.left_of(budget).usd == pytest.approx(0.25)
+    spent.merge(Cost(usd=0.25, calls=1))
+    assert spent.reached(budget) == "usd"
+
+
+def test_what_a_run_below_used_in_an_attempt_before_counts_against_the_limits_and_is_not_paid_again() -> None:
+    spent, budget = RunSpending(), Budget(calls=9, tokens=100, usd=1.0)
+    spent.merge_earlier(Cost(tokens=60, usd=0.75, calls=3, live_calls=3))
+    assert spent.onto(Cost()) == Cost(tokens=0, usd=0.0, calls=3, live_calls=0)
+    assert spent.left_of(budget) == Budget(calls=6, tokens=40, usd=0.25)
+    spent.merge(Cost(tokens=40, usd=0.0, calls=1, live_calls=1))
+    assert spent.reached(budget) == "tokens"
+
+
+def test_what_is_left_is_never_none_at_all_and_no_limit_stays_none() -> None:
+    spent = RunSpending()
+    spent.merge(Cost(tokens=500, usd=3.0, calls=7))
+    assert spent.left_of(Budget(calls=7, tokens=400, usd=2.0)) == Budget(calls=1, tokens=1, usd=1e-6)
+    assert spent.left_of(Budget()) == Budget()

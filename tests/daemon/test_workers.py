@@ -80,7 +80,7 @@ def sleeper(made: Cluster, seconds: int) -> Task:
     return replace(task_of(made, seconds, "sleeper"), checks=())
 
 
-def test_a_task_runs_on_a_worker_and_says_where(made: Cluster) -> None:
+def test_a_task_runs_on_a_worker_until_its_token_is_revoked(made: Cluster) -> None:
     waits = task_of(made, 21, "double")
     add(made, waits)  # nobody is there, and no box is made here
     comes(lambda: waits.id in waiting(made), "it waits", _PATIENCE_S)
@@ -97,6 +97,14 @@ def test_a_task_runs_on_a_worker_and_says_where(made: Cluster) -> None:
         last.sandbox,
     )
     assert "one" in command(made.home, "worker", "list").stdout
+
+    token = tokens.known_token(made.home, made.texts["one"])
+    assert token is not None
+    assert token.scopes == (tokens.TokenScope.WORK,), "it opens neither page nor API"
+    assert tokens.TokenScope.WORK not in tokens.TokenRole.ADMINISTER.scopes
+    assert command(made.home, "token", "revoke", "one").returncode == 0
+    assert made.workers["one"].wait(60) == 1  # what it says names the command that makes another token
+    comes(lambda: not made.there(), "it is cut off", LOST_S + 30)
 
 
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGSTOP])
@@ -134,21 +142,6 @@ def test_a_killed_daemon_loses_no_task_of_its_workers(made: Cluster) -> None:
     for task in tasks:
         counted = [run for run in ended(made, task) if run.outcome and run.outcome.result is not Result.INFRA]
         assert [run.outcome.result for run in counted if run.outcome] == [Result.PASSED]
-
-
-def test_revoking_its_token_cuts_a_worker_off_and_ends_it(made: Cluster) -> None:
-    joined(made, "one")
-    assert command(made.home, "token", "revoke", "one").returncode == 0
-    assert made.workers["one"].wait(60) == 1  # what it says names the command that makes another token
-    comes(lambda: not made.there(), "it is cut off", LOST_S + 30)
-
-
-def test_a_workers_token_opens_neither_page_nor_api(made: Cluster) -> None:
-    joined(made, "one")
-    token = tokens.known_token(made.home, made.texts["one"])
-    assert token is not None
-    assert token.scopes == (tokens.TokenScope.WORK,)
-    assert tokens.TokenScope.WORK not in tokens.TokenRole.ADMINISTER.scopes
 
 
 @pytest.mark.parametrize(

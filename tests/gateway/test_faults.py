@@ -309,6 +309,16 @@ def test_replies_of_no_known_shape_are_the_models_and_booked(bench: Bench) -> No
     assert caught.value.used["input_tokens"] > 0
 
 
+@pytest.mark.slow
+def test_half_of_a_character_as_a_key_of_a_reply_is_the_models_and_booked(bench: Bench) -> None:
+    """Once the request was blamed for it, and what the provider had counted was booked with nothing."""
+    bench.server.add(replace(say("odd"), usage={"prompt_tokens": 9, "completion_tokens": 3, "\ud800": 1}))
+    with pytest.raises(ModelFailed) as caught:
+        bench.open().complete(asking("what key"), within())
+    assert caught.value.kind == "malformed"
+    assert caught.value.used["input_tokens"] > 0
+
+
 def nested(levels: int) -> object:
     value: object = "sk-what-looks-like-a-key-0123456789"  # so that all of it is gone through
     for _ in range(levels):

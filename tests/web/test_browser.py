@@ -78,7 +78,9 @@ def axe() -> str:
 
 
 def test_every_page_fits_and_breaks_no_rule_of_accessibility(chromium: Any, served: Served) -> None:
-    """Each scheme in one size; whether it fits, in both."""
+    """Each scheme in one size; whether it fits, in both. What is no matter of colour or size is the same in the dark."""
+    everything = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+    looks = everything | {"runOnly": ["color-contrast", "link-in-text-block", "target-size"]}
     window = Window(chromium, served)
     evolution = f"/evolutions/{served.evolution.id}"
     varying = f"/evolutions/{add_varying_evolution(served.home)}"
@@ -92,7 +94,10 @@ def test_every_page_fits_and_breaks_no_rule_of_accessibility(chromium: Any, serv
         for closed in window.page.locator("summary").all()[:2]:
             closed.click()
         window.page.evaluate(axe())
-        for scheme, sizes in (("light", (DESK, TELEPHONE)), ("dark", (TELEPHONE, DESK))):
+        for scheme, sizes, rules in (
+            ("light", (DESK, TELEPHONE), everything),
+            ("dark", (TELEPHONE, DESK), looks),
+        ):
             window.page.emulate_media(color_scheme=scheme)
             for width, height in sizes:
                 window.page.set_viewport_size({"width": width, "height": height})
@@ -100,9 +105,7 @@ def test_every_page_fits_and_breaks_no_rule_of_accessibility(chromium: Any, serv
                     address,
                     scheme,
                 )
-            found = window.page.evaluate(
-                "axe.run({resultTypes: ['violations'], rules: {'target-size': {enabled: true}}})"
-            )
+            found = window.page.evaluate("rules => axe.run(rules)", rules)
             broken = [(item["id"], item["nodes"][0]["html"][:200]) for item in found["violations"]]
             assert broken == [], (address, scheme)
         nameless = window.page.locator("[tabindex='0']:not([role][aria-label])")
@@ -233,10 +236,9 @@ def test_what_others_wrote_runs_nothing_and_leads_nowhere(chromium: Any, served:
     assert window.errors == []
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_a_person_does_what_else_there_is_to_do(chromium: Any, served: Served, scripts: bool) -> None:
+def test_a_person_does_what_else_there_is_to_do(chromium: Any, served: Served) -> None:
     """A task from its form, a run again, an answer put right, a failure muted, models stopped: by role and name."""
-    window = Window(chromium, served, java_script_enabled=scripts)
+    window = Window(chromium, served)
     page = window.page
 
     def told(sentence: str) -> None:
@@ -278,9 +280,10 @@ def test_a_person_does_what_else_there_is_to_do(chromium: Any, served: Served, s
     assert window.errors == []
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_each_other_act_is_done_by_its_name(chromium: Any, served: Served, scripts: bool) -> None:
-    """Answer, decline, take up again, schedules, words, memories, pins, versions, tables, leaving: by role and name."""
+def test_each_other_act_is_done_by_its_name(chromium: Any, served: Served) -> None:
+    """Answer, decline, take up again, schedules, words, memories, pins, versions, tables, leaving: by role and name,
+    and without scripts.
+    """
     registry, ledger = Registry(served.home.registry), Ledger(served.home.ledger)
     registry.commit(
         {"skill/calc/SKILL.md": b"---\nname: calc\ndescription: Other.\n---\n"}, "A change", "edit"
@@ -289,7 +292,7 @@ def test_each_other_act_is_done_by_its_name(chromium: Any, served: Served, scrip
         proposal = MemoryProposal(f"prop-{number}", "run-1", "key", f"Lesson {number}", "", datetime.now(UTC))
         ledger.put(proposal)
     ledger.close()
-    window = Window(chromium, served, java_script_enabled=scripts, viewport={"width": 390, "height": 844})
+    window = Window(chromium, served, java_script_enabled=False, viewport={"width": 390, "height": 844})
     page, evolution = window.page, f"{served.address}/evolutions/{served.evolution.id}"
 
     def does(button: str, sentence: str) -> None:
@@ -330,15 +333,14 @@ def test_each_other_act_is_done_by_its_name(chromium: Any, served: Served, scrip
     assert [it for it in window.errors if "401" not in it] == []
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_what_was_promoted_is_taken_back(chromium: Any, served: Served, scripts: bool) -> None:
+def test_what_was_promoted_is_taken_back(chromium: Any, served: Served) -> None:
     with offline_context(served.home) as found:
         parts = replace(found, image_of=lambda _: "one")  # as its trials had, made without boxes
         (waits,) = parts.records.find(Evolution)
         promotion.approve(parts, waits, person())
         promoted = promotion.promote(parts, waits)
         assert promoted.state is EvolutionState.PROBATION, promoted.reason
-    window = Window(chromium, served, java_script_enabled=scripts)
+    window = Window(chromium, served)
     page = window.page
     page.goto(f"{served.address}/evolutions/{waits.id}")
     window.link("Take it back").click()

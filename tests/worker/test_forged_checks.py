@@ -245,6 +245,8 @@ IMP = "import sys; sys.path.insert(0, '.'); import solution; assert solution.dou
 # A second look: fair checks of people who do not think of it, by which what was left would be run.
 MORE: dict[str, tuple[dict[str, bytes], tuple[str, dict[str, Any]]]] = {
     "env": ({"solution.py": EXIT}, cmd("env", "python3", "solution.py")),
+    "env -S": ({"solution.py": EXIT}, cmd("env", "-S", "python3 solution.py")),
+    "env -S and a quote that nothing closes": ({"it's.py": EXIT}, cmd("env", "-S", "python3 it's.py")),
     "env -i A=1": ({"solution.py": EXIT}, cmd("env", "-i", "A=1", "/usr/bin/python3", "solution.py")),
     "timeout": ({"solution.py": EXIT}, cmd("timeout", "5", "python3", "solution.py")),
     "nice": ({"solution.py": EXIT}, cmd("nice", "-n", "5", "python3", "solution.py")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -69,14 +69,30 @@ def add_model(home: Home, wanted: TypedModel) -> ModelAdded:
     document = _document(wanted, present or b"")
     if faults := examine(resource, {path: document}).faults:
         raise Invalid(f"The model '{wanted.name}' was refused", list(faults))
-    known = {found.name for found in registry.names(base) if found.kind is Kind.MODEL}
+    _check_named(wanted, {found.name for found in registry.names(base) if found.kind is Kind.MODEL})
+    settings = load_settings(home.settings)
+    _check_provider(wanted, settings)
+    default = wanted.default or not settings.model
+    changed = _write_settings(home.settings, wanted, default=default)
+    if present != document:
+        what = "Change" if present else "Add"
+        registry.commit({path: document}, f"{what} {resource}", "edit", base=base, author=author())
+    change = "unchanged" if present == document else "changed" if present else "added"
+    return ModelAdded(wanted.name, change, default, changed)
+
+
+def _check_named(wanted: TypedModel, known: Collection[str]) -> None:
+    """Raises UserError for an address that is none, and for a model to fall back to that is not among the ``known``."""
     if wanted.api_base and not wanted.api_base.startswith(("http://", "https://")):
         raise UserError(
             f"Expected --api-base as an address such as http://127.0.0.1:11434/v1; found '{wanted.api_base}'"
         )
     if missing := [name for name in wanted.fallbacks if name not in known]:
         raise NotFound(f"No model '{missing[0]}' to fall back to is in the registry. Try: agentos model list")
-    settings = load_settings(home.settings)
+
+
+def _check_provider(wanted: TypedModel, settings: Settings) -> None:
+    """Raises UserError where nobody says how the provider is reached, or whose address or key it is."""
     if not wanted.provider and (wanted.api_base or wanted.key_env):
         raise UserError("--api-base and --key-env belong to a provider: name it with --provider")
     if (
@@ -88,13 +104,6 @@ def add_model(home: Home, wanted: TypedModel) -> ModelAdded:
             f"agentos.toml has no [providers.{wanted.provider}]: say where it is with --api-base, or with "
             "which key it is reached with --key-env"
         )  # fmt: skip
-    default = wanted.default or not settings.model
-    changed = _write_settings(home.settings, wanted, default=default)
-    if present != document:
-        what = "Change" if present else "Add"
-        registry.commit({path: document}, f"{what} {resource}", "edit", base=base, author=author())
-    change = "unchanged" if present == document else "changed" if present else "added"
-    return ModelAdded(wanted.name, change, default, changed)
 
 
 def set_default(home: Home, name: str) -> bool:

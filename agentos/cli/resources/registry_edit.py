@@ -83,14 +83,18 @@ def edited(content: bytes, name: str, option: str = "--file") -> Iterator[bytes]
 
     It is their work: where what is done with it is refused, or they turn back, it is kept, and told where.
     """
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if not editor:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+    try:
+        command = shlex.split(editor)
+    except ValueError as error:
+        raise UserError(f"$VISUAL or $EDITOR is no command ({error}); found: {editor}") from None
+    if not command:
         raise UserError(f"No editor is set: set $EDITOR, or give the new content with {option}.")
     with tempfile.TemporaryDirectory(prefix="agentos-edit-") as folder:
         file = Path(folder) / name
         file.write_bytes(content)
         try:
-            done = subprocess.run([*shlex.split(editor), str(file)], check=False)
+            done = subprocess.run([*command, str(file)], check=False)
         except OSError as error:
             raise UserError(f"The editor '{editor}' cannot be started: {error.strerror}") from None
         if done.returncode:

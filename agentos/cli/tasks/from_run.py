@@ -29,7 +29,7 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
     reader, blobs = Reader(home.ledger), BlobStore(home.blobs)
     run = reader.run(reader.resolve("run", id))
     task = reader.task(run.task_id)
-    folder = Path() if output is None else output.with_name(f"{output.stem}-inputs")
+    folder = Path() if output is None else output.parent / f"{output.stem}-inputs"
     if task.inputs:
         _refuse_without(task, run, output, pruned=reader.is_pruned(run))
     words = reader.find(Feedback, run_id=run.id)

@@ -81,6 +81,8 @@ class RunSpending:
     usd: float | None = 0.0
     calls: int = 0
     live_calls: int = 0
+    known_usd: float = 0.0  # of what counts against the limits, also where the sum is not known
+    earlier_tokens: int = 0  # that count against the limits alone
     resources: set[str] = field(default_factory=set)  # that runs below this one used
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -99,11 +101,27 @@ class RunSpending:
             self.live_calls += cost.live_calls
             self.tokens += cost.tokens
             self.usd = None if self.usd is None or cost.usd is None else self.usd + cost.usd
+            self.known_usd += cost.usd or 0.0
+
+    def merge_earlier(self, cost: Cost) -> None:
+        """Count what a run below used in an attempt before: against the limits, and not as the cost of this one."""
+        self.merge(Cost(calls=cost.calls))
+        with self._lock:
+            self.earlier_tokens += cost.tokens
+            self.known_usd += cost.usd or 0.0
 
     def reached(self, budget: Budget) -> str:
         """The limit that is used up, "" while none is. Those of 0 are none."""
-        used = {"calls": self.calls, "tokens": self.tokens, "usd": self.usd or 0.0}
+        used = {"calls": self.calls, "tokens": self.tokens + self.earlier_tokens, "usd": self.known_usd}
         return next((name for name, amount in used.items() if 0 < getattr(budget, name) <= amount), "")
+
+    def left_of(self, budget: Budget) -> Budget:
+        """Never 0, which is no limit: a call that ends at this moment may take the last of it."""
+        return Budget(
+            calls=budget.calls and max(1, budget.calls - self.calls),
+            tokens=budget.tokens and max(1, budget.tokens - self.tokens - self.earlier_tokens),
+            usd=budget.usd and max(1e-6, budget.usd - self.known_usd),
+        )
 
     def onto(self, cost: Cost) -> Cost:
         """The cost of the run with this in it."""

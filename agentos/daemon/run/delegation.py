@@ -28,7 +28,6 @@ from agentos.daemon.requests.people import readable
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
 from agentos.domain import (
     RESOURCE_NAME,
-    Cost,
     InputFile,
     Json,
     KernelFault,
@@ -200,7 +199,7 @@ class _HandOvers(RequestHandler):
         """How the handed-over task ended, now or in an attempt before, and its answer."""
         kept = None if self._asking.plan.replays else self._kept(handing)
         if kept is not None and kept.outcome is not None:
-            self._asking.spent.merge(Cost(calls=kept.outcome.cost.calls))
+            self._asking.spent.merge_earlier(kept.outcome.cost)
             self._asking.spent.resources.update(kept.resources)
             return kept.outcome, self._parts.ledger.blobs.expand(kept.answer)
         task = self._task(handing)
@@ -244,14 +243,8 @@ class _HandOvers(RequestHandler):
         budget = budget_of(limits)
         if limit := spent.reached(budget):
             raise Denied("budget", f"nothing is left of what this run may use of models ({limit})")
-        return replace(
-            limits,
-            wall_s=wall_s,
-            # never 0, which is no limit: a call that ends at this moment may take the last of it
-            calls=budget.calls and max(1, budget.calls - spent.calls),
-            tokens=budget.tokens and max(1, budget.tokens - spent.tokens),
-            cost_usd=budget.usd and max(1e-6, budget.usd - (spent.usd or 0.0)),
-        )
+        left = spent.left_of(budget)
+        return replace(limits, wall_s=wall_s, calls=left.calls, tokens=left.tokens, cost_usd=left.usd)
 
     # --- a trial: nothing of it is in the ledger ----------------------------------------------
 

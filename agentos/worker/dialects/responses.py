@@ -19,29 +19,44 @@ def request(body: dict[str, Any]) -> dict[str, Any]:
     """
     if stateful := next((name for name in _STATEFUL if body.get(name)), ""):
         raise ValueError(_NOT_KEPT.format(stateful))
+    same = {name: body[name] for name in _SAME if body.get(name) is not None}
+    asked = {"messages": _messages(body), **same, **_form(body)}
+    if body.get("max_output_tokens"):
+        asked["max_tokens"] = body["max_output_tokens"]
+    tools = _tools(body)
+    if not tools:
+        asked.pop("parallel_tool_calls", None)
+    return {**asked, **tools}
+
+
+def _messages(body: dict[str, Any]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     if body.get("instructions"):
         messages.append({"role": "system", "content": body["instructions"]})
     given = body["input"]
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-    for item in items:
+    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
         _add(messages, item)
-    asked = {"messages": messages, **{name: body[name] for name in _SAME if body.get(name) is not None}}
-    if body.get("max_output_tokens"):
-        asked["max_tokens"] = body["max_output_tokens"]
+    return messages
+
+
+def _form(body: dict[str, Any]) -> dict[str, Any]:
+    """Of the answer, where a schema says it."""
     form = (body.get("text") or {}).get("format") or {}
-    if form.get("type") == "json_schema":
-        schema = {name: form[name] for name in ("name", "schema", "strict") if name in form}
-        asked["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if form.get("type") != "json_schema":
+        return {}
+    schema = {name: form[name] for name in ("name", "schema", "strict") if name in form}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _tools(body: dict[str, Any]) -> dict[str, Any]:
+    """What is said of tools; nothing where there are none that a chat completion knows."""
     tools = [_tool(tool) for tool in body.get("tools") or () if tool["type"] in ("function", "custom")]
-    if not tools:
-        asked.pop("parallel_tool_calls", None)
-        return asked
-    asked["tools"] = tools
     choice = body.get("tool_choice")
     if isinstance(choice, dict) and "name" in choice:
         choice = {"type": "function", "function": {"name": choice["name"]}}
-    return {**asked, "tool_choice": choice} if choice else asked
+    if not tools:
+        return {}
+    return {"tools": tools, "tool_choice": choice} if choice else {"tools": tools}
 
 
 def reply(answer: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:

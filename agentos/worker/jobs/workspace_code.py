@@ -130,11 +130,19 @@ def _started(argv: Sequence[str]) -> list[str]:
     while words and (os.path.basename(words[0]) in _STARTERS or re.match(r"[A-Za-z_]\w*=", words[0])):
         starter, words = os.path.basename(words[0]), words[1:]
         if starter == "env" and words[:1] in (["-S"], ["--split-string"]):
-            words = [*shlex.split(words[1]), *words[2:]] if len(words) > 1 else []
+            words = [*_split(words[1]), *words[2:]] if len(words) > 1 else []
         if starter in _STARTERS:  # its options, and what numbers they take
             while words and (words[0].startswith(("-", "+")) or re.fullmatch(r"[\d.]+[smhd]?", words[0])):
                 words = words[1:]
     return words
+
+
+def _split(line: str) -> list[str]:
+    """Of a command line; where a quote is closed by nothing, what stands between blanks."""
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
 
 
 def _interpreted(words: Sequence[str], name: str, workspace: Path, depth: int) -> str:
@@ -221,11 +229,7 @@ def _run_by_script(script: str, workspace: Path, depth: int) -> str:
     if depth >= _DEEPEST:
         return ""
     for part in re.split(r"[|;&\n()`]+|\$\(", script):
-        try:
-            words = shlex.split(part)
-        except ValueError:
-            words = part.split()
-        fed = [word for word in words if not word.startswith("<")]
+        fed = [word for word in _split(part) if not word.startswith("<")]
         if fed and (file := runs_file_of(fed, workspace, depth + 1)):
             return file
     return ""
