@@ -20,8 +20,8 @@ from agentos.benches import Bench, BenchResult, error_of, one_fault
 from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
+from agentos.evolver.propose.case_variants import with_more_entries, with_other_spans
 from agentos.evolver.propose.edit_mutants import decided, left_out, loosened, mutants
-from agentos.evolver.propose.input_variation import with_other_spans
 from agentos.evolver.propose.moot_mutants import constant_tests, edited_lines, idle, near_texts
 from agentos.evolver.propose.neighbours import (
     Neighbour,
@@ -150,8 +150,8 @@ def compared(
     # Constants of all of them: inputs on both sides of each bound that one of them has.
     sources = "\n".join((old, own, *rivals.values()))
     drawn = crossed(open_tasks, known.working, rules.crossed) + limits(open_tasks)
-    spans = with_other_spans(open_tasks, known.working)
-    drawn += [Neighbour(case, number, name) for number, name, case in islice(spans, rules.spelled)]
+    for others in (with_other_spans(open_tasks, known.working), with_more_entries(open_tasks, old)):
+        drawn += [Neighbour(case, number, name) for number, name, case in islice(others, rules.spelled)]
     drawn += stepped(open_tasks, known.key, rules.stepped)
     drawn += levelled(open_tasks, old, known.key, rules.stepped)
     drawn += filled(open_tasks, known.key, rules.spelled)

@@ -463,7 +463,9 @@ def _others(token: tokenize.TokenInfo) -> list[str]:
         return [*dict.fromkeys([_OTHER[word], *near] if word in _OTHER else near)]
     value = ast.literal_eval(token.string)
     if isinstance(value, int):
-        return [str(value - 1), str(value + 1)]
+        # Nobody who asks for a sign, as ``x < 0`` does, means -1.
+        sign = token.line[: token.start[1]].rstrip().endswith(("<", ">="))
+        return [str(number) for number in (value - 1, value + 1) if number >= 0 or not sign]
     return [repr(value * factor) for factor in (0.9, 1.1)] if isinstance(value, float) else []
 
 

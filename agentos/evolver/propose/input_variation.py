@@ -13,9 +13,9 @@ import json
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice, product
+from itertools import islice
 from typing import Any
 
 from agentos.domain import Call, canonical
@@ -28,12 +28,7 @@ _DEEP = 6  # levels of a value that are changed
 _TOKEN = re.compile(r"(?<![\w.,:/+-])[\w.,:/+-]*\w")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
 _WHOLE = re.compile(r"-?[0-9]{1,4000}")  # Python reads no longer ones
-_SPAN = re.compile(rb"(?<!\S)([0-9]{1,9})-([0-9]{1,9})(?!\S)")  # between blanks
-_ENDS = re.compile(rb"[0-9]{1,9}")
 _SIGNS = "'\"\\#%&;<>@`|"  # that quoting, patterns, comments and markup read otherwise than letters
-_FILE = re.compile(r'"([\w-][\w.-]*\.\w{1,8})"')
-_ENDING = re.compile(r"[.~_-][\w.~-]{0,20}")
-_LEFTOVERS = 16
 _BOUNDS = ("ge", "gt", "le", "lt", "min_length", "max_length", "multiple_of")
 
 
@@ -58,47 +53,6 @@ def generate(cases: Sequence[Case], count: int, source: str | ast.Module = "") -
             found.append(variant)
             room -= sum(map(len, variant.inputs.values()))
     return found
-
-
-def with_other_spans(cases: Sequence[Case], working: Set[int]) -> Iterator[tuple[int, str, Case]]:
-    """Each case, by its number, with a span in one of its files that ends or begins as failing ones do in that column.
-
-    ``5-7``, where a ``7`` stands in the column of ``5-6`` in evidence.
-    """
-    columns: dict[int, dict[bytes, None]] = defaultdict(dict)
-    for case in (case for number, case in enumerate(cases) if number not in working):
-        for line in chain.from_iterable(data.splitlines() for data in case.inputs.values()):
-            for at, word in enumerate(line.split()):
-                columns[at].update(dict.fromkeys(_ENDS.findall(word)))
-    for number, case in enumerate(cases):
-        for name, data in case.inputs.items():
-            for span in _SPAN.finditer(data):
-                column = len(data[data.rfind(b"\n", 0, span.start()) + 1 : span.start()].split())
-                for value, end in product(columns[column], (2, 1)):
-                    if value != span[end]:
-                        changed = data[: span.start(end)] + value + data[span.end(end) :]
-                        yield number, name, replace(case, inputs={**case.inputs, name: changed}, checks=())
-
-
-def with_leftovers(cases: Sequence[Case], texts: Sequence[str]) -> Iterator[tuple[int, Case]]:
-    """Each case, by its number, with files beside its own that an earlier run may have left.
-
-    They are called as right answers name files, and as its own with one of these texts behind or for the ending.
-    """
-    said = {
-        name
-        for case in cases
-        for check in case.checks
-        for name in _FILE.findall(json.dumps(dict(check.spec)))
-    }
-    for number, case in enumerate(cases):
-        own = [*case.inputs, *(name.rpartition(".")[0] or name for name in case.inputs)]
-        made = {f"{name}{text}" for text in texts if _ENDING.fullmatch(text) for name in own}
-        made |= {text for text in texts if _FILE.fullmatch(f'"{text}"')} | said
-        folders = {name.partition("/")[0] for name in own if "/" in name}
-        left = dict.fromkeys(sorted(made - folders)[:_LEFTOVERS], b"\n")
-        if not left.keys() <= case.inputs.keys():
-            yield number, replace(case, inputs={**left, **case.inputs}, checks=())
 
 
 def _identity(case: Case) -> bytes:

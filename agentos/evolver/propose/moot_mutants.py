@@ -23,6 +23,9 @@ _BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.Wit
 _LOGICAL = (ast.Compare, ast.BoolOp)
 _REPEATED = (ast.Expr, ast.AugAssign)
 _KEYS = ("", ", key=len", ", key=lambda each: each[-1]")
+# "2." comes before "10."; what are no texts raise
+_BY_NUMBER = "key=lambda text: (len(text) - len(text.lstrip('0123456789')), text)"
+_NUMBERED = "with texts in the order of the numbers that they begin with"
 _MORE = 1009  # by which a number is raised to see whether it bounds anything: loops still end, and it is prime to all periods
 NUMBER = "the number"  # how the words for a raised one begin
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -274,12 +277,15 @@ def _picked_otherwise(node: ast.AST) -> Iterator[Change]:
         for pick in ("max", "min"):
             for key in _KEYS:
                 yield f"with {pick}(…{key})", node, f"{pick}({ast.unparse(node.value)}{key})"
-    elif isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
-        listed = ast.unparse(node.args[0])
-        if ast.unparse(node.func) == "sorted":
+    elif isinstance(node, ast.Call) and len(node.args) < 2 and not node.keywords:
+        called, listed = ast.unparse(node.func), ", ".join(map(ast.unparse, node.args))
+        if called == "sorted":
+            yield _NUMBERED, node, f"sorted({listed}, {_BY_NUMBER})"
             for key in (*_KEYS[1:], ", reverse=True"):
                 yield f"with sorted(…{key})", node, f"sorted({listed}{key})"
             yield "with the order reversed", node, f"[*{listed}][::-1]"
+        elif called.endswith(".sort") and not listed:
+            yield _NUMBERED, node, f"{called}({_BY_NUMBER})"
 
 
 def _kept_apart(node: ast.AST) -> Iterator[Change]:

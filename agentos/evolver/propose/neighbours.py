@@ -21,7 +21,8 @@ from typing import Any
 
 from agentos.benches import error_of
 from agentos.domain import Json, canonical
-from agentos.evolver.propose.input_variation import Variation, same, with_leftovers
+from agentos.evolver.propose.case_variants import with_leftovers
+from agentos.evolver.propose.input_variation import Variation, same
 from agentos.ports import Case
 
 _BYTES_MAX = 4 << 20

@@ -33,6 +33,7 @@ RESULT_OF = {
     "frozenset": "set", "dict": "dict", "tuple": "tuple", "float": "float", "bool": "bool", "any": "bool",
     "all": "bool", "isinstance": "bool", "round": "int", "open": "file",
 }  # fmt: skip
+CUTTING = ("split", "rsplit", "splitlines", "partition", "rpartition")
 METHOD_RESULT = {
     "split": "list", "splitlines": "list", "rsplit": "list", "keys": "list", "values": "list",
     "items": "list", "join": "str", "strip": "str", "lstrip": "str", "rstrip": "str", "lower": "str",
@@ -243,7 +244,8 @@ def _bind(scope: Scope, node: ast.AST, *, at_module: bool) -> None:
     if isinstance(node, ast.Assign):
         for target in node.targets:
             for name in target_names(target):
-                kind = kind_of(node.value, scope.kinds) if isinstance(target, ast.Name) else ""
+                whole = isinstance(target, ast.Name)
+                kind = kind_of(node.value, scope.kinds) if whole else _kind_of_part(target, name, node.value)
                 _learn(scope, name, kind, 0 if at_module else node.lineno)
     elif isinstance(node, ast.AnnAssign | ast.AugAssign) and isinstance(node.target, ast.Name):
         kind = _kind_of_annotation(node.annotation) if isinstance(node, ast.AnnAssign) else ""
@@ -258,6 +260,24 @@ def _bind(scope: Scope, node: ast.AST, *, at_module: bool) -> None:
             _learn(scope, name, "", node.optional_vars.lineno)
 
 
+def _kind_of_part(target: ast.expr, name: str, value: ast.expr) -> str:
+    """Of a name among several that a text is cut into, or the numbers that are read of its parts."""
+    parts = target.elts if isinstance(target, ast.Tuple | ast.List) else ()
+    plain = any(isinstance(part, ast.Name) and part.id == name for part in parts)
+    if not plain or not isinstance(value, ast.Call):
+        return ""
+    if _cuts(value):
+        return "str"
+    called, *given = (value.func, *value.args)
+    reads = isinstance(called, ast.Name) and called.id == "map" and len(given) == 2 and _cuts(given[1])
+    return RESULT_OF.get(given[0].id, "") if reads and isinstance(given[0], ast.Name) else ""
+
+
+def _cuts(node: ast.expr) -> bool:
+    """Whether it cuts a text into texts."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CUTTING
+
+
 def _learn(scope: Scope, name: str, kind: str, line: int) -> None:
     if name not in ("TOOL", "__all__"):
         scope.kinds[name] = scope.kinds.get(name) or kind
@@ -266,6 +286,8 @@ def _learn(scope: Scope, name: str, kind: str, line: int) -> None:
 
 def _kind_of_item(loop: ast.For, name: str, scope: Scope) -> str:
     call = loop.iter
+    if _cuts(call) and isinstance(loop.target, ast.Name):
+        return "str"
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
         counted = call.func.id == "range"
         if call.func.id == "enumerate" and isinstance(loop.target, ast.Tuple):

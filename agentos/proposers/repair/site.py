@@ -11,7 +11,15 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeVar
 
-from agentos.proposers.repair.scope import NOTHING_GIVEN, GivenNames, Scope, idle_names, is_target, scope_of
+from agentos.proposers.repair.scope import (
+    CUTTING,
+    NOTHING_GIVEN,
+    GivenNames,
+    Scope,
+    idle_names,
+    is_target,
+    scope_of,
+)
 from agentos.proposers.repair.source import (
     CONTRACT,
     CodeEdit,
@@ -25,6 +33,7 @@ from agentos.syntax import Definition
 
 CONSTANTS_MAX = 120
 TYPES_MAX = 6
+SEPARATORS_MAX = 4
 # What may be written twice with the same slip. Not every use of a name is one slip.
 TIGHT = (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript)
 TWINS = (ast.Attribute, ast.Subscript, ast.Call, ast.Compare, ast.BinOp)
@@ -269,6 +278,15 @@ class FileFacts:
     def unread(self) -> frozenset[str]:
         """Names that the file makes and does not use."""
         return idle_names(self.program) | {f"input.{name}" for name in idle_names(self.program)}
+
+    @cached_property
+    def separators(self) -> tuple[str, ...]:
+        """Signs at which the file cuts texts, those that it cuts at most first."""
+        calls = [node for node in self.nodes if isinstance(node, ast.Call) and node.args]
+        cut = [c.args[0] for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in CUTTING]
+        texts = [arg.value for arg in cut if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+        signs = Counter(text for text in texts if text.strip() and not any(map(str.isalnum, text)))
+        return tuple(sign for sign, _ in signs.most_common(SEPARATORS_MAX))
 
     @cached_property
     def asked_types(self) -> tuple[str, ...]:

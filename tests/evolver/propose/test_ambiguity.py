@@ -33,6 +33,7 @@ from agentos.evolver.propose.ambiguity import (
     EditExamination,
     EditFindings,
     Known,
+    compared,
     parted,
 )
 from agentos.evolver.propose.behaviour import edited_alone
@@ -514,3 +515,41 @@ def test_a_number_for_a_bound_is_asked_about_though_no_proposer_found_the_bound(
     assert asked is not None
     assert asked.rival == "instead bisect_right for bisect_left"
     assert calm is None
+
+
+RANKING = HEAD.replace("missing: int", "points: dict[str, int]").replace("result: int", "result: list[str]")
+RANKING = (
+    RANKING[: RANKING.index("    missing =")]
+    + """    ordered = sorted(input.points.items(), key=lambda each: (each[1], each[0]), reverse=True)
+    return Output(result=[f"{place}. {name}" for place, (name, _) in enumerate(ordered, start=1)])
+"""
+)
+
+
+def test_places_in_the_order_of_texts_are_asked_about_though_all_tasks_are_short() -> None:
+    """Ten come before two, which shows only from ten names on."""
+    shared = RANKING.replace(
+        "{place}. {name}", "{1 + sum(n > points for n in input.points.values())}. {name}"
+    )
+    shared = shared.replace(
+        "(name, _) in enumerate(ordered, start=1)", "(name, points) in enumerate(ordered)"
+    )
+    wrong = shared.replace("[f", "sorted([f").replace("(ordered)])", "(ordered)]))")
+    right = shared.replace("(each[1], each[0]), reverse=True", "(-each[1], each[0])")
+    points = [("Ada", 3), ("Bo", 3), ("Cem", 2), ("Dot", 1)]
+    tasks = [
+        case(number, wanted, points=dict(points[first:end][::-1]))
+        for number, (first, end, wanted) in enumerate(
+            [
+                (0, 2, ["1. Ada", "1. Bo"]), (0, 3, ["1. Ada", "1. Bo", "3. Cem"]),
+                (1, 3, ["1. Bo", "2. Cem"]), (1, 4, ["1. Bo", "2. Cem", "3. Dot"]), (2, 4, ["1. Cem", "2. Dot"]),
+            ]
+        )
+    ]  # fmt: skip
+    known = Known(tasks, {2, 3, 4}, b"k" * 32, ReplayPolicy(neighbours=24))
+
+    def rivals(own: str) -> list[str]:
+        return [*compared(lambda cases: LocalBench(cases, 0.5), known, shared, own, {}).rivals]
+
+    assert "the same edit with texts in the order of the numbers that they begin with" in rivals(wrong)
+    assert rivals(right) == []

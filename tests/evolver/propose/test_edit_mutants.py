@@ -259,6 +259,12 @@ def test_a_number_of_a_conversion_has_no_neighbours() -> None:
     assert any(name.endswith("for 61") for name in found)
 
 
+@pytest.mark.parametrize(("test", "others"), [("< 0", ["1"]), (">= 0", ["1"]), ("> 0", ["-1", "1"])])
+def test_who_asks_for_a_sign_means_no_number_below_nought(test: str, others: list[str]) -> None:
+    found = mutants(OLD, changed(("row > 10 and", f"row {test} and")), 32)
+    assert [other for other in ("-1", "1") if f"the same edit with {other} for 0" in found] == others
+
+
 def test_a_condition_that_is_taken_away_is_decided_both_ways() -> None:
     new = changed(("row > 10 and row not in found", "row > 10"))
     told = [re.search("if (.*):", text) for text in decided(OLD, new)]

@@ -81,6 +81,8 @@ def changed(*pairs: tuple[str, str]) -> str:
         (("append(name", "append(input.names[-1]"), "with max(…, key=len)"),
         (("append(name", "append(input.names[len(input.names) - 1]"), "with min(…)"),
         (("input.names:", "sorted(input.names):"), "with the order reversed"),
+        (("input.names:", "sorted(input.names):"), "with texts in the order of the numbers that they begin with"),
+        (("count += 1", "found.sort()"), "with texts in the order of the numbers that they begin with"),
         (("count > input.limit", "count > 3"), "with count > input.limit beside count > 3 (or)"),
         (("strip(\".csv\")", "strip(\".txt\")"), "with '.csv' beside '.txt'"),
         (("count += 1", "count += 2"), "with count += 1 beside count += 2"),

@@ -8,8 +8,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentos.domain import Call, Json, canonical
-from agentos.evolver.propose.input_variation import Variation, generate, with_other_spans
+from agentos.domain import Call, Check, Json, canonical
+from agentos.evolver.propose.case_variants import with_more_entries, with_other_spans
+from agentos.evolver.propose.input_variation import (
+    Variation,
+    generate,
+)
 from agentos.evolver.propose.neighbours import Neighbour, neighbours, stepped
 from agentos.ports import Case
 
@@ -114,3 +118,29 @@ def test_a_span_ends_as_failing_work_does_in_its_column() -> None:
     made = [(number, item.inputs["tab"].splitlines()[1]) for number, _, item in with_other_spans(shown, {1})]
     assert made == [(1, b"15 1-6 b"), (1, b"15 6-5 b"), (1, b"15 1-7 b"), (1, b"15 7-5 b")]
     assert [*with_other_spans(shown, {0, 1})] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "text", "many"),
+    [
+        ({}, "name,n\nAda,1\nBo,2\n", "name,n\n" + "".join(f"Ada{end},1\nBo{end},2\n" for end in ["", *"bcdefghij"])),
+        ({}, "Ada 1\nBo 2", "".join(f"Ada{end} 1\nBo{end} 2\n" for end in ["", *"bcdefghij"])),
+        ({}, '{"Ada": 1, "Bo": 2}', json.dumps({f"{name}{end}": n for end in ["", *"bcdefghij"] for n, name in ((1, "Ada"), (2, "Bo"))})),
+        ({}, "name,n\nEve,1\n", None),  # no name that the answer repeats
+        ({}, "Ada,Bo\n", None),  # a head alone
+        ({}, "", None),
+        ({"names": ["Ada", "Bo"]}, "", [f"{name}{end}" for end in ["", *"bcdefghij"] for name in ("Ada", "Bo")]),
+    ],
+)  # fmt: skip
+def test_entries_come_until_there_are_twenty_names(args: dict[str, Json], text: str, many: Json) -> None:
+    answer = (Check("equals", {"value": {"rank": ["1. Ada", "2. Bo"]}}),)
+    shown = [Case("task", Call("tool", args), {"a.txt": text.encode()}, answer)]
+    made = [*with_more_entries(shown, 'rank = "name"')]
+    got = [item.call.args["names"] if args else item.inputs["a.txt"].decode() for _, _, item in made]
+    assert got == ([] if many is None else [many])
+
+
+def test_a_word_of_the_source_is_no_name_of_an_entry() -> None:
+    answer = (Check("equals", {"value": {"kind": "Ada"}}),)
+    shown = [Case("task", Call("tool", {}), {"a.txt": b"Ada 1\n", "b.bin": b"\xff"}, answer)]
+    assert [*with_more_entries(shown, 'if kind == "ada":')] == []

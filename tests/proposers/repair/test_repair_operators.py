@@ -17,6 +17,11 @@ FAULTS = {
     "operands": ("return a % b", "a % b", "b % a"),
     "boolean": ("return a > 1 and b > 1", "and", "or"),
     "grouping": ("return a == 1 and b < 1 or b > 31", "b < 1 or b > 31", "(b < 1 or b > 31)"),
+    "a sign at which texts are cut": (
+        'c, d, e = a.partition("/")\nif not c:\n    return b',
+        "not c",
+        "not c or '/' in e",
+    ),
     "negation": ("if a:\n    return b", "if a", "if not a"),
     "constant": ("return a * 24", "24", "25"),
     "string": ("return ' '.join(a)", "' '", "''"),
@@ -231,6 +236,15 @@ def test_names_are_known_however_they_are_bound() -> None:
     site = next(each for each in sites(FileFacts(program)) if isinstance(each.node, ast.Return))
     assert set(site.variables()) == {"rest", "a", "more", "part", "LIMIT"}
     assert [site.scope.kinds[name] for name in ("rest", "more", "LIMIT")] == ["tuple", "dict", "int"]
+
+
+def test_parts_of_a_text_are_texts_and_numbers_that_are_read_of_them_are_numbers() -> None:
+    body = "a, b = t.split()\nc, *d = t.split()\n(e, f), g = t\nh, i = map(int, t.split(':'))\nfor j in t.splitlines():\n    pass\nfor k, m in t.split():\n    pass"
+    source = "def f(t):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    program = Program(source)
+    kinds = FileFacts(program).scope(program.functions[0]).kinds
+    told = {name: kind for name, kind in kinds.items() if kind}
+    assert told == {"a": "str", "b": "str", "c": "str", "h": "int", "i": "int", "j": "str"}
 
 
 def _missing(source: str, *wanted: str) -> list[str]:

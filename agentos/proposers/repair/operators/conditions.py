@@ -227,6 +227,9 @@ def _about(site: EditSite, name: str) -> dict[str, float]:
         weights |= {f"{name} == 1": 0.2, f"{name} > 1": 0.3, f"{name} != 1": 0.2, f"{name} < 2": 0.2}
     if kind in COLLECTIONS or kind == "":
         weights |= {f"len({name}) > 1": 0.4, f"len({name}) == 0": 0.2, f"len({name}) == 1": 0.2}
+    if kind == "str":
+        weights |= {f"{sign!r} in {name}": 0.4 for sign in site.facts.separators}
+        weights |= {f"{sign!r} not in {name}": 0.3 for sign in site.facts.separators}
     if kind in ("", "str"):
         weights |= {f"{name}.strip()": 0.5, f"{name}.isdigit()": 0.2, f"{name}.isalpha()": 0.2}
     for kind_asked in site.facts.asked_types if kind == "" else ():
