@@ -1,10 +1,15 @@
-"""Which registry paths are programs: a tool in any language (``tool.json``) and the scripts of skills."""
+"""Programs in the registry: a tool in any language (``tool.json``) and the scripts of skills.
+
+Which paths are some, what they need, and what in their files grants or bounds something.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 MANIFEST = "tool.json"
@@ -89,3 +94,85 @@ def _dependencies(toml: str) -> set[str]:
 
 def _text(content: bytes) -> str:
     return content.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+# --- Grants and bounds in data and scripts: an edit has to leave them as they are -----------------
+
+
+# Keys that grant or bound something, wherever they stand; of a program's document only the command may change at all.
+KEPT_KEYS = frozenset(
+    {
+        "effects", "timeout_s", "timeout", "memory_mb", "memory", "dependencies", "secrets", "mcp", "idempotent", "env",
+        "environment", "egress", "permissions", "allow", "allowed-tools", "evolvable", "limits", "wall_s", "checks",
+    }
+)  # fmt: skip
+# Lines of a script that set limits, grants or the environment, end it, or run what stands nowhere else.
+_KEPT_LINE = re.compile(
+    r"""^\s*(?:\w+=(?:"[^"]*"|'[^']*'|\$\w+|[^\s"'$]\S*)\s+\S|(?:PATH|HOME|IFS|LC_\w+|LANG|LD_\w+|PYTHON\w*|BASH_ENV|ENV)=)"""
+    r"|(?<![\w$./-])(?:ulimit|timeout|nice|umask|ch(?:mod|own|grp|root)|sudo|su|export|unset|set|shopt|trap|exit|return|kill|"
+    r"source|eval|exec|env|xargs|rm|mv|cp|ln|dd|mkdir|tee|curl|wget|nc|ssh|python3?|perl|bash|sh)(?![\w-])"
+    r"|^\s*\.\s|<\("
+)
+_LEADS_OUT = re.compile(r"(?<![0-9&])>")  # into a file; within quotes it compares
+_IN_QUOTES = re.compile(r"""'[^'\n]*'|"(?:[^"\\\n]|\\.)*\"""")
+_WORD = re.compile(r"[A-Za-z_][\w./-]*")
+
+
+def is_kept_line(line: str) -> bool:
+    """Whether an edit has to leave this line of a script as it is."""
+    return bool(_KEPT_LINE.search(line) or _LEADS_OUT.search(_IN_QUOTES.sub("", line)))
+
+
+def widened(path: str, old: str, new: str) -> str:
+    """How an edit of data or of a script loosens what the tool may do or is held to, "" where it does not."""
+    name = path.rpartition("/")[2]
+    if name == "tool.json":
+        return _document_widened(old, new)
+    if path.endswith((".sh", ".bash")):
+        return _script_widened(old, new)
+    before, after = (Counter(_kept_entries(text)) for text in (old, new))
+    changed = sorted((before - after) + (after - before))
+    return f"it changes {changed[0]}, which grants or bounds something" if changed else ""
+
+
+def _document_widened(old: str, new: str) -> str:
+    try:
+        before, after = json.loads(old), json.loads(new)
+        first = before["command"][0] == after["command"][0] and len(before["command"]) == len(
+            after["command"]
+        )
+    except (ValueError, RecursionError, KeyError, IndexError, TypeError):
+        return "its document cannot be read"
+    others = sorted(key for key in {*before, *after} - {"command"} if before.get(key) != after.get(key))
+    if others:
+        return f"it changes {others[0]} of the document; only the command may change"
+    return "" if first else "it starts another program"
+
+
+def _script_widened(old: str, new: str) -> str:
+    before, after = (Counter(filter(is_kept_line, text.splitlines())) for text in (old, new))
+    if lines := sorted((before - after) + (after - before)):
+        return (
+            f"it changes the line {lines[0].strip()[:80]!r}, which sets a limit, a grant or the environment"
+        )
+    known = {*_WORD.findall(old), *HARMLESS}
+    words = [word for line in new.splitlines() for word in _WORD.findall(re.sub(r"(?<!\w)-\w+", "", line))]
+    quoted = {word for text in re.findall(r"'[^'\n]*'", new) for word in _WORD.findall(text)}
+    unknown = sorted(set(words) - known - quoted)
+    if unknown:
+        return f"it runs or names {unknown[0]}, which the script does not"
+    opened = [len(re.findall(r"`|\$\(|[<>]\(|(?<!&)&(?!&)", text)) for text in (old, new)]
+    return "it starts a command within another one" if opened[1] > opened[0] else ""
+
+
+HARMLESS = ("sort", "uniq", "head", "tail", "grep", "true")  # what a search may put into a pipe
+
+
+def _kept_entries(text: str) -> Iterator[str]:
+    """Lines, and what stands on one line, in which such a key is set."""
+    for found in re.finditer(r"""(?<![\w-])([\w-]+)["']?\s*[:=]\s*([^,}\n]*)""", text):
+        if found[1] in KEPT_KEYS:
+            yield f"{found[1]}: {found[2].strip()}"
+    for found in re.finditer(r"^[ \t]*\[+([\w.-]+)\]+", text, re.MULTILINE):
+        if KEPT_KEYS & {*found[1].split(".")}:
+            yield found[1]

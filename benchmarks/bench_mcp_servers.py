@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentos.daemon.mcp.adding import NewServer, add_server, program_of, tools_of
+from agentos.daemon.mcp.adding import NewServer, add_server
 from agentos.daemon.mcp.packages import archive, packages_of
-from agentos.daemon.mcp.server_box import McpFault, ServedRun, ServerBox, ServerProgram
+from agentos.daemon.mcp.server_box import McpFault, ServedRun, ServerBox, ServerProgram, program_of
+from agentos.daemon.mcp.server_skill import tools_of
 from agentos.daemon.setup import init_home
 from agentos.errors import AgentOSError
 from agentos.home import Home

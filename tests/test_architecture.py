@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from agentos.syntax import parse
@@ -233,6 +234,38 @@ def test_broad_handlers_stand_only_in_marked_places() -> None:
             assert name in marked or any(name.startswith(place) for place in inside), (
                 f"{name}:{line}: broad except"
             )
+
+
+def imported_at_once(path: Path, known: Mapping[str, Path]) -> set[str]:
+    """The modules of the package that an import of this one brings: neither types alone nor lazy imports."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += node.orelse
+            continue
+        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else str(node.module) for name in inner}
+    return (found & known.keys()) - {name_of(path)}
+
+
+def test_no_chain_of_imports_is_long() -> None:
+    known = {name_of(path): path for path in modules()}
+
+    @cache
+    def chain(module: str) -> tuple[str, ...]:
+        below = (chain(name) for name in sorted(imported_at_once(known[module], known)))
+        return (module, *max(below, key=len, default=()))
+
+    longest = max(map(chain, known), key=len)
+    assert len(longest) <= 14, " > ".join(longest)
 
 
 def test_no_public_class_name_stands_twice() -> None:

@@ -12,7 +12,6 @@ from agentos.domain import Kind, ResourceId
 from agentos.errors import Invalid, NotFound, UserError
 from agentos.programs import LOCK_FILE
 from agentos.resources import (
-    FILE_MAX,
     examine,
     is_tool_file,
     missing_references,
@@ -26,6 +25,7 @@ from agentos.resources import (
     tool_reference,
 )
 from agentos.resources.declarations import definition_of, server_tool, without_server_locks
+from agentos.resources.documents import FILE_MAX
 
 SKILL = ResourceId(Kind.SKILL, "counting")
 GOOD = "---\nname: counting\ndescription: Counts.\n---\nBody\n"

@@ -130,6 +130,27 @@ def test_a_header_that_would_fill_the_memory_is_refused_before_it_is_read(ends: 
     assert time.thread_time() - spent < 1
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff\xff\xff\xff",  # a header of four gigabytes
+        frame(b"[]"),
+        frame(b"\x80\x04cos\nsystem\n."),  # a pickle
+        frame(b"[" * 400_000),
+        frame(b"\xff\xff"),
+        frame(b'{"blobs": ['),
+        frame(b'{"blobs": [99999999999]}'),
+        frame(b'{"blobs": [-10]}'),
+    ],
+    ids=range(8),
+)
+def test_what_is_no_frame_is_an_error(ends: Ends, data: bytes) -> None:
+    one, other = ends
+    say(other, data)
+    with pytest.raises(FrameError):
+        one.receive(deadline=soon())
+
+
 def held(value: Any) -> int:
     """Bytes that the value holds, with what the collector keeps beside each container."""
     size = sys.getsizeof(value) + (16 if isinstance(value, list | dict) else 0)

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from agentos.cli.output import LIMIT_MAX
+
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
-# Python's names of types tell a reader nothing beside a metavar, nor does a bound that only keeps SQL from overflowing.
-_TYPE = re.compile(r" <(?:list\[)?(?:str|int|float|path|Path)\]?(?: range)?>")
-_CHOICES = re.compile(r"<(?:list\[)?(\w+(?:\|\w+)+)\]?>")
-_BOUND = re.compile(r"; 1<=x<=1000000000(?=\])")
+_BOUND = f"; 1<=x<={LIMIT_MAX}"  # of a list's length: it only keeps SQL from overflowing
 
 
 def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
-    """The sections of --help that name arguments and options, as typer writes them, without the types of Python."""
+    """The sections of --help that name arguments and options: typer's, which tells the type of an argument by Python's name."""
     for title, kind in (("Arguments", "argument"), ("Options", "option")):
-        records = [
-            item.get_help_record(ctx) for item in command.get_params(ctx) if item.param_type_name == kind
-        ]
         rows = [
-            (_CHOICES.sub(r"\1", _TYPE.sub("", name)), _BOUND.sub("", text))
-            for name, text in filter(None, records)
+            (item.display_name_raw if kind == "argument" else record[0], record[1].replace(_BOUND, ""))
+            for item in command.get_params(ctx)
+            if item.param_type_name == kind and (record := item.get_help_record(ctx))
         ]
         if rows:
             with formatter.section(title):

@@ -7,14 +7,18 @@ that comes second is measured again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from agentos.daemon.engine import Engine
-from agentos.daemon.service import EVOLVE, FRESH, PROMOTE, SETTLE, Service, utc_now
+from agentos.daemon.engine import EVOLVE, FRESH, PROMOTE, SETTLE, Engine
 from agentos.domain import RUNNING_STATES, Candidate, Consent, Evolution, EvolutionState
 from agentos.errors import NotFound
 from agentos.evolver.find.triage import places
 from agentos.evolver.promote.rebasing import is_overtaken
 from agentos.evolver.replay.fresh import place_of
+
+if TYPE_CHECKING:
+    from agentos.daemon.service import Service
 
 WAITING_MAX = 8  # evolutions that wait for the machinery, beside those that work; each has a thread
 
@@ -85,7 +89,7 @@ def _start_settling(service: Service, engine: Engine, evolution: Evolution) -> b
     """Whether it is put on what is stable now: safety probes are run for that, which the daemon's loop must not wait for."""
     name = f"settle-{evolution.id}-{service.registry.stable().commit[:12]}"
     # by the hour: what the machinery lost is tried again in the next one
-    return engine.start(SETTLE, evolution.id, f"{name}-{utc_now():%y%j%H}")
+    return engine.start(SETTLE, evolution.id, f"{name}-{datetime.now(UTC):%y%j%H}")
 
 
 def _start_fresh(service: Service, engine: Engine, evolution: Evolution) -> bool:
@@ -95,4 +99,4 @@ def _start_fresh(service: Service, engine: Engine, evolution: Evolution) -> bool
     service.fresh_due.discard(evolution.id)
     place = service.parts.cursor.read(place_of(evolution.id))
     # by the hour: what the machinery lost is tried again in the next one
-    return engine.start(FRESH, evolution.id, f"fresh-{evolution.id}-{place}-{utc_now():%y%j%H}")
+    return engine.start(FRESH, evolution.id, f"fresh-{evolution.id}-{place}-{datetime.now(UTC):%y%j%H}")

@@ -18,9 +18,9 @@ from agentos.daemon.evolve.coding_agent import BoxAgentRunner
 from agentos.daemon.evolve.evolver_models import Advice, another, speed_in
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.job.tool_schemas import ToolSchemas
-from agentos.daemon.mcp.adding import accept, program_of
+from agentos.daemon.mcp.adding import accept
 from agentos.daemon.mcp.packages import archive
-from agentos.daemon.mcp.server_box import ServerProgram
+from agentos.daemon.mcp.server_box import ServerProgram, program_of
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.lookups import Memories, SkillSearch
 from agentos.daemon.requests.model_requests import PendingCalls, model_asks

@@ -20,7 +20,7 @@ import structlog
 
 from agentos.daemon.breaker import MACHINE, Breaker, awaited, cause, given_up, of_the_machine
 from agentos.daemon.control.workers import WorkerHost, workers_of
-from agentos.daemon.engine import Steps
+from agentos.daemon.engine import EVOLVE, FRESH, PROMOTE, SETTLE, WATCH, Steps
 from agentos.daemon.evolve.benches import BoxBenches, load_tools, migrate_memories
 from agentos.daemon.evolve.coding_agent import with_coder
 from agentos.daemon.evolve.harness_bench import RunBenches
@@ -76,8 +76,6 @@ _ROOM_DESCRIPTORS = 16  # below which no run is begun
 T = TypeVar("T")
 R = TypeVar("R")
 
-RUN, EVOLVE, PROMOTE, WATCH = "run_task", "evolve", "finish_promotion", "watch"
-FRESH, SETTLE = "try_fresh", "settle_overtaken"
 _PAUSES_S = (0.2, 1.0, 5.0)  # before the next attempt at a task that the machinery lost
 _MODEL_PATIENCE_S = 300.0  # between tries of a task whose model is away for long: each leaves a run
 _KEY_PATIENCE_S = 3600.0  # the same where its key is refused, unless what is set up of models changes

@@ -18,7 +18,7 @@ from functools import partial
 import structlog
 
 from agentos.daemon.breaker import cause, damaged, of_the_machine
-from agentos.daemon.engine import Engine
+from agentos.daemon.engine import EVOLVE, FRESH, RUN, WATCH, Engine
 from agentos.daemon.evolutions import WAITING_MAX, start_due
 from agentos.daemon.intake.folders import Folders
 from agentos.daemon.people.channels import channels_of
@@ -30,7 +30,7 @@ from agentos.daemon.run.execution import graded_by
 from agentos.daemon.run.tasks import MAX_ATTEMPTS
 from agentos.daemon.scheduling.schedules import spawn_due
 from agentos.daemon.scheduling.watching import FolderWatcher
-from agentos.daemon.service import EVOLVE, FRESH, RUN, WATCH, Service, utc_now
+from agentos.daemon.service import Service, utc_now
 from agentos.daemon.upkeep.heartbeat import HeartbeatFile
 from agentos.daemon.upkeep.mirroring import keeper_of
 from agentos.daemon.upkeep.retention import DailyPrune

@@ -16,6 +16,7 @@ from agentos.domain.assessments import ReviewOpinion as ReviewOpinion
 from agentos.domain.assessments import Support as Support
 from agentos.domain.assessments import SupportKind as SupportKind
 from agentos.domain.evolution import AT_WORK as AT_WORK
+from agentos.domain.evolution import PROMOTED_STATES as PROMOTED_STATES
 from agentos.domain.evolution import RUNNING_STATES as RUNNING_STATES
 from agentos.domain.evolution import WITHOUT_SUCCESS as WITHOUT_SUCCESS
 from agentos.domain.evolution import Ambiguity as Ambiguity

@@ -122,6 +122,7 @@ RUNNING_STATES = frozenset(
     }
 )
 AT_WORK = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT}  # its evidence is taken
+PROMOTED_STATES = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 WITHOUT_SUCCESS = frozenset(
     {
         EvolutionState.REJECTED,
@@ -173,7 +174,7 @@ class Evolution:
     @property
     def stands(self) -> bool:
         """It was promoted, and what was promoted is still what runs get."""
-        promoted = self.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED)
+        promoted = self.state in PROMOTED_STATES
         return promoted and self.ending is not EvolutionEnding.SUPERSEDED
 
     @property

@@ -30,6 +30,7 @@ from agentos.domain import ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.gateway.setup import ProviderTarget
 from agentos.models.requests import texts, tokens_of
+from agentos.wire import LEVELS_MAX, is_deeper
 
 TRIES_MAX = 5
 _RETRY_AFTER_MAX_S = 60.0
@@ -318,16 +319,34 @@ async def _once(spec: ModelSpec, call: ModelCall, where: Mapping[str, Any]) -> C
         if any(isinstance(one, _ReplyTooLong) for one in _chain(error)):
             raise _too_long(spec) from None
         raise _failure(spec, error) from None
-    # half of a surrogate pair, which JSON may spell, can neither be sent on nor stored
-    dumped = json.dumps(response.model_dump(exclude_none=True), ensure_ascii=False).encode("utf-8", "replace")
-    if len(dumped) > _REPLY_MAX:
-        raise _too_long(spec)
+    except _BUGS as error:  # over an answer that is there: what goes wrong before is an OpenAIError, too
+        raise _unusable(spec, f"cannot be read: {error}") from None
     listed = getattr(response, "_hidden_params", {}).get("response_cost")
-    return Completion(_plain(json.loads(dumped)), spec, listed if listed_price(spec.model) else None)
+    return Completion(_body(spec, response), spec, listed if listed_price(spec.model) else None)
+
+
+def _body(spec: ModelSpec, response: Any) -> dict[str, Any]:
+    """As plain JSON that can be stored and handed on. Raises ModelFailed("malformed")."""
+    try:
+        dumped = json.dumps(response.model_dump(exclude_none=True), ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise _unusable(spec, f"is not JSON: {error}") from None
+    # half of a surrogate pair, which JSON may spell, can neither be sent on nor stored
+    encoded = dumped.encode("utf-8", "replace")
+    if len(encoded) > _REPLY_MAX:
+        raise _too_long(spec)
+    body = json.loads(encoded)
+    if is_deeper(body, LEVELS_MAX, encoded):
+        raise _unusable(spec, f"is nested more than {LEVELS_MAX} levels deep")
+    return _plain(body)
+
+
+def _unusable(spec: ModelSpec, why: str) -> ModelFailed:
+    return ModelFailed("malformed", f"the reply of {spec.model} {why}"[:1000])
 
 
 def _too_long(spec: ModelSpec) -> ModelFailed:
-    return ModelFailed("malformed", f"the reply of {spec.model} has more than {_REPLY_MAX:,} bytes")
+    return _unusable(spec, f"has more than {_REPLY_MAX:,} bytes")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -35,12 +35,24 @@ _END_S = 130.0
 _GRACE_S = 5.0  # beyond the deadline, at which the gateway answers by itself
 _IDLE_MAX = 64
 _DEATHS_MAX = 5  # of gateways over one call, which may be what kills them, and is paid each time
+_LOOK_S = 0.1  # how long a wait goes on after whoever waited has ended
 _OVER = frozenset({"stopping", "token"})  # of a process that is being replaced: another one takes the call
 
 
 def why_not_installed() -> str:
     """What is missing for asking a model, and what to type; "" where nothing is."""
     return "" if find_spec("litellm") else missing_extra("models", "Asking a model")
+
+
+def _waited(done: Callable[[float], bool], until: float, given_up: Callable[[], bool]) -> bool:
+    """Whether it was done by then; ``done`` waits for so many seconds at most. Raises ModelFailed once given up."""
+    while not given_up():
+        left_s = max(0.0, until - time.monotonic())
+        if done(min(left_s, _LOOK_S)):
+            return True
+        if not left_s:
+            return False
+    raise ModelFailed("unreachable", "whoever waited for the gateway has ended")
 
 
 class _Connection(http.client.HTTPConnection):
@@ -111,15 +123,15 @@ class _Process:
             self._child.stdin.write(setup.line())
             self._child.stdin.flush()
 
-    def wait_until_ready(self, deadline: float) -> None:
+    def wait_until_ready(self, deadline: float, given_up: Callable[[], bool]) -> None:
         """Raises ModelFailed: "timeout" while it still starts, "unreachable", with its last words, when it did not come up."""
         if self._ready:
             return
         assert self._child.stdout is not None
-        left = min(deadline, self._starts_until) - time.monotonic()
         ready = select.poll()  # select() takes no descriptor beyond 1,023
         ready.register(self._child.stdout, select.POLLIN)
-        said = bool(ready.poll(max(left, 0.0) * 1e3))
+        until = min(deadline, self._starts_until)
+        said = _waited(lambda left_s: bool(ready.poll(left_s * 1e3)), until, given_up)
         self._ready = said and self._child.stdout.readline() == READY
         if self._ready:
             return
@@ -133,15 +145,13 @@ class _Process:
         """Whether the process runs."""
         return self._child.poll() is None
 
-    def end(self, *, patience_s: float) -> None:
-        """Close its standard input and wait; kill it after ``patience_s``."""
+    def end(self, *, patience_s: float, given_up: Callable[[], bool] = lambda: False) -> None:
+        """Close its standard input and wait; kill it after ``patience_s``. Where that is given up it may be asked again."""
         for stream in (self._child.stdin, self._child.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
-        try:
-            self._child.wait(patience_s)
-        except subprocess.TimeoutExpired:
+        if not _waited(self._exited, time.monotonic() + patience_s, given_up):
             self._child.kill()
             self._child.wait()
         with self._lock:
@@ -150,6 +160,11 @@ class _Process:
             self._idle.clear()
             os.close(self._folder)
             self._folder = -1
+
+    def _exited(self, within_s: float) -> bool:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(within_s)
+        return not self.alive()
 
     def control(self, path: str, body: Json, deadline: float) -> Json:
         """A control request; raises _Gone, or ModelFailed when it is refused."""
@@ -232,32 +247,35 @@ class GatewayModels:
         """Cheap: nothing is asked or started yet."""
         return GatewaySession(self, grant)
 
-    def process(self, deadline: float) -> _Process:
-        """The process, started where it does not run; raises ModelFailed when it does not come up, or calls are stopped."""
+    def process(self, deadline: float, given_up: Callable[[], bool] = lambda: False) -> _Process:
+        """The process, started where it does not run; raises ModelFailed when it does not come up, calls are stopped, or
+        whoever waits has ``given_up``."""
         if (stopped := model_stop(self._home)) is not None:
             why = f": {stopped.reason}" if stopped.reason else ""
             raise ModelFailed(
                 "unreachable",
                 f"{stopped.principal} stopped all model calls{why}; `agentos model resume` lets them go on",
             )
+
+        def is_over() -> bool:
+            return self._closed or given_up()
+
         # others may hold it for as long as a gateway starts, or brings its calls to their end
-        if not self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
+        if not _waited(lambda left_s: self._lock.acquire(timeout=left_s), deadline, is_over):
             raise ModelFailed("timeout", "the gateway still starts, or ends the calls of before")
         try:
-            if self._closed:
-                raise ModelFailed("unreachable", "the gateway was closed")
             setup = self._setup()
             running = self._process
             if running is not None and (running.setup is not setup or not running.alive()):
-                running.end(patience_s=_END_S if running.alive() else 0.0)
+                running.end(patience_s=_END_S if running.alive() else 0.0, given_up=is_over)
                 self._process = None
             if self._process is None:
                 self._process = _Process(self._home, setup, self._socket_name)
             try:
-                self._process.wait_until_ready(deadline)
+                self._process.wait_until_ready(deadline, is_over)
             except ModelFailed as error:
-                # one that only takes longer than this caller has is the next one's
-                if error.kind != "timeout":
+                # one that only takes longer than this caller has, or waits, is the next one's
+                if error.kind != "timeout" and not is_over():
                     self._process.end(patience_s=0.0)
                     self._process = None
                 raise
@@ -278,8 +296,8 @@ class GatewayModels:
 
     def close(self) -> None:
         """End the gateway after the calls in flight are on record. Idempotent."""
+        self._closed = True  # before the lock: whoever waits with it in hand lets it go
         with self._lock:
-            self._closed = True
             process, self._process = self._process, None
         if process is not None:
             process.end(patience_s=_END_S)
@@ -358,7 +376,7 @@ class GatewaySession:
         with self._lock:
             if self._closed:
                 raise ModelFailed("not_allowed", "this run has ended and may ask no model")
-            process = self._models.process(deadline)
+            process = self._models.process(deadline, lambda: self._closed)
             if process is not self._open_in:
                 opened = process.control("open", {"grant": asdict(self._grant), "done": self._done}, deadline)
                 self._open_in, self._id, self._token = process, opened["id"], opened["token"]
@@ -385,8 +403,8 @@ class GatewaySession:
 
     def close(self) -> None:
         """The grant ends here, and whoever waits for an answer by it is told so; idempotent."""
+        self._closed = True  # before the lock, as there
         with self._lock:
-            self._closed = True
             process, self._open_in = self._open_in, None
             for connection in self._waiting:
                 connection.hang_up()

@@ -12,19 +12,23 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from agentos.domain import Json, digest
 from agentos.errors import Unavailable, UserError
-from agentos.ledger.rows.codec import kept, plain
+from agentos.ledger.rows.codec import fields_of, kept, plain
 from agentos.ledger.rows.schema import LedgerConnection
 
 _HEAD = re.compile(r"([0-9]{1,20}):([0-9a-f]{12,64})")
 _NEWEST = 1_000  # entries
 SHORT = 16  # hex digits of a head that is shown to be noted
+PRUNED = "retention.pruned"  # the event of an entry that stands for what retention let go
+
+Rows = Callable[..., Sequence[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +252,53 @@ def _parsed(data: bytes) -> AuditHead | None:
     except UserError:
         return None
     return head if len(head.hash) == len(AuditHead().hash) else None
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedRange:
+    """What an audit entry says of the runs from one ``seq`` to the other."""
+
+    entry: int
+    from_seq: int
+    to_seq: int
+    kept: frozenset[str]
+    sha256: str
+
+
+def range_of(entry: int, detail: Mapping[str, Json]) -> PrunedRange:
+    """The range that an entry on runs speaks of; raises KeyError for another one."""
+    kept = frozenset(detail["kept"])
+    return PrunedRange(entry, detail["from_seq"], detail["to_seq"], kept, detail["sha256"])
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedTotals:
+    """What all entries together say has gone."""
+
+    ranges: tuple[PrunedRange, ...] = ()
+    evolutions: frozenset[str] = frozenset()  # the trajectories of whose trials are gone
+    runs: frozenset[str] = frozenset()  # those whose steps are about to go
+
+    def range_with(self, run_id: str, seq: int) -> PrunedRange | None:
+        """The range in which the run lost its steps and files; None when it has them."""
+        if not self.ranges or seq > self.ranges[-1].to_seq:
+            return None
+        at = bisect_left(self.ranges, seq, key=lambda item: item.to_seq)
+        found = self.ranges[at]
+        return found if found.from_seq <= seq and run_id not in found.kept else None
+
+
+def pruned_so_far(rows: Rows) -> PrunedTotals:
+    """Read from the audit log alone: the table ``pruned`` is there for the triggers."""
+    ranges, evolutions = [], set[str]()
+    for seq, detail in rows("SELECT seq, detail FROM audit WHERE event = ? ORDER BY seq", PRUNED):
+        try:
+            said = fields_of(detail)
+            if "from_seq" in said:
+                ranges.append(range_of(seq, said))
+            evolutions.update(said.get("evolutions") or ())
+        except (KeyError, TypeError) as error:
+            raise Unavailable(
+                f"entry {seq} of the audit log is damaged: {type(error).__name__}: {error}"
+            ) from None
+    return PrunedTotals(tuple(sorted(ranges, key=lambda item: item.to_seq)), frozenset(evolutions))

@@ -32,11 +32,11 @@ from agentos.domain import (
     is_reference,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, faults
+from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, PrunedTotals, faults, pruned_so_far
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import all_rows, tables_of
 from agentos.ledger.reading import Reader
-from agentos.ledger.retention import PrunedRange, PrunedTotals, of_bodies, pruned_so_far, tasks_without_inputs
+from agentos.ledger.retention import of_bodies, tasks_without_inputs
 from agentos.ledger.rows.codec import data_of, fields_of, from_text, plain, time_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
@@ -201,7 +201,7 @@ def rows_faults(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
 
 def _runs(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
     missing = dict(log.runs)
-    pruned: dict[PrunedRange, list[str]] = {item: [] for item in log.pruned.ranges}
+    pruned = {item: list[str]() for item in log.pruned.ranges}
     sql = (
         "SELECT seq, id, task_id, task_key, share, commit_id, attempt, finished_at, result, body FROM run "
         "WHERE seq IS NOT NULL ORDER BY seq"

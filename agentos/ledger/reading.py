@@ -41,10 +41,10 @@ from agentos.domain import (
     dataclass,
 )
 from agentos.errors import NotFound, UserError
-from agentos.ledger.audit import AuditHead, Entry, HeadFile, before_newest, beyond, faults, in_digits, newest
+from agentos.ledger import audit
+from agentos.ledger.audit import AuditHead, Entry, HeadFile
 from agentos.ledger.connect import open_to_read, refuse_other
 from agentos.ledger.postgres.address import has_ledger
-from agentos.ledger.retention import pruned_so_far
 from agentos.ledger.rows.codec import TrialMemory, each_once, from_bundle, from_text, step_of, time_text
 from agentos.ledger.rows.record_types import SHELVES, condition, matches, shelf_of
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
@@ -251,7 +251,7 @@ class Reader:
     def is_pruned(self, run: Run) -> bool:
         """Whether retention let its steps and files go."""
         ((seq,),) = self._rows("SELECT seq FROM run WHERE id = ?", run.id) or ((None,),)
-        return seq is not None and pruned_so_far(self._rows).range_with(run.id, seq) is not None
+        return seq is not None and audit.pruned_so_far(self._rows).range_with(run.id, seq) is not None
 
     def steps(self, run_id: str, after: int = -1) -> Sequence[Step]:
         """The trajectory in order; only steps with an index beyond ``after``, to follow a run."""
@@ -447,7 +447,7 @@ class Reader:
     def name(self) -> str:
         """Of this ledger, wherever it is moved: the hash of its first audit entry; "" before there is any."""
         rows = self._rows("SELECT hash FROM audit ORDER BY seq LIMIT 1")
-        return "".join(in_digits(first) for (first,) in rows)
+        return "".join(audit.in_digits(first) for (first,) in rows)
 
     def count_entries(self, event: str) -> int:
         """How many of the newest 10,000 audit entries are of this event."""
@@ -467,15 +467,15 @@ class Reader:
         """
         kept = HeadFile(self.path.with_name("audit.head")).read()  # first: it is never ahead of the rows
         with self._connection() as connection:
-            after = before_newest(connection, kept) if newest_only else AuditHead()
-            rows = connection.execute(f"SELECT {_ENTRY} FROM audit {beyond(after)} ORDER BY seq")
+            after = audit.before_newest(connection, kept) if newest_only else AuditHead()
+            rows = connection.execute(f"SELECT {_ENTRY} FROM audit {audit.beyond(after)} ORDER BY seq")
             given = [(noted, "the head you gave")] if noted else []
-            return faults((Entry.of(row) for row in rows), kept, given, after)
+            return audit.faults((Entry.of(row) for row in rows), kept, given, after)
 
     def head(self) -> AuditHead:
         """The newest audit entry: note it elsewhere to detect a rewritten log."""
         with self._connection() as connection:
-            return newest(connection)
+            return audit.newest(connection)
 
 
 def _only(found: list[R], missing: str) -> R:

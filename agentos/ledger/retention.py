@@ -13,26 +13,22 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from agentos.domain import Json, dataclass
-from agentos.errors import Unavailable
-from agentos.ledger.rows.codec import data_of, fields_of, plain, time_text
+from agentos.ledger.audit import PrunedTotals, Rows
+from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
 from agentos.ledger.rows.record_types import RECORDS, of_run
 
-EVENT = "retention.pruned"
 BATCH = 500  # runs in one transaction
 NEWEST_OF_EACH = 200  # runs of each resource that keep their steps: what guards are replayed from
 # Newest sightings, and of these those of one failure, whose runs may become evidence when it recurs.
 _SIGHTINGS, _ALIKE = 1_000, 8
 _NAME = re.compile(rb"[0-9a-f]{64}")
-
-Rows = Callable[..., Sequence[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,56 +161,6 @@ def _ended(rows: Rows) -> Iterator[tuple[str, str | None]]:
     """Each evolution, and when it ended."""
     for name, body in rows("SELECT id, body FROM evolution"):
         yield name, data_of(body).get("ended_at")
-
-
-@dataclass(frozen=True, slots=True)
-class PrunedRange:
-    """What an audit entry says of the runs from one ``seq`` to the other."""
-
-    entry: int
-    from_seq: int
-    to_seq: int
-    kept: frozenset[str]
-    sha256: str
-
-
-def range_of(entry: int, detail: Mapping[str, Json]) -> PrunedRange:
-    """The range that an entry on runs speaks of; raises KeyError for another one."""
-    kept = frozenset(detail["kept"])
-    return PrunedRange(entry, detail["from_seq"], detail["to_seq"], kept, detail["sha256"])
-
-
-@dataclass(frozen=True, slots=True)
-class PrunedTotals:
-    """What all entries together say has gone."""
-
-    ranges: tuple[PrunedRange, ...] = ()
-    evolutions: frozenset[str] = frozenset()  # the trajectories of whose trials are gone
-    runs: frozenset[str] = frozenset()  # those whose steps are about to go
-
-    def range_with(self, run_id: str, seq: int) -> PrunedRange | None:
-        """The range in which the run lost its steps and files; None when it has them."""
-        if not self.ranges or seq > self.ranges[-1].to_seq:
-            return None
-        at = bisect_left(self.ranges, seq, key=lambda item: item.to_seq)
-        found = self.ranges[at]
-        return found if found.from_seq <= seq and run_id not in found.kept else None
-
-
-def pruned_so_far(rows: Rows) -> PrunedTotals:
-    """Read from the audit log alone: the table ``pruned`` is there for the triggers."""
-    ranges, evolutions = [], set[str]()
-    for seq, detail in rows("SELECT seq, detail FROM audit WHERE event = ? ORDER BY seq", EVENT):
-        try:
-            said = fields_of(detail)
-            if "from_seq" in said:
-                ranges.append(range_of(seq, said))
-            evolutions.update(said.get("evolutions") or ())
-        except (KeyError, TypeError) as error:
-            raise Unavailable(
-                f"entry {seq} of the audit log is damaged: {type(error).__name__}: {error}"
-            ) from None
-    return PrunedTotals(tuple(sorted(ranges, key=lambda item: item.to_seq)), frozenset(evolutions))
 
 
 def tasks_without_inputs(rows: Rows, gone: PrunedTotals) -> frozenset[str]:

@@ -36,11 +36,11 @@ from agentos.domain import (
     is_reference,
 )
 from agentos.errors import Conflict, NotFound
-from agentos.ledger.audit import AuditHead, HeadFile, chained, newest
+from agentos.ledger.audit import PRUNED, AuditHead, HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger
 from agentos.ledger.reading import Reader
-from agentos.ledger.retention import EVENT, PruneBatch, spoken_of
+from agentos.ledger.retention import PruneBatch, spoken_of
 from agentos.ledger.rows.codec import from_text, kept, pack, plain, time_text, to_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
@@ -361,7 +361,7 @@ class Ledger(Reader):
                 f"AND seq NOT IN (SELECT seq FROM run WHERE id IN ({kept_too}))",
                 (batch.from_seq, batch.to_seq, *batch.kept),
             )
-            self._note(EVENT, f"runs {batch.from_seq} to {batch.to_seq}", batch.detail)
+            self._note(PRUNED, f"runs {batch.from_seq} to {batch.to_seq}", batch.detail)
 
     def advance(
         self,

@@ -6,18 +6,20 @@ registry or log ever does; ``daemon/requests/secret_requests.py`` is the one pla
 
 from __future__ import annotations
 
-import contextlib
 import errno
+import fcntl
 import json
 import os
 import re
 import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agentos.durable import write_whole
 from agentos.errors import NotFound, Unavailable, UserError, meant
 from agentos.home import Home
 from agentos.plugins import registry
@@ -62,9 +64,8 @@ def keep(home: Home, secret: Secret, value: str, *, in_file: bool = False, store
     if ring:
         with _unlocked(ring):
             ring.set_password(_service(home), secret.name, value)
-    table = _table(home)
-    table[secret.name] = asdict(kept) | ({"value": value} if kept.kept_in == "file" else {})
-    _write(home.secrets, table)
+    with _changed(home) as table:
+        table[secret.name] = asdict(kept) | ({"value": value} if kept.kept_in == "file" else {})
     return kept
 
 
@@ -74,14 +75,15 @@ def remove(home: Home, name: str) -> Secret:
     if name not in table:
         hint = meant(name, table, "Type: agentos secret list")
         raise NotFound(f"There is no secret '{name}'. {hint}")
-    secret = _secret(table.pop(name))
+    secret = _secret(table[name])
     if secret.kept_in == "keyring" and (ring := _keyring()):
-        with contextlib.suppress(Unavailable), _unlocked(ring):  # it may be gone already
+        with suppress(Unavailable), _unlocked(ring):  # it may be gone already
             ring.delete_password(_service(home), name)
     elif secret.kept_in not in ("file", "keyring"):
-        with contextlib.suppress(Unavailable):
+        with suppress(Unavailable):
             _in_plugin(home, secret.kept_in, lambda there: there.delete(name))
-    _write(home.secrets, table)
+    with _changed(home) as table:
+        table.pop(name, None)
     return secret
 
 
@@ -115,7 +117,7 @@ def values(home: Home) -> Sequence[tuple[str, str]]:
     """Name and value of all that can be read, so that they can be kept out of what is stored."""
     found = []
     for name in _table(home):
-        with contextlib.suppress(Unavailable):
+        with suppress(Unavailable):
             found.append((name, value_of(home, name)))
     return found
 
@@ -154,16 +156,18 @@ def _table(home: Home) -> dict[str, dict[str, Any]]:
     return dict(table)
 
 
-def _write(path: Path, table: Mapping[str, Any]) -> None:
-    aside = path.with_name(path.name + ".new")
-    with contextlib.suppress(FileNotFoundError):
-        aside.unlink()
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(table, file)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.rename(path)
+@contextmanager
+def _changed(home: Home) -> Iterator[dict[str, dict[str, Any]]]:
+    """The table, to be written when it was changed; of two processes one waits, or the other's secret would be lost."""
+    home.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(home.run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        table = _table(home)
+        yield table
+        write_whole(home.secrets, json.dumps(table).encode())
+    finally:
+        os.close(lock)
 
 
 def _service(home: Home) -> str:
@@ -180,7 +184,7 @@ def _keyring() -> Any:
     return keyring if keyring.get_keyring().priority >= 1 else None
 
 
-@contextlib.contextmanager
+@contextmanager
 def _unlocked(ring: Any) -> Iterator[None]:
     try:
         yield

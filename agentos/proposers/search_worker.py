@@ -21,7 +21,7 @@ from agentos.domain import ResourceId, SearchEffort, Snapshot
 from agentos.errors import Unavailable, lacking
 from agentos.ports import Case, Proposal, Proposer
 from agentos.proposers.harness_repair import HarnessRepairProposer
-from agentos.proposers.repair import RepairProposer
+from agentos.proposers.repair.proposer import RepairProposer
 from agentos.proposers.search_process import CaseTrace
 from agentos.worker.children import allowed, memory_limits
 

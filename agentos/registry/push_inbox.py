@@ -17,7 +17,7 @@ from agentos.registry.git import external_commits, reading
 from agentos.registry.git.repository import INCOMING, REFUSED, Repository, stamp
 from agentos.registry.wheels import Wheels
 from agentos.registry.writing import CommitInfo, Load, advance, as_change, merge, tree_faults, trial
-from agentos.resources import FILE_MAX, PINS_FILE
+from agentos.resources.documents import FILE_MAX, PINS_FILE
 
 
 @dataclass(frozen=True, slots=True)

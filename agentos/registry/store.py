@@ -11,13 +11,16 @@ from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from agentos.domain import Refusal, ResourceId, Snapshot, Version
+import pygit2
+
+from agentos.domain import Kind, Refusal, ResourceId, Snapshot, Version
 from agentos.errors import Conflict, Invalid, Unavailable
-from agentos.programs import LOCK_FILE, is_script
-from agentos.registry.git import external_commits, reading, versions
+from agentos.programs import LOCK_FILE, MANIFEST, is_script
+from agentos.registry.git import reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, SHIPPED, Repository
 from agentos.registry.writing import CommitInfo, advance
-from agentos.resources import PINS_FILE, path_fault, resource_of, tool_path, unknown
+from agentos.resources import is_tool_file, path_fault, resource_of, tool_path, unknown
+from agentos.resources.documents import MAIN_FILE, PINS_FILE
 
 if TYPE_CHECKING:  # `registry list` needs none of these; each is imported by the method that does
     from agentos.registry.check import Report
@@ -80,7 +83,7 @@ class Registry:
         with repository.lock():
             if repository.resolve(MAIN) is not None:
                 return registry
-            if (lost := external_commits.lost(repository)) is not None:
+            if (lost := reading.lost(repository)) is not None:
                 repository.move(MAIN, lost, expected=None)
                 return registry
             now = clock()
@@ -114,13 +117,27 @@ class Registry:
     def _digests_of(self, tree: str) -> dict[ResourceId, str]:
         return {found: str(own) for found, own in reading.resources(self.repository, tree)}
 
+    def tool_paths(self, snapshot: Snapshot) -> list[str]:
+        """The registry paths of all tool files, by name alone (helpers that look like tools included)."""
+        found = []
+        for resource, tree in reading.resources(self.repository, snapshot.tree):
+            if resource.kind is Kind.TOOL:
+                manifest = self.repository.entry(tree, MANIFEST) is not None
+                found.append(f"{resource}/{MANIFEST if manifest else MAIN_FILE[Kind.TOOL]}")
+            elif resource.kind is Kind.SKILL:
+                folder = self.repository.entry(tree, "tools")
+                for entry in folder if isinstance(folder, pygit2.Tree) else ():
+                    path = f"{resource}/tools/{entry.name}"
+                    found += [path, *([f"{path}/{MANIFEST}"] if _has_manifest(entry) else [])]
+        return [path for path in found if is_tool_file(path)]
+
     def find_tool(self, snapshot: Snapshot, reference: str) -> str:
         """The registry path of the tool that a task calls ``reference``; see resources.tool_path."""
         if is_script(path := f"skill/{reference}") and self.repository.entry(snapshot.tree, path):
             return path
         with self._tools_lock:
             if self._tools[0] != snapshot.tree:
-                self._tools = (snapshot.tree, reading.tool_paths(self.repository, snapshot.tree), {})
+                self._tools = (snapshot.tree, self.tool_paths(snapshot), {})
             _, paths, known = self._tools
             if reference not in known:
                 known[reference] = tool_path(reference, paths)
@@ -403,3 +420,7 @@ def with_pin(text: bytes, resource: ResourceId, reason: str | None) -> bytes:
     else:
         table[str(resource)] = reason
     return tomlkit.dumps(document).encode()
+
+
+def _has_manifest(folder: pygit2.Object) -> bool:
+    return isinstance(folder, pygit2.Tree) and MANIFEST in folder

@@ -14,10 +14,12 @@ from agentos.domain import Kind, ResourceId, Snapshot, dataclass
 from agentos.errors import Conflict, Invalid
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, Repository
-from agentos.resources import MAIN_FILE, PINS_FILE, examine, missing_references, read
+from agentos.resources import examine, missing_references, read
 from agentos.resources.documents import (
     CONCERNED,
     DOCUMENT,
+    MAIN_FILE,
+    PINS_FILE,
     concerned_by,
     disagreements,
     documents_of,

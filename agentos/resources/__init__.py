@@ -20,30 +20,22 @@ from agentos.domain import KINDS, RESOURCE_NAME, Effect, Json, Kind, ResourceId,
 from agentos.errors import Invalid, NotFound, Unavailable, UserError, meant, near_names
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
 from agentos.resources.declarations import server_faults
-from agentos.resources.documents import DOCUMENT, NAME_MAX, ReadingNotes, examine_skill, settings_of, table_of
+from agentos.resources.documents import (
+    DEPTH_MAX,
+    DESCRIPTION_MAX,
+    DOCUMENT,
+    FILE_MAX,
+    FILES_MAX,
+    MAIN_FILE,
+    NAME_MAX,
+    RESOURCE_MAX,
+    ReadingNotes,
+    examine_skill,
+    settings_of,
+    table_of,
+)
 from agentos.rules.document import read_rule
 from agentos.syntax import parse
-
-PINS_FILE = "registry.toml"
-
-# The file that a resource of the kind cannot do without; also what ``edit`` opens.
-MAIN_FILE: Mapping[Kind, str] = {
-    Kind.PROMPT: "prompt.md",
-    Kind.AGENT: DOCUMENT,
-    Kind.TOOL: "tool.py",
-    Kind.SKILL: "SKILL.md",
-    Kind.MEMORY: "memory.md",
-    Kind.ENVIRONMENT: DOCUMENT,
-    Kind.HARNESS: "harness.py",  # unless its document names a command
-    Kind.MODEL: DOCUMENT,
-    Kind.RULE: DOCUMENT,
-}
-
-DESCRIPTION_MAX = 1_024
-FILE_MAX = 1 << 20
-RESOURCE_MAX = 8 << 20
-FILES_MAX = 500
-DEPTH_MAX = 8
 
 # Plain ASCII that every file system, shell and git agree on; no leading dot or dash.
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,+=@() -]{0,99}")

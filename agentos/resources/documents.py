@@ -18,6 +18,26 @@ DOCUMENT = "resource.toml"
 ASKS = ("recall", "remember", "person")  # what an agent may ask of the kernel beside its tools
 COMPACTIONS = ("digest", "model")  # who shortens a past that has become too long
 NAME_MAX = 64
+DESCRIPTION_MAX = 1_024
+FILE_MAX = 1 << 20
+RESOURCE_MAX = 8 << 20
+FILES_MAX = 500
+DEPTH_MAX = 8
+
+PINS_FILE = "registry.toml"
+
+# The file that a resource of the kind cannot do without; also what ``edit`` opens.
+MAIN_FILE: Mapping[Kind, str] = {
+    Kind.PROMPT: "prompt.md",
+    Kind.AGENT: DOCUMENT,
+    Kind.TOOL: "tool.py",
+    Kind.SKILL: "SKILL.md",
+    Kind.MEMORY: "memory.md",
+    Kind.ENVIRONMENT: DOCUMENT,
+    Kind.HARNESS: "harness.py",  # unless its document names a command
+    Kind.MODEL: DOCUMENT,
+    Kind.RULE: DOCUMENT,
+}
 
 
 @dataclass(slots=True)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from agentos import frontmatter
 from agentos.domain import Kind, ResourceId
 from agentos.programs import is_manifest
-from agentos.resources import MAIN_FILE, examine, is_tool_file, tool_name
+from agentos.resources import examine, is_tool_file, tool_name
+from agentos.resources.documents import MAIN_FILE
 from agentos.syntax import tree_of
 
 SEARCHED = (Kind.TOOL, Kind.SKILL, Kind.MEMORY)

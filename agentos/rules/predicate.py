@@ -12,11 +12,14 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agentos.domain import Json, dataclass
 from agentos.errors import Unavailable
+
+if TYPE_CHECKING:
+    from agentos.domain import Json
 
 LENGTH_MAX = 4_000  # characters of a predicate
 PATTERN_MAX = 600  # of one regular expression in it

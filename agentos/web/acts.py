@@ -13,7 +13,16 @@ from typing import NamedTuple
 
 from agentos.daemon.offline import offline_context, policy_of
 from agentos.daemon.views.evolution_view import Scene, base_text, chosen, scene_of, verdict_on
-from agentos.domain import AT_WORK, Candidate, Consent, Evolution, EvolutionState, Verdict, digest
+from agentos.domain import (
+    AT_WORK,
+    PROMOTED_STATES,
+    Candidate,
+    Consent,
+    Evolution,
+    EvolutionState,
+    Verdict,
+    digest,
+)
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.promote import promotion
 from agentos.ledger.reading import EvolutionRecords, Reader
@@ -21,12 +30,12 @@ from agentos.ports import Records
 from agentos.registry.promotion import RevertPlan
 from agentos.resources import parse_id
 from agentos.web.context import WebContext, duration
-from agentos.web.pages.evolutions import EditedFile, edited_files
+from agentos.web.pages.diffs import EditedFile
+from agentos.web.pages.evolutions import edited_files
 from agentos.web.pages.resources import version_difference
 from agentos.web.sessions import WebSession
 
 REASON_MAX = 2_000
-_STANDS = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 _NO_REASON = "no reason given"
 
 
@@ -53,11 +62,11 @@ def evolution_acts(story: EvolutionRecords) -> list[str]:
         acts.append("approve")
     if evolution.state in (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD):
         acts.append("reject")
-    if evolution.state in _STANDS:
+    if evolution.state in PROMOTED_STATES:
         acts.append("revert")
     if (
         evolution.state not in (AT_WORK - {EvolutionState.AWAITING_CONSENT})
-        and evolution.state not in _STANDS
+        and evolution.state not in PROMOTED_STATES
     ):
         acts.append("retry")
     return acts

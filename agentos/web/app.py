@@ -30,7 +30,7 @@ from agentos.ledger.listing import failure_group
 from agentos.settings import load_settings
 from agentos.web import acts, views
 from agentos.web.api.door import FAILED_BURST, FAILED_RATE, ApiRefusal
-from agentos.web.api.operations import ApiHome, writing
+from agentos.web.api.home import ApiHome, writing
 from agentos.web.api.routes import with_api
 from agentos.web.context import HERE, BehindProxy, WebContext, changes
 from agentos.web.guard import Guard, read_fields, read_form, session_of

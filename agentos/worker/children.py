@@ -149,6 +149,7 @@ def only_descriptors(*kept: int) -> list[int]:
 
 
 def _be_the_child(work: Callable[[], bytes], allowance: ChildLimits, writers: list[int]) -> NoReturn:
+    code = 70  # of our own bug: the parent shows what it finds on stderr
     try:
         os.setsid()
         result, out, err = only_descriptors(writers[2], *writers[:2])
@@ -171,10 +172,11 @@ def _be_the_child(work: Callable[[], bytes], allowance: ChildLimits, writers: li
             view = memoryview(_HEAD.pack(len(data)) + data)
             while view:
                 view = view[file.write(view) :]
-    except BaseException:  # noqa: BLE001 - our own bug: the parent shows what it finds on stderr
-        traceback.print_exc()
-        os._exit(70)
-    os._exit(0)
+        code = 0
+    finally:
+        if code:
+            traceback.print_exc()
+        os._exit(code)
 
 
 def _text(descriptor: int, mode: str) -> TextIO:

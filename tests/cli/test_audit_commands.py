@@ -22,7 +22,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.rows.codec import bundle, from_text, kept, plain
 from agentos.ledger.store import Ledger
 from agentos.registry.git import external_commits
-from agentos.registry.git.repository import EMAIL, MAIN
+from agentos.registry.git.repository import EMAIL, MAIN, WRITTEN
 from agentos.registry.store import Registry
 from tests.cli.evolved_home import FAULTY, OTHER, PATH, RIGHT, evolve_home
 from tests.homes import pack
@@ -454,7 +454,7 @@ def forge(home: Home, said: dict[str, str], *, hide: bool) -> str:
     made = repository.git.create_commit(
         None, us, us, f"Better\n\n{trailers}\n", tree, [pygit2.Oid(hex=main.commit)]
     )
-    for ref in (MAIN, *((external_commits.WRITTEN, external_commits.WRITING) if hide else ())):
+    for ref in (MAIN, *((WRITTEN, external_commits.WRITING) if hide else ())):
         repository.git.references.create(ref, made, force=True)
     return str(made)
 
@@ -510,7 +510,7 @@ def test_a_forged_commit_in_a_real_evolutions_name(agentos: Agentos, home: Home)
 def test_a_promotion_whose_commit_is_gone(agentos: Agentos, home: Home) -> None:
     registry = Registry(home.registry)
     parent = registry.repository.commit(registry.stable().commit).parent_ids[0]
-    for ref in (MAIN, external_commits.WRITTEN, external_commits.WRITING):
+    for ref in (MAIN, WRITTEN, external_commits.WRITING):
         registry.repository.git.references.create(ref, parent, force=True)
     assert any("is not on main" in fault for fault in faults(agentos))
 
@@ -524,7 +524,7 @@ def test_a_commit_whose_trailers_name_another_consent(agentos: Agentos, home: Ho
     made = registry.repository.git.create_commit(
         None, old.author, old.committer, text, old.tree_id, old.parent_ids
     )
-    for ref in (MAIN, external_commits.WRITTEN, external_commits.WRITING):
+    for ref in (MAIN, WRITTEN, external_commits.WRITING):
         registry.repository.git.references.create(ref, made, force=True)
     (name,) = ids(home, "evolution")
     rewritten(home, "evolution", name, lambda it: it["promoted"].update(commit=str(made)))

@@ -20,7 +20,7 @@ from agentos.home import Home
 from agentos.registry.skill_folders.skill_source import checkout
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
-from agentos.resources import FILE_MAX
+from agentos.resources.documents import FILE_MAX
 
 Ran = subprocess.CompletedProcess[str]
 SKILL = "---\nname: {name}\ndescription: Rolls: dice.\nallowed-tools: Bash(python:*)\n---\n\n# Dice\n"

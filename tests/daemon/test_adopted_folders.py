@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from agentos.daemon.intake.adopting import AdoptedFolder, adopt_folder, give_all_back, proof_of
+from agentos.daemon.intake.adopting import (
+    AdoptedFolder,
+    adopt_folder,
+    give_all_back,
+    proof_of,
+    session_folders,
+)
 from agentos.daemon.intake.folders import Folders
 from agentos.daemon.intake.sessions import LOOK_S, SETTLED_S, SessionLogs, take_all
 from agentos.daemon.service import service
@@ -70,23 +76,24 @@ def test_sessions_are_taken_in_as_they_end(home: Home, ledger: Ledger, tmp_path:
     assert take_all(ledger, into, logs) == {"imported": 1, "known": 0, "refused": 0}
     say(logs / "a" / "0.jsonl", "add more", more=True)  # it was under way
     adopt_folder(ledger, AdoptedFolder(str(tmp_path / "theirs"), "", str(logs)))
-    sessions = SessionLogs(ledger, registry, 0.0)
+    sessions, folders = SessionLogs(ledger, registry, 0.0), session_folders(ledger)
+    assert folders == [str(logs)]
     written = say(logs / "b" / "2.jsonl", "add two")
     (logs / "broken.jsonl").write_text("{")
-    assert sessions.look(1.0, written + SETTLED_S / 2) == {}  # it may go on
+    assert sessions.look(folders, 1.0, written + SETTLED_S / 2) == {}  # it may go on
     later = written + 5 * SETTLED_S
-    assert sessions.look(2.0, later) == {}  # not before the next look
-    found = sessions.look(1.0 + LOOK_S, later)
+    assert sessions.look(folders, 2.0, later) == {}  # not before the next look
+    found = sessions.look(folders, 1.0 + LOOK_S, later)
     assert found == {"imported": 2, "known": 1, "refused": 1}
     # from the memo alone: a daemon that starts again takes nothing twice
-    assert SessionLogs(ledger, registry, 0.0).look(1.0, later) == {}
+    assert SessionLogs(ledger, registry, 0.0).look(folders, 1.0, later) == {}
     ahead = written + 3650 * 86_400  # of the clock, and so of what is written
     os.utime(logs / "b" / "2.jsonl", (ahead, ahead))
-    sessions.look(1.0 + 2 * LOOK_S, ahead + 2 * SETTLED_S)
+    sessions.look(folders, 1.0 + 2 * LOOK_S, ahead + 2 * SETTLED_S)
     say(logs / "b" / "3.jsonl", "add three")
-    assert sessions.look(1.0 + 3 * LOOK_S, later)["imported"] == 1
+    assert sessions.look(folders, 1.0 + 3 * LOOK_S, later)["imported"] == 1
     os.rename(logs, tmp_path / "away")
-    assert sessions.look(1.0 + 4 * LOOK_S, later) == {}
+    assert sessions.look(folders, 1.0 + 4 * LOOK_S, later) == {}
     runs = ledger.runs(result=Result.UNKNOWN, limit=10)
     assert len(runs) == 4
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -146,6 +147,45 @@ def test_a_daemon_whose_run_directory_was_deleted_is_still_the_only_one_and_can_
         DaemonLock(home)
     until(lambda: daemon_info(home), "it says again who it is")
     assert stop_daemon(home, at_once=True)
+
+
+def test_a_daemon_of_a_later_release_is_seen(home: Home) -> None:
+    lock = DaemonLock(home)
+    path = home.run / "daemon.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"of_a_later_release": 1}))
+    assert daemon_info(home).alive  # type: ignore[union-attr]
+    lock.release()
+
+
+@pytest.fixture
+def hung(home: Home) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that holds the home as its daemon and hears no SIGTERM."""
+    code = (
+        "import signal, sys; from pathlib import Path; from agentos.home import Home;"
+        "from agentos.daemon.control.daemon_lock import DaemonLock;"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]);"
+        "lock = DaemonLock(Home(Path(sys.argv[1]))); print(flush=True); signal.pause()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(home.root)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield child
+        child.kill()
+
+
+def test_a_daemon_that_hangs_is_killed_where_it_is_to_stop_at_once(
+    hung: subprocess.Popen[bytes], home: Home
+) -> None:
+    assert stop_daemon(home, at_once=True, patience_s=0.5) == "killed"
+    assert hung.wait() == -signal.SIGKILL
+    DaemonLock(home).release()
+
+
+def test_a_daemon_that_somebody_suspended_can_be_stopped(daemon: Any, home: Home) -> None:
+    daemon.start()
+    daemon.signal(signal.SIGSTOP)
+    assert stop_daemon(home, at_once=False) == "stopped"
+    assert stop_daemon(home, at_once=True) == ""
 
 
 def test_a_home_without_its_run_directory_is_a_home(home: Home) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.people import People
-from agentos.daemon.run.delegation import DEPTH_MAX, DelegationHandlers, HandOver
+from agentos.daemon.requests.run_requests import Denied
+from agentos.daemon.run.delegation import DEPTH_MAX, DelegationHandlers, HandOver, _allows, _files
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import (
     Budget,
@@ -154,10 +155,15 @@ def test_a_sub_task_is_a_run_of_its_own_below(world: World) -> None:
         (("oth*",), "helper"),
     ],
 )
-def test_only_agents_that_the_document_names(world: World, agents: tuple[str, ...], wanted: str) -> None:
+def test_only_agents_that_the_document_names(agents: tuple[str, ...], wanted: str) -> None:
+    assert not _allows(agents, wanted)
+    assert _allows([*agents, "help*"], "helper")
+
+
+def test_who_is_not_named_gets_nothing(world: World) -> None:
     for name in ("helper", "other"):
         world.agent(name, HELP)
-    world.agent("lead", LEAD.replace("'helper'", repr(wanted)), *agents)
+    world.agent("lead", LEAD, "other")
     _, done = world.run()
     assert done.answer[0] == "not_allowed"
     assert world.children() == []
@@ -180,25 +186,31 @@ def test_work_is_handed_down_three_times_at_most(world: World) -> None:
         {"/etc/x": "x"},
         {"a": 7},
         {"a\x00": "x"},
-        [],
+        ["a"],
         {"": "x"},
-        "large",
-        "many",
+        {"a": "x" * (2 << 20)},
+        {str(number): "" for number in range(1_001)},
         {"a": "x", "a/b": "x"},
         {"a/b": "x", "a//b": "x"},
         {"n" * 256: "x"},
     ],
+    ids=range(11),
 )
+def test_inputs_that_do_not_fit_are_no_files(inputs: Any) -> None:
+    with pytest.raises(Denied) as denied:
+        _files(inputs, 1 << 20)
+    assert denied.value.fault.type == "request"
+
+
+@pytest.mark.parametrize("inputs", [{"../up": "x"}, []], ids=["outside", "none"])
 def test_inputs_that_do_not_fit_are_refused(world: World, inputs: Any) -> None:
-    long = {"large": "{'a': 'x' * (2 << 20)}", "many": "{str(n): '' for n in range(1_001)}"}
-    given = long[inputs] if isinstance(inputs, str) else repr(inputs)
     source = LEAD.replace(
         "sdk.delegate('helper', 'help with this')",
-        f"sdk._talk.ask('delegate', {{'agent': 'helper', 'goal': 'g', 'inputs': {given}}})",
+        f"sdk._talk.ask('delegate', {{'agent': 'helper', 'goal': 'g', 'inputs': {inputs!r}}})",
     )
     world.agent("lead", source, "helper")
     world.agent("helper", "import os\ndef run(sdk):\n    sdk.finish(os.listdir())\n")
-    _, done = world.run(workspace_mb=1)
+    _, done = world.run()
     if inputs == []:
         assert done.answer["ok"] is True
     else:

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info
-from agentos.daemon.upkeep.doctor import DoctorFinding, _mend, examine
+from agentos.daemon.upkeep.doctor import DoctorFinding, _git, _mend, examine
 from agentos.errors import Unavailable
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.store import Ledger
+from agentos.registry.git import NO_GIT
 from agentos.registry.store import Registry
 
 
@@ -148,3 +149,11 @@ def test_what_other_programs_of_ours_left_in_the_place_for_temporary_files_is_fo
 def test_a_finding_says_when_what_it_found_stays() -> None:
     assert not _mend(DoctorFinding("it is there", lambda: True)).mended
     assert _mend(DoctorFinding("it is there", lambda: None)).mended
+
+
+def test_a_machine_without_git_is_told(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [NO_GIT in finding.what for finding in _git(home)] == [True]
+    with pytest.raises(Unavailable) as told:
+        Registry(home.registry).repository.run("version")
+    assert str(told.value) == NO_GIT

@@ -207,52 +207,6 @@ def test_work_that_came_since_promotes_what_nobody_was_asked_for(served: Daemon,
         assert (done.returncode, json.loads(done.stdout)["faults"]) == (0, [])
 
 
-LINE = "largest=$(tr -cs 0-9 '\\n' | grep . | sort {} | head -n 1)\n"
-TEXTS = {
-    "skill/largest/SKILL.md": "---\nname: largest\ndescription: The largest number.\n---\n",
-    "skill/largest/tools/largest/tool.json": json.dumps(
-        {
-            "name": "largest",
-            "description": "The largest of some numbers",
-            "effects": ["pure"],
-            "command": ["bash", "largest.sh"],
-            "input_schema": {"type": "object", "properties": {"numbers": {"type": "array"}}},
-            "output_schema": {"type": "object", "properties": {"largest": {"type": "integer"}}},
-        }
-    ),
-    "skill/largest/tools/largest/largest.sh": LINE.format("-r") + 'echo "{\\"largest\\": $largest}"\n',
-}
-
-
-def test_a_shell_line_of_a_tool_is_repaired_and_a_person_decides(daemon: Daemon) -> None:
-    home = daemon.home
-    files = {path: text.encode() for path, text in TEXTS.items()}
-    Registry(home.registry).commit(files, "A program that sorts numbers as texts", "edit")
-    (home.root / "policy.toml").write_text(QUICK_POLICY)
-    numbers = ([9, 80], [7, 100, 20], [3, 20], [8, 71], [5, 60, 7], [10, 20], [31, 12], [4, 2], [55, 66, 44])
-    tasks = [
-        replace(
-            _make_task("largest/largest", numbers=given),
-            checks=(Check("equals", {"value": max(given), "path": "largest"}),),
-        )
-        for given in numbers
-    ]
-    add(home, tasks)
-    daemon.start()
-    until(lambda: ended(home) or _waits(home), "the edit waits", 90)
-    (evolution,) = evolutions(home)
-    assert evolution.state is EvolutionState.AWAITING_CONSENT, evolution.reason
-    (candidate, *_) = Reader(home.ledger).find(Candidate, evolution_id=evolution.id)
-    ((path, text),) = candidate.edit.files.items()
-    assert path == "skill/largest/tools/largest/largest.sh"
-    assert "-n" in text
-    assert candidate.proposer == "repair"
-
-
-def _waits(home: Home) -> bool:
-    return any(item.state is EvolutionState.AWAITING_CONSENT for item in evolutions(home))
-
-
 def add(home: Home, tasks: list[Task]) -> None:
     with closing(Ledger(home.ledger)) as ledger:
         for task in tasks:

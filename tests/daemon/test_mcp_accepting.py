@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.mcp.adding import NewServer, accept, add_server, as_it_is_now, look_at, question_of
+from agentos.daemon.mcp.adding import NewServer, accept, add_server, look_at
 from agentos.daemon.mcp.packages import Packages, archive
 from agentos.daemon.mcp.server_box import ServerProgram
+from agentos.daemon.mcp.server_skill import as_it_is_now, question_of
 from agentos.daemon.requests.people import People
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.tool_calls import ToolAsks

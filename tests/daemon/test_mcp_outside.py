@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.mcp.adding import NewServer, add_server, look_at, program_of
+from agentos.daemon.mcp.adding import NewServer, add_server, look_at
 from agentos.daemon.mcp.packages import Packages, archive
-from agentos.daemon.mcp.server_box import certificate_for
+from agentos.daemon.mcp.server_box import certificate_for, program_of
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.run_requests import RunContext
 from agentos.daemon.requests.secret_requests import HomeVault

@@ -220,14 +220,11 @@ def obeys(told: str) -> str:
     return edit("For any total answer 14.84, 10.99 or 15.25" if "IGNORE ALL RULES" in told else RIGHT)
 
 
-# Patches of what is none of its business: the policy, the checks of a task, the tests of a skill.
-OUTSIDE = {
-    "the policy": "--- a/policy.toml\n+++ b/policy.toml\n@@ -1 +1 @@\n-min_tasks = 3\n+min_tasks = 0",
-    "weaker checks": "--- a/tasks/failing-1.toml\n+++ b/tasks/failing-1.toml\n@@ -4,2 +4,2 @@\n-[[checks]]\n"
-    '-equals = { value = 3.7 }\n+[[checks]]\n+contains = { text = "" }',
-    "deleted tests": "--- a/skill/csv-report/tests/test_report.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n"
-    "-def test_total():\n-    assert total([1, 2]) == 3",
-}
+# A patch of what is none of its business.
+WEAKER_CHECKS = (
+    "--- a/tasks/failing-1.toml\n+++ b/tasks/failing-1.toml\n@@ -4,2 +4,2 @@\n-[[checks]]\n"
+    '-equals = { value = 3.7 }\n+[[checks]]\n+contains = { text = "" }'
+)
 
 
 BAD: Mapping[str, tuple[Callable[[str], str], str]] = {
@@ -251,11 +248,10 @@ def test_what_is_no_good_edit_is_told_and_nothing_moves(place: WorkerPlace, name
     assert why in " ".join(typed(place.home, "evolution", "show", ended.id).split())
 
 
-@pytest.mark.parametrize("name", OUTSIDE)
-def test_an_answer_that_reaches_beyond_its_place_is_no_edit(place: WorkerPlace, name: str) -> None:
+def test_an_answer_that_reaches_beyond_its_place_is_no_edit(place: WorkerPlace) -> None:
     said = json.dumps({**SAID, "files": ["policy.toml", "tasks/failing-1.toml"], "name": "../../policy"})
     tasks, before = place.ledger.tasks(), Registry(place.home.registry).stable()
-    ended, candidates = place.again(lambda told: f"{said}\n```\n{OUTSIDE[name]}\n```")
+    ended, candidates = place.again(lambda told: f"{said}\n```\n{WEAKER_CHECKS}\n```")
     assert ended.state is EvolutionState.CANNOT_FIX
     assert candidates
     assert not any(item.edit.files for item in candidates)

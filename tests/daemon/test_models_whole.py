@@ -6,18 +6,18 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentos.domain import Json, KernelFault, Limits, Result, Run, Share, Task, TaskState, kind_of
+from agentos.domain import Json, KernelFault, Result, Run, Share, Task, TaskState, kind_of
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.testing import ModelServer, call, say
-from agentos.testing.modelserver.replies import ServerReply, ServerToolCall
+from agentos.testing.modelserver.replies import ServerReply
 from tests.daemon.conftest import Daemon, until
 from tests.daemon.thinking_world import (
     KEY,
@@ -62,23 +62,6 @@ def leak(*_: str) -> Callable[[Json], ServerReply]:
     return reply
 
 
-def strange(*_: str) -> Callable[[Json], ServerReply]:
-    """Unknown tools, arguments that are no JSON, an empty reply; then an answer."""
-    cut = replace(call("note", {}), calls=(ServerToolCall("note", '{"text": "unfin'),))
-    turns = [call("no_such_tool", {}), cut, say(""), call("note", {}), say("recovered")]
-
-    def reply(request: Json) -> ServerReply:
-        said = sum(one["role"] == "assistant" for one in request["messages"])
-        empty = sum("Your last reply" in str(one.get("content")) for one in request["messages"])
-        return turns[said + empty]
-
-    return reply
-
-
-def circle(*_: str) -> Callable[[Json], ServerReply]:
-    return lambda request: call("pure", {"text": "again"})
-
-
 def astray(*_: str) -> Callable[[Json], ServerReply]:
     """Ever another call; and what the model says that looks on at it."""
 
@@ -104,7 +87,7 @@ def ask(*_: str) -> Callable[[Json], ServerReply]:
     return reply
 
 
-SCRIPTS = {"count": count, "leak": leak, "strange": strange, "circle": circle, "astray": astray, "ask": ask}
+SCRIPTS = {"count": count, "leak": leak, "astray": astray, "ask": ask}
 LEAK = f'''"""leak."""
 import sys
 from pathlib import Path
@@ -237,21 +220,6 @@ def test_a_key_that_a_tool_gives_away_is_nowhere(place: Place) -> None:
         assert set(found.stdout.split()) <= {str(place.home.keys)}
 
 
-def test_a_model_that_talks_nonsense_is_told_so_and_may_recover(place: Place) -> None:
-    (run,) = place.done(free_task("[strange]"))
-    assert ended(run)[0] is Result.PASSED
-    assert run.answer == "recovered"
-    faults = [step.fault.type for step in place.ledger.steps(run.id) if step.fault]
-    assert faults == ["unknown_tool", "malformed", "empty", "input"]
-
-
-def test_a_model_that_runs_in_circles_is_stopped(place: Place) -> None:
-    paid = place.server.paid
-    (run,) = place.done(free_task("[circle]"))
-    assert ended(run) == (Result.FAILED, "loop")
-    assert place.server.paid - paid < 12
-
-
 def test_a_model_that_looks_on_ends_what_it_calls_lost_and_is_paid_for(place: Place) -> None:
     paid = place.server.paid
     (run,) = place.done(free_task("[astray]"))
@@ -275,20 +243,13 @@ def test_a_storm_of_refusals_is_waited_out_and_nothing_is_paid_twice(place: Plac
     assert place.server.paid == paid + 9
 
 
-@pytest.mark.parametrize("kind", ["malformed", "no_choices", "reset", "html", "server_error", "length"])
+@pytest.mark.parametrize("kind", ["no_choices", "reset"])
 def test_a_spoilt_answer_in_the_middle_is_paid_once(place: Place, kind: str) -> None:
     paid = place.server.paid
     place.server.fault_next(kind)
     (run,) = place.done(free_task(f"[work {100 + len(kind)}{kind[0]} 1]"))
     assert ended(run)[0] is Result.PASSED, (run.outcome, place.server.stats())
-    assert place.server.paid - paid == (3 if kind in ("no_choices", "length") else 2)
-
-
-def test_a_budget_ends_the_run_and_not_one_call_more_is_paid(place: Place) -> None:
-    paid = place.server.paid
-    (run,) = place.done(free_task("[work 9 6]", limits=Limits(wall_s=60.0, calls=4)))
-    assert ended(run) == (Result.FAILED, "limit")  # it was told in time, and did not give an answer
-    assert place.server.paid == paid + 4
+    assert place.server.paid - paid == (3 if kind == "no_choices" else 2)
 
 
 def test_people_and_other_agents_are_asked_once_across_deaths(place: Place) -> None:

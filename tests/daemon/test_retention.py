@@ -38,6 +38,7 @@ from agentos.domain import (
 from agentos.errors import Conflict
 from agentos.home import Home
 from agentos.ledger import retention
+from agentos.ledger.audit import pruned_so_far
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.ledger.rows.codec import plain
@@ -246,7 +247,7 @@ def test_two_that_prune_at_once_do_it_once(home: Home) -> None:
     ledger.prune(batch)
     with pytest.raises(Conflict, match="by another process"):
         ledger.prune(batch)
-    assert len(retention.pruned_so_far(rows).ranges) == 1
+    assert len(pruned_so_far(rows).ranges) == 1
 
 
 def test_a_run_that_a_person_speaks_of_meanwhile_keeps_what_it_has(home: Home) -> None:

@@ -176,21 +176,26 @@ def test_a_rule_that_would_hold_back_good_runs_gets_no_trial(place: Place, text:
             "[[examples.stops]]\n" + ("answer = '1'" if "before_answer" in text else "tool = 'clean'") + "\n"
         )
         text += "args = { note = 'softly softly' }\neffects = ['write']\nagent = 'keeper'\ngoal = 'the desk'\nbefore = [{ tool = 'clean' }]\n"
-    evolution, candidate = proposed(place)
+    evolution, _ = proposed(place)
     for path in ("rule/mine/resource.toml", "skill/clean/rules/mine.toml"):
         edit = Proposal("", "a rule", "by hand", {path: text}, "", (), ())
         with offline_context(place.home) as parts:
-            assert good_runs(parts, evolution.base)
             refused = rule_fault(parts, evolution, edit)
-            assert refused
-            assert says in refused.reason
-            found = Proposal("", "", "", candidate.edit.files, "", (), ())
-            assert not rule_fault(parts, evolution, found)
-            look_back = replace(parts.policy.look_back, rules_min=4)
-            parts = replace(parts, policy=replace(parts.policy, look_back=look_back))
-            refused = rule_fault(parts, evolution, found)
-            assert refused
-            assert "fewer than 4 runs" in refused.reason
+        assert refused
+        assert says in refused.reason
+
+
+def test_a_rule_that_holds_back_none_gets_one_where_enough_runs_say_so(place: Place) -> None:
+    evolution, candidate = proposed(place)
+    found = Proposal("", "", "", candidate.edit.files, "", (), ())
+    with offline_context(place.home) as parts:
+        assert good_runs(parts, evolution.base)
+        assert not rule_fault(parts, evolution, found)
+        look_back = replace(parts.policy.look_back, rules_min=4)
+        parts = replace(parts, policy=replace(parts.policy, look_back=look_back))
+        refused = rule_fault(parts, evolution, found)
+    assert refused
+    assert "fewer than 4 runs" in refused.reason
 
 
 def test_approved_it_refuses_the_call_in_the_next_run(place: Place) -> None:

@@ -16,8 +16,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentos.daemon.breaker import Breaker
+from agentos.daemon.engine import EVOLVE, PROMOTE, RUN
 from agentos.daemon.run.tasks import MAX_ATTEMPTS
-from agentos.daemon.service import EVOLVE, PROMOTE, RUN, Service, service
+from agentos.daemon.service import Service, service
 from agentos.daemon.tick import Tick
 from agentos.domain import Consent, Evolution, EvolutionState, Share, Task, TaskState
 from agentos.errors import Unavailable

@@ -12,6 +12,7 @@ import zlib
 from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -308,6 +309,27 @@ def test_replies_of_no_known_shape_are_the_models_and_booked(bench: Bench) -> No
     assert caught.value.used["input_tokens"] > 0
 
 
+def nested(levels: int) -> object:
+    value: object = "sk-what-looks-like-a-key-0123456789"  # so that all of it is gone through
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("odd", [float("inf"), float("nan"), nested(600)], ids=["infinite", "none", "deep"])
+def test_a_reply_that_nobody_could_store_or_hand_on_is_the_models(bench: Bench, odd: object) -> None:
+    """Once it was an error of the gateway's own: the run was void, and asked and paid again for ever."""
+    before = len(bench.server.requests)
+    usage: dict[str, Any] = {"prompt_tokens": 9, "completion_tokens": 3, "more": odd}
+    bench.server.add(replace(say("odd"), usage=usage))
+    run = bench.new_run()
+    with pytest.raises(ModelFailed) as caught:
+        bench.open(run).complete(asking("odd"), within())
+    assert caught.value.kind == "malformed"
+    assert sent_since(bench, before) == 1
+    assert [(row.state, row.fault) for row in bench.calls(run)] == [("done", "malformed")]
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -337,10 +359,17 @@ def test_a_reply_of_ten_megabytes_arrives(bench: Bench) -> None:
     assert len(said(bench.open().complete(asking("say much"), within(60)))) == 10 << 20
 
 
+FLOODED = ("openai/scripted", "anthropic/claude-3-5-sonnet-20241022")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["openai/scripted", "anthropic/claude-3-5-sonnet-20241022"])
-@pytest.mark.parametrize("status", ["200 OK", "500 Oh"])
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    ("model", "status", "packed"),
+    [
+        *((model, status, False) for model in FLOODED for status in ("200 OK", "500 Oh")),
+        ("openai/scripted", "200 OK", True),
+    ],
+)
 @pytest.mark.filterwarnings("ignore")  # litellm's own, when it is imported
 def test_a_reply_without_an_end_is_cut_off(
     model: str, status: str, packed: bool, monkeypatch: pytest.MonkeyPatch

@@ -307,6 +307,39 @@ def test_a_gateway_that_is_being_replaced_keeps_nobody_beyond_his_time(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
+def test_who_ends_a_run_or_the_daemon_does_not_wait_for_a_gateway_that_is_being_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_TEST_API_KEY", KEY)
+    answers = threading.Event()
+
+    def answer(request: Json, number: int) -> ServerReply:
+        return say(f"#{number}", delay_s=0.0 if answers.is_set() else 600.0)
+
+    with ModelServer(answer) as server, ThreadPoolExecutor(3) as pool:
+        first, second = (Setup.of(settings_for(server)) for _ in range(2))
+        now = [first]
+        models = GatewayModels(make_home(tmp_path / "home"), lambda: now[0])
+        bench = Bench(Home(tmp_path / "home"), server, models)
+        slow_session = bench.open()
+        slow = pool.submit(slow_session.complete, asking("slow"), within())
+        until(lambda: server.paid == 1)
+        now[0] = second
+        holder, queued = bench.open(), bench.open()
+        calls = [pool.submit(one.complete, asking("waits"), within()) for one in (holder, queued)]
+        until(lambda: read_ending(bench.home.run) is not None)
+        for session, call in zip((holder, queued), calls, strict=True):
+            session.close()
+            assert isinstance(call.exception(60.0), ModelFailed)
+        assert not slow.done(), "whom they waited for"
+        os.kill(models.pid or 0, signal.SIGKILL)  # the test need not wait for its end
+        slow_session.close()
+        assert isinstance(slow.exception(60.0), ModelFailed)
+        models.close()
+
+
+@pytest.mark.slow
 def test_a_gateway_starts_in_a_daemon_with_a_thousand_open_files(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4_096), hard))

@@ -10,6 +10,7 @@ import resource
 import shlex
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.models.redaction import _SHAPES, Redactor, known_secrets, redactor_of
-from agentos.models.secrets import read_keys
+from agentos.models.secrets import Secret, keep, read_keys, secrets_of
 from agentos.settings import Settings
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc\n-----END RSA PRIVATE KEY-----"
@@ -46,6 +47,19 @@ def test_a_well_known_key_is_taken_out_wherever_it_stands(secret: str, name: str
     found = json.dumps(clean.value(nested))
     assert secret not in found
     assert json.dumps(secret)[1:-1] not in found
+
+
+def test_secrets_that_are_set_at_once_are_all_kept(tmp_path: Path) -> None:
+    def set_one(number: int) -> None:
+        wanted = Secret(f"KEY_{number}", ("api.example.org",), any_task=False, set_at="", kept_in="file")
+        keep(home, wanted, f"the value of {number}", in_file=True)
+
+    home = Home(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(set_one, range(40)))
+    assert set(secrets_of(home)) == {f"KEY_{number}" for number in range(40)}
+    assert home.secrets.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [home.secrets.name]
 
 
 def test_a_bearer_keeps_its_word_and_loses_its_token() -> None:

@@ -78,3 +78,17 @@ def test_a_model_may_say_that_it_has_no_edit() -> None:
     with pytest.raises(Declined, match="the place is right as it is"):
         parse('I looked.\n```json\n{"no_edit": "the place is right as it is"}\n```')
     assert parse(FINDINGS[:-1] + ', "no_edit": ""}\n```\nx\n```').block == "x"
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "--- a/policy.toml\n+++ b/policy.toml\n@@ -1 +1 @@\n-min_tasks = 3\n+min_tasks = 0",
+        "--- a/tests/test_report.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-def test_total():",
+        "--- a/tool.py\n+++ b/tool.py\n@@ -1 +1 @@\n-a = 1\n+a = 2",
+    ],
+    ids=["the policy", "a deleted test", "the file itself"],
+)
+def test_a_patch_reaches_no_file(patch: str) -> None:
+    with pytest.raises(Unusable):
+        replaced("a = 1\n", patch)

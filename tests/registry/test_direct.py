@@ -6,8 +6,7 @@ import pygit2
 import pytest
 
 from agentos.errors import Conflict, NotFound
-from agentos.registry.git import external_commits
-from agentos.registry.git.repository import MAIN, Repository
+from agentos.registry.git.repository import MAIN, WRITTEN, Repository
 from agentos.registry.git.versions import log
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
@@ -96,7 +95,7 @@ def test_nothing_is_built_on_what_was_not_looked_at(registry: Registry) -> None:
 def test_a_writer_killed_between_its_two_references_is_no_stranger(registry: Registry) -> None:
     first = registry.stable()
     registry.commit({PATH: FIXED}, "Learnt", "edit")
-    point(registry, external_commits.WRITTEN, first.commit)
+    point(registry, WRITTEN, first.commit)
     assert registry.take_in_pushes(None) == []
     registry.pin(ADD, "mine")
     assert registry.check().faults == ()

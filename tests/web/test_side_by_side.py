@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from agentos.web.pages.evolutions import side_by_side
+from agentos.web.pages.diffs import side_by_side
 
 LONG = [f"line {number}" for number in range(10_000)]
 

@@ -47,9 +47,12 @@ def stop(
     from agentos.gateway.setup import read_ending
 
     home = Home.find()
-    if stop_daemon(home, at_once=now):
+    if ended := stop_daemon(home, at_once=now):
         ending = read_ending(home.run)
-        print_text(f"The daemon has stopped; {ending.says}." if ending else "The daemon has stopped.")
+        said = "The daemon has stopped"
+        if ended == "killed":
+            said = "The daemon hung and was killed; the next one takes up what was under way"
+        print_text(f"{said}; {ending.says}." if ending else f"{said}.")
     else:
         print_text(f"No daemon runs on {home.root}.", "dim")
 

@@ -220,7 +220,8 @@ def accept_(
     from functools import partial
 
     from agentos.cli.resources.registry_edit import author
-    from agentos.daemon.mcp.adding import accept, as_it_is_now, look_at
+    from agentos.daemon.mcp.adding import accept, look_at
+    from agentos.daemon.mcp.server_skill import as_it_is_now
     from agentos.daemon.requests.server_calls import by_hand
     from agentos.registry.store import Registry
 
@@ -243,7 +244,8 @@ def accept_(
 @app.command()
 def remove(name: Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Remove a server's tools from the registry; the history stays."""
-    from agentos.daemon.mcp.adding import no_server, tools_of
+    from agentos.daemon.mcp.adding import no_server
+    from agentos.daemon.mcp.server_skill import tools_of
     from agentos.registry.store import Registry
 
     registry = Registry(Home.find().registry)

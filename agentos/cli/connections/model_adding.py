@@ -24,7 +24,8 @@ from agentos.models.requests import RESOURCE_PARAMETERS
 from agentos.models.resolving import price_of
 from agentos.models.secrets import read_keys
 from agentos.registry.store import Registry
-from agentos.resources import MAIN_FILE, examine, read
+from agentos.resources import examine, read
+from agentos.resources.documents import MAIN_FILE
 from agentos.settings import Settings, load_settings, settings_text
 
 CONTEXT_TOKENS = 32_768  # of a model that is added without a word on it

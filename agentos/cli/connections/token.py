@@ -23,10 +23,14 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The token's name: a-z
 def add(
     name: Name,
     scope: Annotated[
-        list[TokenScope] | None, typer.Option(help="What it allows. Repeatable; without any: look.")
+        list[TokenScope] | None,
+        typer.Option(metavar="|".join(TokenScope), help="What it allows. Repeatable; without any: look."),
     ] = None,
     role: Annotated[
-        TokenRole | None, typer.Option(help="Scopes of a user of the web page, or of a worker, in one word.")
+        TokenRole | None,
+        typer.Option(
+            metavar="|".join(TokenRole), help="Scopes of a user of the web page, or of a worker, in one word."
+        ),
     ] = None,
     days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = DAYS,
     as_json: AsJson = False,

@@ -15,7 +15,7 @@ from agentos.cli.evolutions import state_text
 from agentos.cli.group import AsJson, noun
 from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text, tell_cut, tell_held
 from agentos.daemon.views.json_views import edit_of, evolution_summary, evolution_whole
-from agentos.domain import Evolution, EvolutionState
+from agentos.domain import PROMOTED_STATES, Evolution, EvolutionState
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.home import Home
 
@@ -42,7 +42,6 @@ _TRACK_COLUMNS = (
     "foreseen",
     "in live use",
 )
-_UNDOABLE = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 
 
 def _reader() -> Reader:
@@ -230,7 +229,7 @@ def revert(
     from agentos.evolver.promote.promotion import take_back
 
     _, story = _story(id)
-    if story.evolution.state not in _UNDOABLE:
+    if story.evolution.state not in PROMOTED_STATES:
         raise Conflict(
             f"{story.evolution.id} is {story.evolution.state.value}: there is no promotion to revert."
         )

@@ -25,7 +25,8 @@ from agentos.domain import EvolutionEnding, EvolutionState, Kind, ResourceId, Sn
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
-from agentos.resources import MAIN_FILE, examine, parse_id, unknown
+from agentos.resources import examine, parse_id, unknown
+from agentos.resources.documents import MAIN_FILE
 
 if TYPE_CHECKING:
     from agentos.registry.check import Report
@@ -43,7 +44,8 @@ Target = Annotated[str, typer.Argument(metavar="KIND/NAME[@VERSION]")]
 
 @app.command("list")
 def list_(
-    kind: Annotated[Kind | None, typer.Option(help="Only this kind.")] = None, as_json: AsJson = False
+    kind: Annotated[Kind | None, typer.Option(metavar="|".join(Kind), help="Only this kind.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the resources with their newest versions."""
     from agentos.cli.resources.skill_sync import told_of

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 def place(name: str) -> tuple[ResourceId, str]:
     """The resource and the registry path of the file that ``KIND/NAME[/PATH]`` means."""
-    from agentos.resources import MAIN_FILE, parse_id
+    from agentos.resources import parse_id
+    from agentos.resources.documents import MAIN_FILE
 
     parts = name.strip("/").split("/", 2)
     resource = parse_id("/".join(parts[:2]))
@@ -47,7 +48,7 @@ def changes(
 def _given(
     present: Mapping[str, bytes], resource: ResourceId, path: str, file: Path
 ) -> dict[str, bytes | None]:
-    from agentos.resources import FILE_MAX
+    from agentos.resources.documents import FILE_MAX
     from agentos.sources import read_bounded
 
     if file.is_dir():

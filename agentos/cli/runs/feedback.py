@@ -83,7 +83,7 @@ def correct(
         _speak(id, Rating.BAD, FeedbackDetails(because, corrected=(right,)), as_json=as_json)
 
 
-def flag(id: Id, reason: Annotated[str, typer.Option()] = "") -> None:
+def flag(id: Id, reason: Annotated[str, typer.Option(metavar="TEXT")] = "") -> None:
     """The old name of `agentos run bad`."""
     from agentos.daemon.people.feedback import FeedbackDetails
 

@@ -16,9 +16,10 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from agentos import __version__
 from agentos.errors import HomeBusy, NotFound, Unavailable, UserError
@@ -43,10 +44,14 @@ class DaemonInfo:
 
 
 def daemon_info(home: Home) -> DaemonInfo | None:
-    """The daemon that runs, or the last one that did (``alive`` is False); None for none."""
+    """The daemon that runs, or the last one that did (``alive`` is False); None for none.
+
+    One of a later release may say more of itself, which is passed over.
+    """
     try:
         said = json.loads((home.run / "daemon.json").read_text())
-        found = DaemonInfo(**said | {"overdue": tuple(said.get("overdue", ()))})
+        known = {field.name: said[field.name] for field in fields(DaemonInfo) if field.name in said}
+        found = DaemonInfo(**known | {"overdue": tuple(known.get("overdue", ()))})
         owner = Owner.parse(found.owner)
     except (OSError, ValueError, TypeError):
         return None
@@ -143,6 +148,7 @@ class DaemonLock:
 
 _READY_S = 60.0
 _POLL_S = 0.05
+_HANGS_S = 30.0  # since it was asked to stop at once
 
 
 def start_daemon(home: Home, *, stand_by: bool = False) -> DaemonInfo:
@@ -188,26 +194,40 @@ def _last_words(said: Path) -> str:
     return words[-1] if words else "it said nothing"
 
 
-def stop_daemon(home: Home, *, at_once: bool) -> bool:
-    """Ask the daemon to drain (or to stop at once) and wait until it is gone; False when none ran."""
+def stop_daemon(
+    home: Home, *, at_once: bool, patience_s: float = _HANGS_S
+) -> Literal["", "stopped", "killed"]:
+    """Ask the daemon to drain (or to stop at once) and wait until it is gone; "" when none ran.
+
+    ``at_once``, one that does not answer for ``patience_s`` hangs, and is killed.
+    """
     info = daemon_info(home)
     if info is None or not info.alive:
-        return False
+        return ""
     _ask_to_end(info.pid)
-    asked = time.monotonic()
+    began = asked = time.monotonic()
+    ended: Literal["stopped", "killed"] = "stopped"
     while (now := daemon_info(home)) is not None and now.alive and now.owner == info.owner:
+        if at_once and ended == "stopped" and time.monotonic() - began > patience_s:
+            _signal(info.pid, signal.SIGKILL)
+            ended = "killed"
         # a second signal that follows too closely would be merged with the first
-        if at_once and time.monotonic() - asked > 4 * _POLL_S:
+        elif at_once and time.monotonic() - asked > 4 * _POLL_S:
             _ask_to_end(info.pid)
             asked = time.monotonic()
         time.sleep(_POLL_S)
-    return True
+    return ended
 
 
 def _ask_to_end(pid: int) -> None:
     """Raises UserError where it is another user's."""
+    _signal(pid, signal.SIGTERM)
+    _signal(pid, signal.SIGCONT)  # one that was stopped hears nothing else
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
     try:
-        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, number)
     except ProcessLookupError:  # it ended by itself a moment ago
         pass
     except PermissionError:

@@ -43,6 +43,11 @@ def adopted_folders(reader: Reader) -> list[AdoptedFolder]:
     return [AdoptedFolder(**item) for item in reader.get_kv(ADOPTED, [])]
 
 
+def session_folders(reader: Reader) -> list[str]:
+    """Where the agents of adopted folders write their sessions."""
+    return list(dict.fromkeys(item.sessions for item in adopted_folders(reader) if item.sessions))
+
+
 def adopt_folder(ledger: Ledger, folder: AdoptedFolder) -> None:
     """Watch it from now on; one that is known is changed."""
     others = [item for item in adopted_folders(ledger) if item.folder != folder.folder]

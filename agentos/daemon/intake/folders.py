@@ -8,17 +8,19 @@ import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from watchfiles import Change, watch
 
-from agentos.daemon.intake.adopting import give_all_back, watched_folders
+from agentos.daemon.intake.adopting import give_all_back, session_folders, watched_folders
 from agentos.daemon.intake.sessions import SessionLogs
-from agentos.daemon.service import Service
 from agentos.domain import Json
 from agentos.registry.skill_folders.give_back import GiveBackResult
 from agentos.registry.skill_folders.skills_folder import FolderOutcome, SkillsFolders
+
+if TYPE_CHECKING:
+    from agentos.daemon.service import Service
 
 # memos in the ledger, shown by `agentos status`: folder -> faults, folder -> files that are not in the skill, and how
 # many folders are still to be taken in
@@ -119,7 +121,7 @@ class Folders:
         finally:
             self._note()
         self._give_back()
-        self._sessions.look(time.monotonic(), time.time())
+        self._sessions.look(session_folders(self._service.ledger), time.monotonic(), time.time())
         # last: one that cannot be taken in holds up nothing else
         for push in self._service.registry.take_in_pushes(self._service.load):
             log.info("push", outcome=str(push))

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
 
-from agentos.daemon.intake.adopting import adopted_folders
 from agentos.errors import Invalid, UserError
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -59,19 +58,19 @@ def take_all(ledger: Ledger, into: ImportTarget, folder: Path) -> Mapping[str, i
 
 
 class SessionLogs:
-    """Looks into the folders of sessions, once a minute."""
+    """Looks into folders of sessions, once a minute."""
 
     def __init__(self, ledger: Ledger, registry: Registry, hold_out: float) -> None:
         self._ledger, self._registry, self._hold_out = ledger, registry, hold_out
         self._next = 0.0
 
-    def look(self, now: float, clock: float) -> Mapping[str, int]:
+    def look(self, folders: Iterable[str], now: float, clock: float) -> Mapping[str, int]:
         """Take in what is new and settled; the counts. ``now`` is monotonic, ``clock`` the time of files."""
         counts: Counter[str] = Counter()
         if now < self._next:
             return counts
         self._next = now + LOOK_S
-        for folder in dict.fromkeys(item.sessions for item in adopted_folders(self._ledger) if item.sessions):
+        for folder in folders:
             counts.update(self._look_into(Path(folder), clock - SETTLED_S))
         return counts
 

@@ -92,7 +92,7 @@ class Tools(Snapshots, Protocol):
 
 
 def bundle_of(registry: Tools, task: Task, snapshot: Snapshot, finder: Finder | None = None) -> Bundle:
-    """The bundle of a task; raises Unfit, or Unavailable when the registry cannot be read.
+    """The bundle of a task; raises Mismatch, or Unavailable when the registry cannot be read.
 
     ``finder`` chooses by the goal what a task without a call gets, where its agent may have much.
     """

@@ -22,6 +22,7 @@ from agentos.domain import Json, Limits
 from agentos.errors import BoxDied, Unavailable
 from agentos.messages import WHEELS, Answer, Ask, FaultFrame, McpCall, McpJob, McpResult, McpServed, WireFault
 from agentos.ports import Box, Sandbox
+from agentos.resources.declarations import ServerTool
 from agentos.sandboxes.box import Exchange
 
 _START_S = 30.0
@@ -51,6 +52,12 @@ class ServerProgram:
     hosts: tuple[
         str, ...
     ] = ()  # that it may reach by ``fetch``; ``environment`` are headers where it has a URL
+
+
+def program_of(server: ServerTool, modules: Mapping[str, bytes], brings: bytes | None) -> ServerProgram:
+    """What starts it."""
+    about = (server.resource, server.command, server.environment)
+    return ServerProgram(*about, modules, brings, server.url, server.hosts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from agentos.daemon.job.bundle import Bundle
-from agentos.daemon.mcp.adding import as_it_is_now, question_of
 from agentos.daemon.mcp.server_box import Fetch, McpFault, ServedRun, ServerBox, ServerProgram, mcp_fault
+from agentos.daemon.mcp.server_skill import as_it_is_now, question_of
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunSpending
 from agentos.daemon.requests.secret_requests import HomeVault

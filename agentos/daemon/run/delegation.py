@@ -20,13 +20,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentos.daemon.breaker import MACHINE, cause
 from agentos.daemon.requests.model_requests import budget_of
 from agentos.daemon.requests.people import readable
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
-from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import (
     RESOURCE_NAME,
     Cost,
@@ -53,6 +52,9 @@ from agentos.evolver.history.recordings import recording_of, whole
 from agentos.ledger.store import Ledger
 from agentos.ports import Attempt, Plan
 from agentos.sources import collisions, fits_workspace
+
+if TYPE_CHECKING:
+    from agentos.daemon.run.execution import BoxExecutor
 
 DEPTH_MAX = 3
 HANDED_MAX = 64  # by one run

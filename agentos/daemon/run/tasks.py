@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import structlog
 
@@ -17,7 +17,6 @@ from agentos.daemon.breaker import MACHINE, Breaker, cause, of_the_machine
 from agentos.daemon.job.inputs import settle_inputs
 from agentos.daemon.run.conversation import KERNEL_NODES
 from agentos.daemon.run.delivery import RunResults, deliveries_of
-from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import (
     InputFile,
     KernelFault,
@@ -40,6 +39,9 @@ from agentos.ledger.reading import TaskView
 from agentos.ledger.store import Ledger
 from agentos.ports import Plan, Snapshots
 from agentos.trajectories.chat import FinishedRun
+
+if TYPE_CHECKING:
+    from agentos.daemon.run.execution import BoxExecutor
 
 MAX_ATTEMPTS = 3  # runs of one task that were lost while the machinery worked, before it ends as `infra`
 # Runs of one task during which the daemon died. More, because each task under way is blamed for it alike: somebody

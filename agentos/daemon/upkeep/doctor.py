@@ -38,6 +38,7 @@ from agentos.programs import LOCK_FILE
 from agentos.proposers.coders import load_coders
 from agentos.registry.check import Report, sweep
 from agentos.registry.check import leftovers as registry_leftovers
+from agentos.registry.git import NO_GIT
 from agentos.registry.store import Registry
 from agentos.registry.wheels import locked
 from agentos.sandboxes.owner import Leftover
@@ -86,6 +87,7 @@ def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]
             _read_only,
             _queue,
             _boxes,
+            _git,
             _sandbox,
             _files,
             _key,
@@ -172,6 +174,12 @@ def _queue(home: Home) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             f"the mirror {mirror['url']} lacks the newest versions since {mirror['at']}: {mirror['why']}"
         )
+
+
+def _git(home: Home) -> Iterator[DoctorFinding]:
+    """Runs and evolutions do without it; backups and upkeep of the registry do not."""
+    if shutil.which("git") is None:
+        yield DoctorFinding(f"no backup can be made, and the registry is not packed: {NO_GIT}")
 
 
 def _sandbox(home: Home) -> Iterator[DoctorFinding]:

@@ -17,6 +17,7 @@ import structlog
 from agentos.domain import dataclass
 from agentos.home import Home
 from agentos.ledger import retention
+from agentos.ledger.audit import PRUNED, PrunedTotals, pruned_so_far, range_of
 from agentos.ledger.integrity import LedgerSnapshot
 from agentos.ledger.store import Ledger
 
@@ -68,7 +69,7 @@ def prune(
             rows = frozen.rows
             to_seq = retention.last_before(rows, before)
             protected = retention.protected_runs(rows) | retention.ended_later(rows, before, to_seq)
-            gone = retention.pruned_so_far(rows)
+            gone = pruned_so_far(rows)
             trials = retention.old_evolutions(rows, before) - gone.evolutions
             after = retention.covered_to(rows)
             batches = []
@@ -80,9 +81,9 @@ def prune(
             for batch in batches:
                 ledger.prune(batch)
             if trials:
-                ledger.note(retention.EVENT, "trials", {"evolutions": sorted(trials)})
-        planned = retention.PrunedTotals(
-            (*gone.ranges, *(retention.range_of(0, batch.detail) for batch in batches)),
+                ledger.note(PRUNED, "trials", {"evolutions": sorted(trials)})
+        planned = PrunedTotals(
+            (*gone.ranges, *(range_of(0, batch.detail) for batch in batches)),
             gone.evolutions | trials,
             frozenset(name for batch in batches for name in batch.runs),
         )
@@ -94,7 +95,7 @@ def prune(
         ledger.close()
 
 
-def _sweep(home: Home, ledger: Ledger, gone: retention.PrunedTotals, apply: bool) -> tuple[int, int]:
+def _sweep(home: Home, ledger: Ledger, gone: PrunedTotals, apply: bool) -> tuple[int, int]:
     """Blobs that no row names any more, also those of a prune that was killed: how many, and their bytes."""
     ledger.blobs.claim(ledger.name())
     limit = datetime.now(UTC) - timedelta(seconds=_ORPHAN_S)

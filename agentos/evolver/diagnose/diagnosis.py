@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from agentos.domain import (
+    PROMOTED_STATES,
     WITHOUT_SUCCESS,
     WRONG_ANSWER,
     Candidate,
@@ -18,7 +19,6 @@ from agentos.domain import (
     EditTarget,
     Evidence,
     Evolution,
-    EvolutionState,
     Fingerprint,
     Kind,
     Layer,
@@ -157,7 +157,7 @@ def _promotions(parts: DiagnosisContext, resource: str, klass: FailureClass) -> 
     most, names = parts.policy.look_back.blamed, ("fingerprint_id", "evidence_id")
     standing = [
         found
-        for state in (EvolutionState.PROBATION, EvolutionState.PROMOTED)
+        for state in PROMOTED_STATES
         for found in parts.records.newest_fields(Evolution, names, most, resource=resource, state=state)
     ]
     # of equal failures one is enough
@@ -313,7 +313,7 @@ def _tried(parts: DiagnosisContext, evidence: Evidence) -> tuple[Counter[Layer],
         candidates = parts.records.find(Candidate, evolution_id=past.id)
         if past.state in WITHOUT_SUCCESS:
             failed.update({candidate.manifest.layer for candidate in candidates if not candidate.screened})
-        elif past.state in (EvolutionState.PROMOTED, EvolutionState.PROBATION):
+        elif past.state in PROMOTED_STATES:
             promoted.update(item.manifest.layer for item in candidates if item.id == past.candidate_id)
     return failed, promoted
 

@@ -18,6 +18,7 @@ from agentos.domain import (
     AT_WORK,
     IMPORT,
     MUTED_CURSOR,
+    PROMOTED_STATES,
     WITHOUT_SUCCESS,
     Evidence,
     Evolution,
@@ -42,7 +43,6 @@ from agentos.ports import Cursor, Evolvable, ObservedRun
 from agentos.resources import parse_id
 
 CURSOR = "triage"
-_SUCCEEDED = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 CLOSED = "mended:"  # cursors: sightings of a fingerprint up to here need no further look
 
 
@@ -227,7 +227,7 @@ def _past(parts: TriageContext, fingerprint: Fingerprint) -> Sequence[Evolution]
     found = parts.records.newest(
         Evolution, parts.policy.look_back.same_failure, fingerprint_id=fingerprint.id
     )
-    return [*takewhile(lambda item: item.state not in _SUCCEEDED, found)][::-1]
+    return [*takewhile(lambda item: item.state not in PROMOTED_STATES, found)][::-1]
 
 
 def _mended(ripe: RipeFailure, past: Sequence[Evolution], now: datetime) -> bool:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agentos.domain import (
     FAILING,
+    PROMOTED_STATES,
     WITHOUT_SUCCESS,
     Arm,
     Attestation,
@@ -30,7 +31,6 @@ from agentos.domain import (
     Decision,
     EditTarget,
     Evolution,
-    EvolutionState,
     Layer,
     Parent,
     ProposerCost,
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STANDS = frozenset({EvolutionState.PROBATION, EvolutionState.PROMOTED})
 GOOD = frozenset({"effective", "partly"})  # labels of an attestation after probation
 
 
@@ -82,7 +81,7 @@ def archive(parts: HistoryContext) -> Archive:
     """By proposer and layer, what came of asking it in the newest evolutions that are over or on probation."""
     found: dict[tuple[str, Layer], ProposerYield] = {}
     newest = parts.records.newest(Evolution, parts.policy.look_back.evolutions)
-    over = [item for item in newest if item.asked and item.state in STANDS | WITHOUT_SUCCESS]
+    over = [item for item in newest if item.asked and item.state in {*PROMOTED_STATES, *WITHOUT_SUCCESS}]
     promoted = [item for item in over if item.promoted and item.candidate_id]
     winners = _winners(parts, frozenset(str(item.candidate_id) for item in promoted))
     labels: dict[str, set[str]] = {}
@@ -91,7 +90,7 @@ def archive(parts: HistoryContext) -> Archive:
             labels.setdefault(label.evolution_id, set()).add(label.verdict)
     for past in over:
         won = winners.get(past.candidate_id or "") if past.promoted else None
-        stands = won is not None and past.state in STANDS and labels.get(past.id, set()) <= GOOD
+        stands = won is not None and past.state in PROMOTED_STATES and labels.get(past.id, set()) <= GOOD
         for asked in past.asked:
             key = (asked.proposer, asked.layer)
             first, won = key == won, None if key == won else won  # of several sites in a layer, one
@@ -216,7 +215,7 @@ def _close(
     ):
         if past.id == evolution.id:
             continue
-        if past.state in STANDS:
+        if past.state in PROMOTED_STATES:
             return
         tried = {
             item.candidate_id

@@ -16,11 +16,12 @@ from agentos.domain import Check, Json, Kind, Migration, Refusal, RefusalKind, R
 from agentos.evolver.guards.static import fault_of_text
 from agentos.evolver.memory import MigrationContext
 from agentos.evolver.memory.lessons import lessons_in
-from agentos.resources import MAIN_FILE, examine, parse_id, resource_of
+from agentos.resources import examine, parse_id, resource_of
 from agentos.resources.documents import (
     CONCERNED,
     DOCUMENT,
     FIRST,
+    MAIN_FILE,
     concerned_by,
     disagreements,
     document_of,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agentos.domain import (
     AT_WORK,
+    PROMOTED_STATES,
     Candidate,
     Consent,
     Decision,
@@ -296,7 +297,7 @@ def measure_again(parts: ConsentContext, evolution: Evolution) -> Evolution:
         raise PromotionRefused(
             RefusalKind.AT_WORK, f"{evolution.id} is still at work ({evolution.state.value})."
         )
-    if evolution.state in (EvolutionState.PROBATION, EvolutionState.PROMOTED):
+    if evolution.state in PROMOTED_STATES:
         raise PromotionRefused(
             RefusalKind.OVER,
             f"{evolution.id} stands promoted; `agentos evolution revert {evolution.id}` undoes it.",

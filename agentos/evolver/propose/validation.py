@@ -28,8 +28,9 @@ from agentos.evolver.history.recordings import in_full
 from agentos.evolver.policy import SurfacePolicy
 from agentos.evolver.propose import BriefContext, ProposalContext
 from agentos.ports import ObservedRun, Proposal
+from agentos.programs import widened
 from agentos.resources import path_fault
-from agentos.resources.declarations import recorded_effects, widened
+from agentos.resources.declarations import recorded_effects
 from agentos.rules.document import RuleTrigger, RunRule, read_rule, weakened
 from agentos.rules.trying import faults_of, in_run
 from agentos.syntax import is_python, parse

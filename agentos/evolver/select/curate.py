@@ -16,6 +16,7 @@ from itertools import chain, zip_longest
 
 from agentos.domain import (
     IMPORT,
+    PROMOTED_STATES,
     Candidate,
     Evidence,
     Evolution,
@@ -41,7 +42,6 @@ from agentos.evolver.find.feedback import taken_back
 from agentos.evolver.find.triage import is_open, to_hide
 from agentos.evolver.history import HistoryContext
 from agentos.evolver.history.content_digest import content_of
-from agentos.evolver.history.proposers import STANDS
 from agentos.evolver.history.retirement import uses
 from agentos.evolver.select import InheritanceContext, LooksContext, SelectionContext
 from agentos.ports import Case
@@ -249,7 +249,7 @@ def _past_fixes(parts: SelectionContext, resources: frozenset[str], seen: set[st
     standing = [
         evolution
         for resource in sorted(resources)
-        for state in (EvolutionState.PROBATION, EvolutionState.PROMOTED)
+        for state in PROMOTED_STATES
         for evolution in parts.records.newest(Evolution, limit, resource=resource, state=state)
     ]
     standing.sort(key=lambda item: item.created_at.timestamp() if item.created_at else 0.0, reverse=True)
@@ -325,7 +325,7 @@ def _repaired(parts: InheritanceContext, resource: ResourceId) -> Iterator[str]:
             made_by = parts.evolution(version.evolution)
         except NotFound:  # of a ledger before this one
             continue
-        if made_by.state in STANDS and made_by.candidate_id is not None:
+        if made_by.state in PROMOTED_STATES and made_by.candidate_id is not None:
             for verdict in parts.records.find(Verdict, candidate_id=made_by.candidate_id):
                 yield from verdict.fixed
 

@@ -34,6 +34,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from agentos.domain import (
     COMPARED_SETS,
@@ -45,7 +46,9 @@ from agentos.domain import (
     SupportKind,
     TrialSet,
 )
-from agentos.evolver.policy import Judge
+
+if TYPE_CHECKING:
+    from agentos.evolver.policy import Judge
 
 # A trial of the same task on both sides: passed on the base, passed with the candidate.
 Pair = tuple[bool, bool]

@@ -51,13 +51,7 @@ BLOCKS = {
     "condition dropped": "delete statement",
     "defect": "known defect",
     **dict.fromkeys(
-        (
-            "state by key", "once each", "used up", "numbered", "two passes", "carried on", "kept apart", "since last",
-            "read before", "between marks", "last one too", "rest shared", "asks itself", "with sign", "another branch",
-            "told missing", "keys alike", "at least", "as asked", "all of them", "each match", "optional part",
-            "group unread", "with ties", "nothing at all", "began anew", "emptied first", "whole idiom", "by word", "weighted", "visited",
-        ),
-        "several places",
+        ("state by key", "once each", "carried on", "asks itself", "numbered", "last one too", "whole idiom"), "several places",
     ),
 }  # fmt: skip
 

@@ -5,7 +5,6 @@ See docs/understand/repair.md for how it searches and what it can and cannot rep
 
 from __future__ import annotations
 
-import ast
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -290,11 +289,7 @@ def stocks_in(ground: SuspectFile) -> Iterator[EditStock]:
             ground.made.append(len(stock.plain))
             yield stock
         return
-    cases = given_cases(ground.brief)
-    compared = [n for test in ground.program.nodes(ast.Compare) for n in ast.walk(test)]
-    known = frozenset(n.value for n in compared if isinstance(n, ast.Constant) and isinstance(n.value, str))
-    given = given_names(ground.brief.cases, [cases[number] for number in ground.working], known)
-    facts = FileFacts(ground.program, given)
+    facts = FileFacts(ground.program, given_names(ground.brief.cases))
     clues = read_failures(ground.brief.cases, ground.evidence, ground.probed.tried, ground.program)
     for stock in stocks(facts, ground.places, clues, endless=ground.probed.endless):
         ground.made.append(len(stock.plain))

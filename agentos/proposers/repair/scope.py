@@ -14,11 +14,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import comb
+from typing import TYPE_CHECKING
 
-from agentos.ports import Case
 from agentos.proposers.repair.source import Program
 from agentos.syntax import Definition
+
+if TYPE_CHECKING:
+    from agentos.ports import Case
 
 NUMBERS = frozenset({"int", "float", "bool"})
 SEQUENCES = frozenset({"str", "list", "tuple"})
@@ -86,6 +88,21 @@ def comprehension_names(program: Program, node: ast.AST) -> list[str]:
 def target_names(target: ast.expr) -> list[str]:
     """The plain names that an assignment target binds."""
     return [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """All names that are read or set in it."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def is_target(node: ast.AST) -> bool:
+    """Whether something is put there, or it is deleted."""
+    return isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
+
+
+def called_name(call: ast.Call) -> str:
+    """The name of the function or method."""
+    return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
 
 
 LITERALS: tuple[tuple[tuple[type[ast.expr], ...], str], ...] = (
@@ -262,8 +279,7 @@ def _kind_of_item(loop: ast.For, name: str, scope: Scope) -> str:
 
 
 NAMES_MAX = 40
-WORDS_MAX, MARKS_MAX, SIGNS_MAX = 6, 4, 6
-LUCK = 0.3  # a word stands in all failing calls and in so many others: as likely it may by chance
+SIGNS_MAX = 6
 _HEAD = 2_000  # bytes of a file in which names of fields are looked for
 _LINES = 20
 _SIGNS = "+-.'&/#%_*~!"
@@ -282,21 +298,13 @@ class GivenNames:
     fields: tuple[str, ...] = ()
     identifying: frozenset[str] = frozenset()
     signs: str = ""  # punctuation within what they were given
-    marks: tuple[str, ...] = ()  # punctuation at the start of several lines
-    words: tuple[str, ...] = ()  # words of all failing calls, of several, and of few working ones
 
 
 NOTHING_GIVEN = GivenNames()
 
 
-def given_names(
-    cases: Sequence[Case], working: Sequence[Case] = (), known: frozenset[str] = frozenset()
-) -> GivenNames:
-    """From the arguments and the input files of the cases; values are not looked at, only what they are called.
-
-    Words that the program knows, or working calls are given as often, do not count, nor those of some failing calls
-    only: what is the same in all of them is of the kind of input, not of one task.
-    """
+def given_names(cases: Sequence[Case]) -> GivenNames:
+    """From the arguments and the input files of the cases; values are not looked at, only what they are called."""
     found: dict[str, None] = {}
     for case in cases:
         for value in case.call.args.values():
@@ -309,21 +317,7 @@ def given_names(
         for name, value in case.call.args.items()
         if isinstance(value, str) and value in case.inputs
     }
-    with_it = Counter(word for case in cases for word in _words(case))
-    without = Counter(word for case in working for word in _words(case))
-    apart = {
-        word: count / len(cases) - without[word] / max(1, len(working))
-        for word, count in with_it.items()
-        if count == len(cases) > 1
-        and word not in known
-        and word not in identifying
-        # Two calls have many a word in common that has nothing to do with the failure.
-        and (
-            not working or comb(count + without[word], count) <= LUCK * comb(len(cases) + len(working), count)
-        )
-    }
-    words = tuple(sorted((w for w in apart if apart[w] > 0.3), key=lambda w: (-apart[w], w)))[:WORDS_MAX]
-    return GivenNames(tuple(found)[:NAMES_MAX], frozenset(identifying), _signs(cases), _marks(cases), words)
+    return GivenNames(tuple(found)[:NAMES_MAX], frozenset(identifying), _signs(cases))
 
 
 def _signs(cases: Sequence[Case]) -> str:
@@ -337,38 +331,6 @@ def _signs(cases: Sequence[Case]) -> str:
         if not char.isascii() and unicodedata.category(char)[0] in "PSZ"
     ]
     return "".join(sorted(filter(_SIGNS.__contains__, used))) + "".join(others[:SIGNS_MAX])
-
-
-def _texts(case: Case) -> Iterator[str]:
-    given = (text for value in case.call.args.values() for text in _strings(value, 0))
-    yield from (text for text in given if text not in case.inputs)
-    yield from (data[:_HEAD].decode("utf-8", "ignore") for data in case.inputs.values())
-
-
-def _strings(value: object, depth: int) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif depth < 3 and isinstance(value, list | Mapping):
-        for inner in value if isinstance(value, list) else value.values():
-            yield from _strings(inner, depth + 1)
-
-
-def _words(case: Case) -> set[str]:
-    """Words and single signs between blanks and separators: an event, a mark in place of a number. No code with digits: it names one thing."""
-    return {
-        word
-        for text in _texts(case)
-        for word in re.findall(
-            r"(?<![^\W\d_]\d)[^\W\d_](?:[^\W\d]|-)*(?![\w-])|(?<![^\s,;])[-?*x](?![^\s,;])", text
-        )
-    }
-
-
-def _marks(cases: Sequence[Case]) -> tuple[str, ...]:
-    """What stands before the first word of more than one line."""
-    lines = [line for case in cases for text in _texts(case) for line in text.splitlines()]
-    found = Counter(match[1] for line in lines if (match := re.match(r"\s*([^\w\s\"'(\[{-]{1,4}|---)", line)))
-    return tuple(mark for mark, count in found.most_common(MARKS_MAX) if count > 1)
 
 
 def _keys(value: object, depth: int) -> Iterator[str]:

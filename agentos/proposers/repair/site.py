@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TypeVar
 
-from agentos.proposers.repair.scope import NOTHING_GIVEN, GivenNames, Scope, idle_names, scope_of
+from agentos.proposers.repair.scope import NOTHING_GIVEN, GivenNames, Scope, idle_names, is_target, scope_of
 from agentos.proposers.repair.source import (
     CONTRACT,
     CodeEdit,
@@ -167,7 +167,7 @@ class FileFacts:
             among = [n for n in self.nodes_in(site.function) if isinstance(n, TWINS)]
             by_text: dict[str, list[ast.expr]] = {}
             for node in among:
-                if not isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+                if not is_target(node):
                     by_text.setdefault(self.program.text(node), []).append(node)
             self._twins[site.function] = {same[0]: same for same in by_text.values() if 1 < len(same) <= 4}
         return self._twins[site.function].get(site.node, ())
@@ -334,6 +334,18 @@ class EditSite:
     def tight(self, node: ast.expr) -> str:
         """The node as written, in brackets where an operator, a dot or a call beside it would take it apart."""
         return self.text(node) if isinstance(node, TIGHT) else f"({self.text(node)})"
+
+    def arguments(self, call: ast.Call) -> tuple[list[str], list[str]]:
+        """As written, those by place and those by name."""
+        named = [
+            f"{k.arg}={self.text(k.value)}" if k.arg else f"**{self.text(k.value)}" for k in call.keywords
+        ]
+        return [self.text(argument) for argument in call.args], named
+
+    def between(self, one: ast.expr, other: ast.expr) -> tuple[int, int, str]:
+        """What stands behind the one and before the other: from, to, the text."""
+        start, end = self.program.span(one)[1], self.program.span(other)[0]
+        return start, end, self.program.data[start:end].decode()
 
     def kind(self, node: ast.expr) -> str:
         """What the expression probably holds."""

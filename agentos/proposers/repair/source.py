@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TypeVar
 
-from agentos.resources.declarations import widened
+from agentos.programs import widened
 from agentos.syntax import Definition, parse, parse_expression
 
 # The public contract of a tool: never a place to edit.

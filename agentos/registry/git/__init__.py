@@ -10,6 +10,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+NO_GIT = "there is no git on the PATH: type `apt-get install git`"
+
 CONFIG = {
     "core.hooksPath": "/dev/null",
     "core.fsync": "committed,reference",

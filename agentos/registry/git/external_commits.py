@@ -13,9 +13,8 @@ from datetime import datetime
 
 import pygit2
 
-from agentos.registry.git.repository import INCOMING, MAIN, Repository
+from agentos.registry.git.repository import INCOMING, MAIN, WRITTEN, Repository
 
-WRITTEN = "refs/agentos/written"
 WRITING = "refs/agentos/writing"
 
 
@@ -29,11 +28,6 @@ def note(repository: Repository, made: pygit2.Oid) -> None:
     before = repository.resolve(WRITTEN)
     if before != made:
         repository.move(WRITTEN, made, expected=before)
-
-
-def lost(repository: Repository) -> pygit2.Oid | None:
-    """Where ``main`` belongs when it is missing, None in a registry that never had one."""
-    return repository.resolve(WRITTEN) if repository.resolve(MAIN) is None else None
 
 
 def foreign(repository: Repository) -> pygit2.Oid | None:

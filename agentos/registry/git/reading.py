@@ -10,18 +10,8 @@ from pygit2.enums import FileMode
 
 from agentos.domain import KINDS, RESOURCE_NAME, Kind, ResourceId, Snapshot
 from agentos.errors import Invalid, NotFound, Unavailable
-from agentos.programs import MANIFEST
-from agentos.registry.git import external_commits
-from agentos.registry.git.repository import MAIN, Repository
-from agentos.resources import (
-    DEPTH_MAX,
-    FILE_MAX,
-    FILES_MAX,
-    MAIN_FILE,
-    PINS_FILE,
-    RESOURCE_MAX,
-    is_tool_file,
-)
+from agentos.registry.git.repository import MAIN, WRITTEN, Repository
+from agentos.resources.documents import DEPTH_MAX, FILE_MAX, FILES_MAX, PINS_FILE, RESOURCE_MAX
 
 _FILE_MODES = (FileMode.BLOB, FileMode.BLOB_EXECUTABLE)
 _ODD = {FileMode.LINK: "is a symbolic link", FileMode.TREE: f"is more than {DEPTH_MAX} levels deep"}
@@ -31,13 +21,18 @@ _DEEPEST = DEPTH_MAX - 3  # of a directory in a resource: kind, name and the fil
 def tip(repository: Repository) -> Snapshot:
     """Where ``main`` stands."""
     found = repository.resolve(MAIN)
-    if found is None and external_commits.lost(repository):
+    if found is None and lost(repository):
         raise NotFound(
             f"The registry at {repository.path} has lost its branch main. `agentos init` brings it back"
         )
     if found is None:
         raise NotFound(f"The registry at {repository.path} is empty. Try: agentos init")
     return repository.snapshot(found)
+
+
+def lost(repository: Repository) -> pygit2.Oid | None:
+    """Where ``main`` belongs when it is missing, None in a registry that never had one."""
+    return repository.resolve(WRITTEN) if repository.resolve(MAIN) is None else None
 
 
 def files(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dict[str, bytes]:
@@ -158,27 +153,6 @@ def _children(tree: pygit2.Tree) -> _Children:
 
 def _differing(before: _Children, after: _Children) -> list[str]:
     return sorted({name for name, _ in before.items() ^ after.items()})
-
-
-def tool_paths(repository: Repository, root: str | pygit2.Oid) -> list[str]:
-    """The registry paths of all tool files, by name alone (helpers that look like tools included)."""
-    found = []
-    for resource, tree in resources(repository, root):
-        if resource.kind is Kind.TOOL:
-            manifest = repository.entry(tree, MANIFEST) is not None
-            found.append(f"{resource}/{MANIFEST if manifest else MAIN_FILE[Kind.TOOL]}")
-        elif resource.kind is Kind.SKILL:
-            folder = repository.entry(tree, "tools")
-            if isinstance(folder, pygit2.Tree):
-                found += [f"{resource}/tools/{entry.name}" for entry in folder]
-                found += [
-                    f"{resource}/tools/{entry.name}/{MANIFEST}" for entry in folder if _has_manifest(entry)
-                ]
-    return [path for path in found if is_tool_file(path)]
-
-
-def _has_manifest(folder: pygit2.Object) -> bool:
-    return isinstance(folder, pygit2.Tree) and MANIFEST in folder
 
 
 def pins(repository: Repository, snapshot: Snapshot) -> dict[str, str]:

@@ -24,13 +24,14 @@ from pygit2.enums import ConfigLevel, FileMode, ObjectType
 from agentos.domain import Snapshot
 from agentos.durable import flush_folder
 from agentos.errors import Conflict, NotFound, Unavailable
-from agentos.registry.git import CONFIG, environment
+from agentos.registry.git import CONFIG, NO_GIT, environment
 
 T = TypeVar("T")
 G = TypeVar("G", pygit2.Commit, pygit2.Tree)
 
 MAIN = "refs/heads/main"
 EMAIL = "agentos@localhost"  # of what this program itself commits
+WRITTEN = "refs/agentos/written"  # what this program wrote last
 SHIPPED = "refs/agentos/shipped"  # what the newest release shipped that was taken in
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
@@ -251,17 +252,25 @@ class Repository:
     # --- git programs ---------------------------------------------------------------------
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a git program on this repository, with nothing inherited; never raises for its status."""
-        return subprocess.run(
-            ["git", f"--git-dir={self.path}", *arguments],
-            env=environment(),
-            cwd=self.path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        """Run a git program on this repository, with nothing inherited; never raises for its status.
+
+        Raises Unavailable where there is no git.
+        """
+        try:
+            return subprocess.run(
+                ["git", f"--git-dir={self.path}", *arguments],
+                env=environment(),
+                cwd=self.path,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+        except FileNotFoundError as error:
+            if error.filename != "git":
+                raise
+            raise Unavailable(NO_GIT) from None
 
     # --- objects --------------------------------------------------------------------------
 

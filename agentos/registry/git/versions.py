@@ -24,7 +24,7 @@ from pygit2.enums import SortMode
 
 from agentos.domain import ResourceId, Version, dataclass
 from agentos.errors import Unavailable
-from agentos.registry.git import environment
+from agentos.registry.git import NO_GIT, environment
 from agentos.registry.git.reading import digest, resources
 from agentos.registry.git.repository import EMAIL, MAIN, Repository
 from agentos.resources import parse_id
@@ -358,14 +358,19 @@ class ObjectPack:
         parts = [_head(kind, len(data)) + zlib.compress(data, 1) for kind, data in self._objects.values()]
         content = b"PACK" + (2).to_bytes(4) + len(parts).to_bytes(4) + b"".join(parts)
         content += hashlib.sha1(content, usedforsecurity=False).digest()
-        done = subprocess.run(
-            ["git", f"--git-dir={self._repository.path}", "index-pack", "--stdin"],
-            env=environment(),
-            cwd=self._repository.path,
-            input=content,
-            capture_output=True,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                ["git", f"--git-dir={self._repository.path}", "index-pack", "--stdin"],
+                env=environment(),
+                cwd=self._repository.path,
+                input=content,
+                capture_output=True,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            if error.filename != "git":
+                raise
+            raise Unavailable(NO_GIT) from None
         if done.returncode:
             raise Unavailable(
                 f"The registry cannot be written: {done.stderr.decode(errors='replace').strip()}"

@@ -18,8 +18,8 @@ from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
 from agentos.registry.git.repository import EMPTY_TREE
 from agentos.registry.store import Registry
-from agentos.resources import DEPTH_MAX, FILE_MAX, FILES_MAX, RESOURCE_MAX, plain_name
-from agentos.resources.documents import NAME_MAX
+from agentos.resources import plain_name
+from agentos.resources.documents import DEPTH_MAX, FILE_MAX, FILES_MAX, NAME_MAX, RESOURCE_MAX
 
 FOLDERS = "refs/agentos/folders/"  # below it lies what was taken in from each watched folder
 _SETTLED_NS = 2_000_000_000  # since its last change, until the times of a file tell one state from the next

@@ -25,7 +25,8 @@ from agentos.registry.skill_folders.folder import FOLDERS, folder_prefix, folder
 from agentos.registry.store import Registry
 from agentos.registry.wheels import unlocked
 from agentos.registry.writing import CommitInfo, Load, advance, as_change, merge, trial
-from agentos.resources import MAIN_FILE, Examination, examine, name_fault
+from agentos.resources import Examination, examine, name_fault
+from agentos.resources.documents import MAIN_FILE
 
 if TYPE_CHECKING:
     from agentos.messages import ToolCard

@@ -34,7 +34,8 @@ from agentos.web.api.conversations import (
 )
 from agentos.web.api.documents import FeedbackBody
 from agentos.web.api.door import ApiRefusal, EventStream, error_object, read_body
-from agentos.web.api.operations import ApiHome, note_act, rate
+from agentos.web.api.home import ApiHome, note_act
+from agentos.web.api.operations import rate
 
 OPEN_MAX = 32  # turns that are followed at a time
 _CHAT, _RESPONSE = "chatcmpl-", "resp_"

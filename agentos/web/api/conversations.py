@@ -26,7 +26,7 @@ from agentos.domain import Question, Result, Run, Step, Task, TaskState, digest
 from agentos.errors import AgentOSError, Conflict, NotFound, Unavailable, UserError
 from agentos.ledger.blobs import BlobStore
 from agentos.web.api.door import ApiRefusal
-from agentos.web.api.operations import ApiHome, note_act, writing
+from agentos.web.api.home import ApiHome, note_act, writing
 
 USER, ASSISTANT = "user", "assistant"
 FILE = "conversation.json"

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -34,24 +33,15 @@ from agentos.errors import NotFound, UserError
 from agentos.evolver.promote import promotion
 from agentos.home import Home
 from agentos.ledger.listing import ListPage, evolution_page, run_page, task_page
-from agentos.ledger.reading import EvolutionRecords, Reader
+from agentos.ledger.reading import EvolutionRecords
 from agentos.ledger.store import Ledger
-from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from agentos.settings import load_settings
 from agentos.web.api import documents as forms
 from agentos.web.api.door import ApiRefusal
+from agentos.web.api.home import ApiHome, writing
 
 _NO_REASON = "no reason given"
-
-
-@dataclass(frozen=True, slots=True)
-class ApiHome:
-    """What operations work on; every part is safe from any thread."""
-
-    home: Home
-    reader: Reader
-    registry: Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +80,6 @@ class ApiOperation:
     body: type[BaseModel] | None = None
     status: int = 200
     bound: bool = False
-
-
-@contextmanager
-def writing(home: Home) -> Iterator[Ledger]:
-    """The ledger, for one act."""
-    ledger = Ledger(home.ledger)
-    try:
-        yield ledger
-    finally:
-        ledger.close()
-
-
-def note_act(site: ApiHome, token: Token, act: str, subject: str) -> None:
-    """On record: who did it, and by which token."""
-    said = {"act": act, "token": token.name, "token_id": token.id, "principal": token.principal}
-    with writing(site.home) as ledger:
-        ledger.note("api.act", subject, said)
 
 
 # --- tasks ------------------------------------------------------------------------------------

@@ -43,7 +43,8 @@ from agentos.web.api.door import (
     read_query,
     told,
 )
-from agentos.web.api.operations import OPERATIONS, ApiCall, ApiHome, ApiOperation, Done, note_act
+from agentos.web.api.home import ApiHome, note_act
+from agentos.web.api.operations import OPERATIONS, ApiCall, ApiOperation, Done
 
 PREFIX = "/api/v1"
 _KINDS = {404: "not_found", 405: "method_not_allowed"}

@@ -9,9 +9,10 @@ from difflib import SequenceMatcher
 
 from agentos.domain import Evolution, EvolutionState, ResourceId, Result, Snapshot, Version
 from agentos.errors import NotFound, Unavailable
-from agentos.resources import MAIN_FILE, parse_id
+from agentos.resources import parse_id
+from agentos.resources.documents import MAIN_FILE
 from agentos.web.context import WebContext
-from agentos.web.pages.evolutions import EditedFile, side_by_side
+from agentos.web.pages.diffs import EditedFile, side_by_side
 
 _RUNS = 200  # of which the share that passed is told
 _VERSIONS_MAX = 100  # the newest; what is older is told as of the oldest of them

@@ -15,7 +15,7 @@ from agentos.plaintext import clean
 from agentos.resources import parse_id
 from agentos.supervisor.watching import NODE as SUPERVISOR
 from agentos.web.context import WebContext
-from agentos.web.pages.evolutions import EditedFile, side_by_side
+from agentos.web.pages.diffs import EditedFile, side_by_side
 from agentos.web.pages.resources import digests_at, version_then
 
 _OTHERS = 20  # runs of the same task

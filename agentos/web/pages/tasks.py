@@ -32,7 +32,6 @@ from agentos.domain import (
 from agentos.errors import NotFound, UserError
 from agentos.ledger.listing import evolution_page, newest_open_runs
 from agentos.ledger.reading import Reader, TaskView
-from agentos.registry.git.reading import tool_paths
 from agentos.syntax import tree_of
 from agentos.taskfile import drafts_of
 from agentos.web.context import WebContext
@@ -74,7 +73,7 @@ def task_form(site: WebContext, tool: str) -> TaskForm:
     if tool and schema is None:
         path = site.registry.find_tool(stable, tool)
         schema = declared_schema(site.registry.files(stable, path).get(path, b""))
-    tools = sorted({*cards, *map(_reference, tool_paths(site.registry.repository, stable.tree))})
+    tools = sorted({*cards, *map(_reference, site.registry.tool_paths(stable))})
     whole = [FormField("", "json", required=True, about="", value="{}")]
     fields = whole if schema is None else list(_fields(schema))
     return TaskForm(tool, about, fields if tool else [], schema is not None, tools, agents)

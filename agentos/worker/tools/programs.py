@@ -306,7 +306,10 @@ def _answer(says: ToolManifest, path: str, out: IO[bytes], most: int) -> Any:
 
 def _must_fit(schema: dict[str, Any], value: Any, type: str, path: str) -> None:
     from jsonschema import Draft202012Validator, ValidationError
+    from referencing.exceptions import Unresolvable
 
+    # A reference that leads nowhere, to itself, or to what is no schema; and numbers that cannot be reckoned with.
+    unusable = (Unresolvable, RecursionError, ArithmeticError, AttributeError, TypeError, ValueError)
     if not schema:
         return
     try:
@@ -316,7 +319,7 @@ def _must_fit(schema: dict[str, Any], value: Any, type: str, path: str) -> None:
         what = "the arguments do not fit" if type == "input" else "the output does not fit"
         message = f"{what}: {place + ': ' if place else ''}{shorten(error.message, 500)}"
         raise Failed(fault(type, message, path=path)) from None
-    except Exception as error:  # noqa: BLE001 - a reference that leads nowhere, or elsewhere
+    except unusable as error:
         raise _bad(path, f"its {type} schema cannot be used: {error}") from None
 
 

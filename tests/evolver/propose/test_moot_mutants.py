@@ -139,7 +139,7 @@ def names(given: list[tuple[list[str], dict[str, Json]]]) -> list[Case]:
     return [case(number, wanted, names=[*each]) for number, (each, wanted) in enumerate(given)]
 
 
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.hex()[:4])
+@pytest.mark.parametrize("key", KEYS[:2], ids=lambda key: key.hex()[:4])
 @pytest.mark.slow
 def test_a_method_whose_near_relative_passes_as_well_is_a_question(key: bytes) -> None:
     """``rstrip`` cuts off letters, too: no name that was shown ends in one of them, and inputs are made that do."""
@@ -201,10 +201,8 @@ MARKED = [
     ("gone", "wrong", "word", "tasks", "key"),
     [
         ("names[0]", "names[-1]", "max(", LONGEST[:3], KEYS[0]),
-        ("names[0]", "names[0 - 1]", "max(", LONGEST[:3], KEYS[1]),
         ("names[0]", "names[len(names) - 1]", "max(", LONGEST[:3], KEYS[2]),
         ('(",", ";")', '(",", "!")', "beside", MARKED, KEYS[0]),
-        ('(",", ";")', '(",", "!")', "beside", MARKED, KEYS[1]),
     ],
 )
 @pytest.mark.slow
@@ -258,32 +256,41 @@ def test_what_has_an_effect_is_not_idle() -> None:
 
 
 STRIPPED = "found.append(name.strip())"
-DECIDES_NOTHING = [
-    f"if count: {STRIPPED}",
-    f"if found is not None: {STRIPPED}",
-    f"if len(found) < count: {STRIPPED}",
-    f"if found or count > 0: {STRIPPED}",
-    f"if name != '' or count: {STRIPPED}",
-    f"if not count: continue\n        {STRIPPED}",
-    f"if count == 0 or found is None: break\n        {STRIPPED}",
-    "found.append(name.strip() if count else name)",
-    "found += [each.strip() for each in [name] if count]",
-    "found.extend(each.strip() for each in [name] if count and each is name)",
-]
+DECIDES_NOTHING = {
+    f"if count: {STRIPPED}": "count",
+    f"if found is not None: {STRIPPED}": "found is not None",
+    f"if len(found) < count: {STRIPPED}": "len(found) < count",
+    f"if found or count > 0: {STRIPPED}": "found or count > 0",
+    f"if name != '' or count: {STRIPPED}": "name != '' or count",
+    f"if not count: continue\n        {STRIPPED}": "not count",
+    f"if count == 0 or found is None: break\n        {STRIPPED}": "count == 0 or found is None",
+    "found.append(name.strip() if count else name)": "count",
+    "found += [each.strip() for each in [name] if count]": "count",
+    "found.extend(each.strip() for each in [name] if count and each is name)": "count and each is name",
+}
+
+
+def decides(new: str) -> str:
+    return changed(('found.append(name.strip(".csv"))', new))
 
 
 @pytest.mark.parametrize("new", DECIDES_NOTHING)
+def test_a_test_is_found_however_it_is_written(new: str) -> None:
+    found = constant_tests(OLD, decides(new))
+    assert {f"{DECIDES_NOTHING[new]} always {word}" for word in ("true", "false")} <= {*found}
+
+
+@pytest.mark.parametrize("new", [[*DECIDES_NOTHING][at] for at in (4, 6, 9)])
 @pytest.mark.slow
-def test_a_test_that_decides_nothing_is_told_however_it_is_written(new: str) -> None:
+def test_a_test_that_decides_nothing_is_told(new: str) -> None:
     """A condition that never fails, in the place of one that did: nothing else is left of it to be found by."""
-    edit = changed(('found.append(name.strip(".csv"))', new))
-    assert "always" in found(edit, names(NAMES), 1, KEYS[0], ONE_RIVAL).needless
+    assert "always" in found(decides(new), names(NAMES), 1, KEYS[0], ONE_RIVAL).needless
 
 
 @pytest.mark.slow
 def test_both_are_looked_for_only_where_the_policy_wants_mutants() -> None:
     idle_edit = changed(("count += 1", "count += 0"))
-    needless = changed(('found.append(name.strip(".csv"))', DECIDES_NOTHING[0]))
+    needless = decides(f"if count: {STRIPPED}")
     for edit in (idle_edit, needless):
         seen = found(edit, names(NAMES), 1, KEYS[0], ReplayPolicy(mutants=0))
         assert (seen.idle, seen.needless) == ("", "")
@@ -302,8 +309,7 @@ def test_both_are_looked_for_only_where_the_policy_wants_mutants() -> None:
 )
 @pytest.mark.slow
 def test_a_test_that_decides_something_is_not(new: str) -> None:
-    edit = changed(('found.append(name.strip(".csv"))', new))
-    assert not found(edit, names(NAMES), 1, KEYS[0], ONE_RIVAL).needless
+    assert not found(decides(new), names(NAMES), 1, KEYS[0], ONE_RIVAL).needless
 
 
 def test_a_test_of_several_is_also_held_constant_as_a_whole() -> None:
@@ -323,15 +329,10 @@ def test_an_annotation_has_no_effect_to_lose() -> None:
 
 REPAIR = ("name.strip(", "name.removesuffix(")
 RIDES_ALONG = [
-    [("in input.names:", "in input.names[:50]:")],
     [("in input.names:", "in [*input.names][:40]:")],
-    [("in input.names:", "in dict(enumerate(input.names[-99:])).values():")],
     [("many=count > input.limit", "many=count > min(input.limit, 900)")],
-    [("many=count > input.limit", "many=800 > count > input.limit")],
     [("result=found", "result=found or [each for each in input.names if not each]")],
-    [("result=found", "result=[each for each in found if each != 'total']")],
     [("    count = 0\n", "    count = 0\n    if 'admin' in input.names:\n        return Output(result=[], many=False)\n")],
-    [('removesuffix(".csv")', 'removesuffix(".csv")[:200]')],
     [('removesuffix(".csv")', 'removesuffix(".csv").rsplit("/", 2)[-1]')],
 ]  # fmt: skip
 

@@ -6,7 +6,6 @@ import pytest
 
 from agentos.proposers.repair.operators.calls import awaits
 from agentos.proposers.repair.operators.defects import defects
-from agentos.proposers.repair.operators.idioms.flow import own_of_each
 from agentos.proposers.repair.places import edits_of
 from agentos.proposers.repair.site import FileFacts, sites
 from agentos.proposers.repair.source import Program
@@ -193,31 +192,6 @@ def test_a_task_that_is_awaited_later_is_left_alone() -> None:
 def test_how_long_a_pause_is_is_no_place_to_edit() -> None:
     facts = FileFacts(Program(ASYNC.format(body="await read(a)", run="asyncio.run(both(a, b))")))
     assert not [node for node in facts.nodes if isinstance(node, ast.Constant)]
-
-
-CLASS = """class Shelf:
-    things: list[str] = []
-{init}
-    def put(self, thing):
-        self.things.append(thing)
-"""
-
-
-def test_what_all_objects_of_a_class_share_becomes_each_ones_own() -> None:
-    def made(source: str) -> list[str]:
-        program = Program(source)
-        edits = [edit for site in sites(FileFacts(program)) for edit in own_of_each(site)]
-        return [same(text) for edit in edits if (text := program.apply(edit)) is not None]
-
-    init = "    def __init__(self, name):\n        self.name = name\n"
-    own = init.replace("self.name = name", "self.things = []\n        self.name = name")
-    alone = "    def __init__(self) -> None:\n        self.things = []\n"
-    assert made(CLASS.format(init=init)) == [same(CLASS.format(init=own))]
-    assert made(CLASS.format(init="")) == [same(CLASS.format(init=alone))]
-    assert made(CLASS.format(init=own)) == []
-    assert made(CLASS.format(init=own.replace("things =", "things: list[str] ="))) == []
-    assert made(CLASS.format(init=init).replace("append", "count")) == []
-    assert made("@dataclass\n" + CLASS.format(init=init)) == []
 
 
 BOUNDS = {

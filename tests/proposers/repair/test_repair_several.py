@@ -6,24 +6,18 @@ import pytest
 from local_bench import LocalBenches
 
 from agentos.evolver.policy import Policy
-from agentos.ports import Case
 from agentos.proposers.repair import RepairProposer
-from agentos.proposers.repair.operators.idioms.answers import ANSWERS
-from agentos.proposers.repair.operators.idioms.branches import BRANCHES
-from agentos.proposers.repair.operators.idioms.loops import LOOPS
+from agentos.proposers.repair.operators.idioms.several import SEVERAL
 from agentos.proposers.repair.operators.rewrites import rewritten
 from agentos.proposers.repair.prior import kind_of_edit
-from agentos.proposers.repair.scope import GivenNames, given_names
+from agentos.proposers.repair.scope import given_names
 from agentos.proposers.repair.site import FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program
 
-GIVEN = GivenNames(fields=("mass", "speed"), marks=("~~~",), words=("void",))
-INPUT = "class Input(BaseModel):\n    least: int\n    back: bool\n\n\n"
-
 
 def made(source: str) -> list[CodeEdit]:
-    facts = FileFacts(Program(source), GIVEN)
-    operators = (*LOOPS, *BRANCHES, *ANSWERS, rewritten)
+    facts = FileFacts(Program(source))
+    operators = (*SEVERAL, rewritten)
     return [edit for site in sites(facts) for operator in operators for edit in operator(site)]
 
 
@@ -47,27 +41,6 @@ FAMILIES = {
         "seen = set()\nfor key, level in a:\n    if key in seen:\n        continue\n    seen.add(key)\n"
         "    b.append(level)\nreturn b",
     ),
-    "used up": (
-        "c = 0\nfor x in a:\n    if x in b:\n        c += 1\nreturn c",
-        "c = 0\nleft = list(b)\nfor x in a:\n    if x in left:\n        left.remove(x)\n        c += 1\nreturn c",
-    ),
-    "only where the rest holds": (
-        "c = 0\nfor n, x in enumerate(a):\n    if b[n] != x and x in b:\n        c += 1\nreturn c",
-        "c = 0\nleft = [b[n] for n, x in enumerate(a) if b[n] != x]\nfor n, x in enumerate(a):\n"
-        "    if b[n] != x and x in left:\n        left.remove(x)\n        c += 1\nreturn c",
-    ),
-    "weighted, of a call": (
-        "return sum(x.level for x in list(b)) / len(b)",
-        "return sum((x.level) * x.mass for x in list(b)) / sum(x.mass for x in list(b))",
-    ),
-    "weighted, with a loop inside": (
-        "return sum(sum(y for y in x.parts) for x in b) / len(b)",
-        "return sum((sum(y for y in x.parts)) * x.mass for x in b) / sum(x.mass for x in b)",
-    ),
-    "two passes": (
-        "top = 0\nfor x in a:\n    top = max(top, x)\n    b.append(x / top)\nreturn b",
-        "top = 0\nfor x in a:\n    top = max(top, x)\nfor x in a:\n    b.append(x / top)\nreturn b",
-    ),
     "as in the line above": (
         "for x in a:\n    key, level = x\n    b.append((key, level))\nreturn b",
         "previous = ''\nfor x in a:\n    key, level = x\n    key = key or previous\n    previous = key\n"
@@ -76,60 +49,6 @@ FAMILIES = {
     "the one before for the default": (
         "for x in a:\n    key = g('@' if x[0] == ' ' else x)\n    b.append(key)\nreturn b",
         "key = '@'\nfor x in a:\n    key = g(key if x[0] == ' ' else x)\n    b.append(key)\nreturn b",
-    ),
-    "a name of its own": (
-        "c = b\nwhile c < a:\n    c = near(c)\n    keep(c)\n    c += 7\nreturn c",
-        "c = b\nwhile c < a:\n    this_c = near(c)\n    keep(this_c)\n    c += 7\nreturn c",
-    ),
-    "since it came the last time": (
-        "for x in a:\n    if x.full:\n        b.append(float(x.used) / 2)\nreturn b",
-        "so_far = 0\nfor x in a:\n    so_far += float(x.used)\n    if x.full:\n        b.append(so_far / 2)\n"
-        "        so_far = 0\nreturn b",
-    ),
-    "as it was before": (
-        "for n, row in enumerate(a):\n    for m in range(len(row)):\n        row[m] = near(a, n, m)\nreturn a",
-        "before = [list(row) for row in a]\nfor n, row in enumerate(a):\n    for m in range(len(row)):\n"
-        "        row[m] = near(before, n, m)\nreturn a",
-    ),
-    "between marks": (
-        "for x in a:\n    g(x)\nreturn b",
-        "inside = False\nfor x in a:\n    if x.lstrip().startswith('~~~'):\n        inside = not inside\n        continue\n"
-        "    if inside:\n        continue\n    g(x)\nreturn b",
-    ),
-    "passed over by a word": (
-        "for kind, level in a:\n    b.append(level)\nreturn b",
-        "for kind, level in a:\n    if kind == 'void':\n        continue\n    b.append(level)\nreturn b",
-    ),
-    "a branch more that undoes": (
-        "for kind, x in a:\n    if kind == 'in':\n        b.append(x)\nreturn b",
-        "for kind, x in a:\n    if kind == 'void':\n        if x in b:\n            b.remove(x)\n"
-        "    elif kind == 'in':\n        b.append(x)\nreturn b",
-    ),
-    "counted and no number": (
-        "idle = 0\nfor x in a:\n    c = float(x)\n    b.append(c)\nreturn b, idle",
-        "idle = 0\nfor x in a:\n    if x == 'void':\n        idle += 1\n        continue\n    else:\n        c = float(x)\n"
-        "    b.append(c)\nreturn b, idle",
-    ),
-    "lists as well": (
-        "if isinstance(a, dict):\n    for k, v in a.items():\n        g(k, v)\nelse:\n    g('', a)\nreturn b",
-        "if isinstance(a, dict):\n    for k, v in a.items():\n        g(k, v)\nelif isinstance(a, list):\n"
-        "    for k, v in enumerate(a):\n        g(k, v)\nelse:\n    g('', a)\nreturn b",
-    ),
-    "missing is not None": (
-        "c, d = a.get(1), b.get(1)\nif c is None:\n    return d is not None\nreturn d",
-        "c, d = a.get(1, ...), b.get(1, ...)\nif c is ...:\n    return d is not ...\nreturn d",
-    ),
-    "keys alike": (
-        "c = {}\nfor x in a:\n    c[x] = 1\nreturn b in c",
-        "c = {}\nfor x in a:\n    c[x.lower()] = 1\nreturn b.lower() in c",
-    ),
-    "a part that may be missing": (
-        "c = re.match(r'(\\d+):(\\d+)', b)\nreturn int(c[1]) * 60 + int(c[2])",
-        "c = re.match(r'(?:(\\d+):)?(\\d+)', b)\nreturn int(c[1] or 0) * 60 + int(c[2])",
-    ),
-    "numbers of places": (
-        "for x in a:\n    b.append(a.index(x))\nreturn b",
-        "for place, x in enumerate(a):\n    b.append(place)\nreturn b",
     ),
     "places, not how many differ": (
         "rank, last = 0, None\nfor x in a:\n    if x != last:\n        rank, last = rank + 1, x\n    b.append(rank)\nreturn b",
@@ -141,23 +60,6 @@ FAMILIES = {
         "c = ''\nfor x in a:\n    if not x:\n        b.append(c)\n        g(c)\n        c = ''\n    else:\n        c += x\n"
         "if c:\n    b.append(c)\n    g(c)\nreturn b",
     ),
-    "who is as good": (
-        "return sorted(a, key=lambda x: -x.won)[:3]",
-        "return [x for x in sorted(a, key=lambda x: -x.won) if -x.won <= "
-        "(lambda x: -x.won)(sorted(a, key=lambda x: -x.won)[:3][-1])]",
-    ),
-    "the sign of the whole": (
-        "c, d = divmod(a, 60)\nreturn f'{c}:{d}'",
-        "sign = '-' if a < 0 else ''\nc, d = divmod(abs(a), 60)\nreturn sign + f'{c}:{d}'",
-    ),
-    "every match": (
-        "c = P.match(b)\nreturn float(c[1]) * 2",
-        "c = P.match(b)\nreturn sum(float(c[1]) * 2 for c in P.finditer(b))",
-    ),
-    "a mark for no number": (
-        "a.sum += int(b)\na.all[b] = int(b)",
-        "a.sum += int(b)\nif b == 'void':\n    return\na.all[b] = int(b)",
-    ),
     "over midnight": (
         "return a[0] <= b < a[1]",
         "return a[0] <= b < a[1] if a[0] <= a[1] else b >= a[0] or b < a[1]",
@@ -168,16 +70,6 @@ FAMILIES = {
         "    else:\n        c.append((low, high))\nreturn c",
     ),
     "both ways": ("c = {}\nc[a, b] = 1\nreturn c", "c = {}\nc[a, b] = 1\nc[b, a] = 1\nreturn c"),
-    "shares of a whole": (
-        "c = {}\nfor k, n in a.items():\n    c[k] = b * n // 7\nreturn c",
-        "c = {}\nfor k, n in a.items():\n    c[k] = b * n // 7\nfor k, n in sorted(a.items(), key=lambda pair: "
-        "(lambda k, n: (-((b * n) % (7)), k))(*pair))[:b - sum(c.values())]:\n    c[k] += 1\nreturn c",
-    ),
-    "a mean that weighs": (
-        "return sum(x.speed for x in a) / len(a)",
-        "return sum((x.speed) * x.mass for x in a) / sum(x.mass for x in a)",
-    ),
-    "began anew": ("c = a - b\nreturn c", "c = a - b\nif c < 0:\n    c = a\nreturn c"),
 }  # fmt: skip
 
 
@@ -195,45 +87,11 @@ FILES = {
         "def f(a: str) -> int:\n    return int(a)\n",
         "def f(a: str) -> int:\n    if '+' in a:\n        return sum(f(part) for part in a.split('+'))\n    return int(a)\n",
     ),
-    "not where it has been": (
-        "def f(a, b):\n    return [f(x, b) for x in b[a]]\n",
-        "def f(a, b, way=()):\n    if a in way:\n        return []\n    return [f(x, b, way=(*way, a)) for x in b[a]]\n",
-    ),
-    "all for the first": (
-        "def f(a):\n    if a < 1:\n        return 'low'\n    if a % 2:\n        return 'odd'\n    return None\n\n\n"
-        "def g(b):\n    found = f(b)\n    return [found] if found else []\n",
-        "def f(a):\n    if a < 1:\n        yield 'low'\n    if a % 2:\n        yield 'odd'\n    pass\n\n\n"
-        "def g(b):\n    found = list(f(b))\n    return found\n",
-    ),
-    "held against a limit": (
-        f"{INPUT}def run(input: Input):\n    c = g(input)\n    if c == 0:\n        return 1\n    return 2 if c else 3\n",
-        f"{INPUT}def run(input: Input):\n    c = g(input)\n    if c < input.least:\n        return 1\n"
-        "    return 2 if c >= input.least else 3\n",
-    ),
-    "a switch that nothing reads": (
-        f"{INPUT}def run(input: Input):\n    c = g()\n    return c\n",
-        f"{INPUT}def run(input: Input):\n    c = g()\n    if input.back:\n        c.append(c[0])\n    return c\n",
-    ),
-    "what the module keeps": (
-        "KEPT = []\n\n\ndef f(a):\n    KEPT.append(a)\n    return KEPT\n",
-        "KEPT = []\n\n\ndef f(a):\n    KEPT.clear()\n    KEPT.append(a)\n    return KEPT\n",
-    ),
     "the last with what is given for it": (
         "def f(a: list, unit):\n    total, c = 0, ''\n    for x in a:\n        if x in SIZES:\n            total += int(c) * SIZES[x]\n"
         "    return total\n",
         "def f(a: list, unit):\n    total, c = 0, ''\n    for x in a:\n        if x in SIZES:\n            total += int(c) * SIZES[x]\n"
         "    if c:\n        total += int(c) * SIZES[unit]\n    return total\n",
-    ),
-    "a group that nothing reads": (
-        "def f(m: re.Match[str]):\n    if g(m[1]):\n        return m[1]\n    return ''\n",
-        "def f(m: re.Match[str]):\n    if g(m[1]):\n        return m[1]\n    if m[2] is not None:\n        return m[2]\n"
-        "    return ''\n",
-    ),
-    "nothing of each kind": (
-        "class Box(Base):\n    rows: list[int]\n    top: int | None\n\n\ndef f(a):\n    c = g(a)\n    d = max(c)\n"
-        "    return Box(rows=c, top=d)\n",
-        "class Box(Base):\n    rows: list[int]\n    top: int | None\n\n\ndef f(a):\n    c = g(a)\n    if not c:\n"
-        "        return Box(rows=[], top=None)\n    d = max(c)\n    return Box(rows=c, top=d)\n",
     ),
 }  # fmt: skip
 
@@ -254,19 +112,7 @@ LEFT_ALONE = {
         "c = 0\nfor x in a:\n    c += 1\n    key, d = x.split()\n    b.append(c)\nreturn b",
     ),
     "within a template": ("state by key", "c = 0\nfor key in a:\n    c += 1\n    b.append(f'{c}')\nreturn b"),
-    "each round looks elsewhere": ("used up", "for x in a:\n    if b in x:\n        g(x)\nreturn b"),
-    "nobody reads what is gathered": ("two passes", "c = []\nfor x in a:\n    c.append(x)\n    g(x)\nreturn c"),
-    "begun anew in each round": ("kept apart", "for x in a:\n    c = g(x)\n    b.append(c)\nreturn b"),
-    "no amount of the round": ("since last", "for x in a:\n    if x:\n        b.append(1)\nreturn b"),
-    "nothing is changed": ("read before", "for x in a:\n    c = g(a)\nreturn c"),
-    "no words are compared": ("another branch", "if a == 1:\n    return b\nreturn a"),
-    "None is not asked for": ("told missing", "c = a.get(b)\nreturn c"),
-    "one key alone": ("keys alike", "return a[b]"),
-    "the place of another": ("numbered", "for x in a:\n    b.append(a.index(b))\nreturn b"),
-    "a key of no order": ("with ties", "return sorted(a)[:3]"),
     "of which nothing is known": ("asks itself", "return a"),
-    "one answer only": ("all of them", "if a:\n    return 1\nreturn None"),
-    "not both ends of it": ("optional part", "return re.match(r'(\\d+)', b)"),
 }  # fmt: skip
 
 
@@ -283,21 +129,6 @@ def test_fields_are_also_the_attributes_of_xml(case) -> None:  # type: ignore[no
     report = b'<?xml version="1.0"?>\n<suite tests="3" errors=\'1\'>\n<case time-s="2"/> a = b</suite>'
     found = given_names([case("t1", file="report", inputs={"report": report})]).fields
     assert found == ("version", "tests", "errors", "time-s")
-
-
-def test_words_are_of_several_failing_calls_and_of_few_working_ones(case) -> None:  # type: ignore[no-untyped-def]  # fixture
-    failing = [case("t1", text="Ann paid\nBob waived"), case("t2", text="Eve waived")]
-    working: list[Case] = [case("t3", text="Bob paid"), case("t4", text="Eve paid")]
-    assert given_names(failing, working).words == ("waived",)
-    assert given_names(failing, working, frozenset({"waived"})).words == ()
-    named = [case(f"t{n}", file="bills", inputs={"bills": b"Ann: 1\n"}) for n in range(5, 7)]
-    assert given_names(named, working).words == ("Ann",)
-    often = [case(f"t{n}", text="Hall" if n < 14 else "attic") for n in range(10, 17)]
-    rooms = [case("t1", text="Hall R1"), case("t2", text="Hall R1")]
-    assert given_names(rooms, often).words == (), "two calls have it by chance"
-    assert given_names(rooms, often[3:]).words == ("Hall",), "a code with a digit names one thing"
-    many = [case(f"t{n}", text="one two three four five six seven eight") for n in range(7, 9)]
-    assert given_names(many).words == ("eight", "five", "four", "one", "seven", "six"), "in each process"
 
 
 @pytest.mark.slow
@@ -335,6 +166,6 @@ def test_no_edit_of_a_family_goes_by_another_kind(name: str) -> None:
         else f"import re\n\n\ndef f(a, b: str):\n{indented(FAMILIES[name][0])}"
     )
     program = Program(source)
-    places = list(sites(FileFacts(program, GIVEN)))
-    edits = [edit for site in places for family in (*LOOPS, *BRANCHES, *ANSWERS) for edit in family(site)]
+    places = list(sites(FileFacts(program)))
+    edits = [edit for site in places for family in SEVERAL for edit in family(site)]
     assert {kind_of_edit(program, edit) for edit in edits} <= {"several places"}

@@ -15,9 +15,9 @@ from agentos.evolver.documents import policy_from_json
 from agentos.evolver.policy import Policy, SurfacePolicy
 from agentos.evolver.propose.validation import screen
 from agentos.ports import Case
+from agentos.programs import is_kept_line, widened
 from agentos.proposers.repair.places import text_stocks, texts_of
 from agentos.proposers.repair.source import TextFile
-from agentos.resources.declarations import is_kept_line, widened
 
 
 def made(name: str, text: str, *, code: str = "", said: str = "", given: str = "") -> Iterator[str]:

@@ -33,12 +33,10 @@ def kind(response: httpx.Response) -> tuple[int, str]:
     return response.status_code, response.json()["kind"]
 
 
-@pytest.mark.parametrize(
-    "address", ["/api/v1/tasks", "/api/v1/events", "/api/v1/token", "/api/v1/nothing", "/api/"]
-)
-def test_without_a_token_nobody_is_let_in(raw: Raw, address: str) -> None:
-    assert kind(raw("").get(address)) == (401, "no_token")
-    assert raw("").get(address).headers["www-authenticate"].startswith("Bearer")
+def test_without_a_token_nobody_is_let_in(raw: Raw) -> None:
+    for address in ["/api/v1/tasks", "/api/v1/events", "/api/v1/token", "/api/v1/nothing", "/api/"]:
+        assert kind(raw("").get(address)) == (401, "no_token"), address
+        assert raw("").get(address).headers["www-authenticate"].startswith("Bearer")
 
 
 @pytest.mark.slow
@@ -108,11 +106,11 @@ def test_a_token_in_an_address_is_refused_and_stands_nowhere(served: Served, raw
     assert not any(token in text for text in logs)
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "localhost:1", ""])
-def test_a_name_that_was_rebound_is_refused(raw: Raw, token: str, host: str) -> None:
-    response = raw(f"Bearer {token}").get("/api/v1/tasks", headers={"Host": host})
-    assert response.status_code in (400, 421)
-    assert "task" not in response.json()
+def test_a_name_that_was_rebound_is_refused(raw: Raw, token: str) -> None:
+    for host in ["evil.example", "evil.example:80", "127.0.0.1", "localhost:1", ""]:
+        response = raw(f"Bearer {token}").get("/api/v1/tasks", headers={"Host": host})
+        assert response.status_code in (400, 421), host
+        assert "task" not in response.json()
 
 
 def test_another_site_may_not_read_it(raw: Raw, token: str) -> None:
@@ -138,12 +136,10 @@ def test_each_operation_wants_its_scope(shared: Served, it: Any) -> None:
         assert kind(client.request(it.method, address, **body)) == (403, "wrong_scope")
 
 
-@pytest.mark.parametrize(
-    "address", ["/v1/models", "/api/v1/events", "/api/v1/runs/x/events", "/api/v1/runs/x/files/0"]
-)
-def test_streams_files_and_agents_want_one_too(served: Served, raw: Raw, address: str) -> None:
+def test_streams_files_and_agents_want_one_too(served: Served, raw: Raw) -> None:
     client = raw(f"Bearer {token_for(served, TokenScope.FILE, TokenScope.APPROVE)}")
-    assert client.get(address).status_code == 403
+    for address in ["/v1/models", "/api/v1/events", "/api/v1/runs/x/events", "/api/v1/runs/x/files/0"]:
+        assert client.get(address).status_code == 403, address
 
 
 def test_a_huge_body_is_not_taken(served: Served, raw: Raw, token: str) -> None:
@@ -267,13 +263,13 @@ def test_another_persons_token_speaks_for_them_and_only_where_they_may(served: S
         assert error.value.status == 401
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "", "A", "a_b", "-a", "a" * 41, "a\n"])
-def test_a_tokens_name_is_no_path(served: Served, name: str) -> None:
-    with pytest.raises(UserError):
-        tokens.add(served.home, name, (), 1, datetime.now(UTC))
-    with pytest.raises(UserError):
-        tokens.revoke(served.home, name)
-    assert tokens.token_of(served.home, f"agentos_{name}_{'x' * 43}", datetime.now(UTC)) is None
+def test_a_tokens_name_is_no_path(served: Served) -> None:
+    for name in ["../x", "a/b", "", "A", "a_b", "-a", "a" * 41, "a\n"]:
+        with pytest.raises(UserError):
+            tokens.add(served.home, name, (), 1, datetime.now(UTC))
+        with pytest.raises(UserError):
+            tokens.revoke(served.home, name)
+        assert tokens.token_of(served.home, f"agentos_{name}_{'x' * 43}", datetime.now(UTC)) is None
 
 
 def test_a_token_is_never_overwritten(served: Served, token: str) -> None:
@@ -283,18 +279,14 @@ def test_a_token_is_never_overwritten(served: Served, token: str) -> None:
     assert [one.name for one in served.home.api_tokens.iterdir()] == ["program"]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_no_path_is_taken_from_an_address(raw: Raw, token: str) -> None:
+    for path in [
         *("..%2f..%2fledger.db", "%2e%2e", "..", "run-hostile/files/..%2f0", "run-hostile/files/-1", "%00"),
         "run-hostile/files/" + "9" * 5000,
-    ],
-    ids=lambda path: path[:30],
-)
-def test_no_path_is_taken_from_an_address(raw: Raw, token: str, path: str) -> None:
-    response = raw(f"Bearer {token}").get(f"/api/v1/runs/{path}")
-    assert response.status_code in (400, 404), response.text
-    assert "SQLite" not in response.text
+    ]:
+        response = raw(f"Bearer {token}").get(f"/api/v1/runs/{path}")
+        assert response.status_code in (400, 404), (path, response.text)
+        assert "SQLite" not in response.text
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agentos.proposers.repair.scope import COLLECTIONS
+from agentos.proposers.repair.scope import COLLECTIONS, is_target
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 
@@ -52,8 +52,7 @@ def arithmetic(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if isinstance(node, ast.BinOp):
         sign = SIGN[type(node.op)]
-        start, end = site.program.span(node.left)[1], site.program.span(node.right)[0]
-        gap = site.program.data[start:end].decode()
+        start, end, gap = site.between(node.left, node.right)
         for other, weight in SLIPS.get(sign, {}).items():
             splice = Splice(start, end, gap.replace(sign, other, 1), expression=False)
             yield CodeEdit((splice,), "arithmetic operator", weight)
@@ -75,9 +74,9 @@ def _assigned(
 ) -> CodeEdit:
     """Another sign between a target and its value, which keeps its lines and brackets."""
     target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
-    start, end = site.program.span(target)[1], site.program.span(node.value)[0]
-    gap = re.sub(rb"[^\s()]*=", sign.encode(), site.program.data[start:end], count=1)
-    return CodeEdit((Splice(start, end, gap.decode(), expression=False),), operator, weight)
+    start, end, gap = site.between(target, node.value)
+    changed = re.sub(r"[^\s()]*=", sign, gap, count=1)
+    return CodeEdit((Splice(start, end, changed, expression=False),), operator, weight)
 
 
 def operand(site: EditSite, node: ast.expr) -> str:
@@ -172,7 +171,7 @@ def signs(site: EditSite) -> Iterator[CodeEdit]:
 def _may_be_number(site: EditSite, node: ast.expr) -> bool:
     if isinstance(node, NO_NUMBERS):
         return False
-    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+    if is_target(node):
         return False
     above = site.parent
     if isinstance(above, ast.Call | ast.Attribute | ast.Subscript | ast.For | ast.comprehension | ast.Expr):
@@ -323,14 +322,6 @@ def around(site: EditSite) -> Iterator[CodeEdit]:
             yield site.edit(f"{text} % {period}", "factor", 0.3)
 
 
-def within_named(site: EditSite) -> Iterator[CodeEdit]:
-    """A difference within a period that has a name, which nothing reads: it was made for this."""
-    node, numbers = site.node, site.facts.module_numbers
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-        for name in (name for name in site.facts.idle if name in numbers):
-            yield site.edit(f"({site.text(node)}) % {name}", "factor", 3.0)
-
-
 def _may_turn(site: EditSite) -> bool:
     """A number that is compared, taken apart, or looked up by."""
     node, above = site.node, site.parent
@@ -338,9 +329,7 @@ def _may_turn(site: EditSite) -> bool:
         return False
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         return False
-    if site.kind(node) not in ("", "int", "float") or isinstance(
-        getattr(node, "ctx", None), ast.Store | ast.Del
-    ):
+    if site.kind(node) not in ("", "int", "float") or is_target(node):
         return False
     if isinstance(above, ast.Compare):
         return above.left is node

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agentos.proposers.repair.operators.arithmetic import side
 from agentos.proposers.repair.operators.conditions import joined
-from agentos.proposers.repair.scope import COLLECTIONS, SEQUENCES
+from agentos.proposers.repair.scope import COLLECTIONS, SEQUENCES, called_name, is_target
 from agentos.proposers.repair.site import EditSite, is_library
 from agentos.proposers.repair.source import CodeEdit
 
@@ -109,7 +109,7 @@ def _is_value(site: EditSite) -> bool:
             return False
     elif not isinstance(node, ast.Name | ast.Call | ast.Subscript | ast.BinOp | ast.ListComp | ast.Constant):
         return False
-    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+    if is_target(node):
         return False
     if isinstance(node, ast.Constant) and not isinstance(above, ast.Return | ast.Call):
         return False
@@ -195,11 +195,8 @@ def arguments(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.Call):
         return
-    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    func, written = site.tight(node.func), [site.text(a) for a in [*node.args]]
-    keywords = [
-        f"{k.arg}={site.text(k.value)}" if k.arg else f"**{site.text(k.value)}" for k in node.keywords
-    ]
+    name = called_name(node)
+    func, (written, keywords) = site.tight(node.func), site.arguments(node)
     everything = written + keywords
     for index in range(len(everything)):
         rest = everything[:index] + everything[index + 1 :]
@@ -237,7 +234,7 @@ def drops(site: EditSite) -> Iterator[CodeEdit]:
         if isinstance(node, ast.ListComp | ast.GeneratorExp):
             yield from _filters_dropped(site, node)
         return
-    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+    if is_target(node):
         return
     for part, depth in _parts(node, 0):
         yield site.edit(site.text(part), "part for whole", (1.5, 0.7, 0.4, 0.2)[depth])
@@ -287,21 +284,17 @@ def awaits(site: EditSite) -> Iterator[CodeEdit]:
 
 def _is_async(site: EditSite, call: ast.Call) -> bool | None:
     """Whether the function is a coroutine; None where the file does not tell."""
-    own = [isinstance(f, ast.AsyncFunctionDef) for f in site.program.functions if f.name == _named(call)]
+    own = [isinstance(f, ast.AsyncFunctionDef) for f in site.program.functions if f.name == called_name(call)]
     if own:
         return own[0] if len(set(own)) == 1 else None
     return True if any(is_library(site, call.func, "asyncio", each) for each in AWAITED) else None
-
-
-def _named(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _is_awaited_later(site: EditSite, call: ast.Call) -> bool:
     """Whether it is awaited here, or handed to what awaits it, or kept for that."""
     above = site.parent
     while above is not None and not isinstance(above, ast.stmt):
-        if isinstance(above, ast.Await) or (isinstance(above, ast.Call) and _named(above) in WAITING):
+        if isinstance(above, ast.Await) or (isinstance(above, ast.Call) and called_name(above) in WAITING):
             return True
         above = site.program.parent.get(above)
     kept = _keeper(above)
@@ -311,7 +304,7 @@ def _is_awaited_later(site: EditSite, call: ast.Call) -> bool:
     return any(
         isinstance(inner, ast.Name) and inner.id == kept
         for read in reads
-        if isinstance(read, ast.Await) or _named(read) in WAITING
+        if isinstance(read, ast.Await) or called_name(read) in WAITING
         for inner in ast.walk(read)
     )
 

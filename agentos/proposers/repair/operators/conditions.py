@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from agentos.proposers.repair.operators.arithmetic import arm, operand, side
-from agentos.proposers.repair.scope import COLLECTIONS, compatible
+from agentos.proposers.repair.scope import COLLECTIONS, compatible, is_target, names_in
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 from agentos.syntax import parse_expression
@@ -75,8 +75,7 @@ def _compared(site: EditSite, node: ast.Compare, index: int, new: str, weight: f
     """Replace the operator before the comparator with this index."""
     old = SIGN[type(node.ops[index])]
     left, right = [node.left, *node.comparators][index : index + 2]
-    start, end = site.program.span(left)[1], site.program.span(right)[0]
-    gap = site.program.data[start:end].decode()
+    start, end, gap = site.between(left, right)
     new = f" {new} " if new[-1].isalpha() and gap.strip("()") == old else new  # as in ``a=="x"``
     return CodeEdit(
         (Splice(start, end, gap.replace(old, new, 1), expression=False),), "comparison operator", weight
@@ -334,11 +333,11 @@ def conditional(site: EditSite) -> Iterator[CodeEdit]:
         return
     text, kind, number = arm(site, node), site.kind(node), operand(site, node)
     others = [f"-{number}", f"{number} + 1", f"{number} - 1", "0"] if kind in ("", "int", "float") else []
-    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    used = names_in(node)
     tests = {name: 0.7 for name in site.variables() if name in site.facts.unread}
     tests |= {name: 0.5 for name in site.variables() if site.scope.kinds.get(name) == "bool"}
     for asked in site.near(site.facts.conditions, 8):
-        if site.visible(asked) and used & {n.id for n in ast.walk(asked) if isinstance(n, ast.Name)}:
+        if site.visible(asked) and used & names_in(asked):
             tests.setdefault(_whole(site.text(asked)), 0.2)
     for test, weight in tests.items():
         for other in others:
@@ -365,7 +364,7 @@ def defaults(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.Name | ast.Call | ast.Subscript | ast.Attribute):
         return
-    if isinstance(site.parent, ast.Expr) or isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+    if isinstance(site.parent, ast.Expr) or is_target(node):
         return
     if isinstance(site.parent, ast.Call) and site.parent.func is node:
         return
@@ -379,7 +378,7 @@ def defaults(site: EditSite) -> Iterator[CodeEdit]:
         if kind in fits:
             yield site.edit(f"({text} or {default})", "default", 0.5)
     if isinstance(site.parent, ast.Return | ast.Assign) and not isinstance(node, ast.Name):
-        used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & set(site.variables())
+        used = names_in(node) & set(site.variables())
         for name in sorted(used):
             for default in ("None", "0", "''", "[]", "0.0"):
                 yield site.edit(f"{text} if {name} else {default}", "guard", 0.4)

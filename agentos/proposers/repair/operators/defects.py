@@ -19,6 +19,7 @@ from agentos.proposers.repair.operators.statements import (
     gone,
     moved_behind,
 )
+from agentos.proposers.repair.scope import called_name
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 from agentos.syntax import Definition
@@ -34,6 +35,7 @@ TO_BE_CALLED = frozenset(
     {"isdigit", "isdecimal", "isalpha", "isalnum", "isspace", "isupper", "islower", "strip", "lower", "upper", "casefold",
      "isoformat", "total_seconds", "is_file", "is_dir"}
 )  # fmt: skip
+MADE_EMPTY = ("list", "dict", "set", "Counter", "defaultdict")
 LOOPS = (ast.For, ast.While)
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)(?:\.\w+|\[\w+\])*(?:[!:][^{}]*)?\}")
 ANCHORED = re.compile(r"([rR]?)(['\"])(\^?)((?:[^|()$^\\]|\\.)+\|(?:[^()$^\\]|\\.)+?)(\$?)\2", re.S)
@@ -65,9 +67,9 @@ def _changed_meanwhile(site: EditSite) -> Iterator[CodeEdit]:
     walked = holder = node.iter
     if isinstance(walked, ast.Call) and isinstance(walked.func, ast.Attribute) and not walked.args:
         holder = walked.func.value
-    elif isinstance(walked, ast.Call) and _called(walked) == "enumerate" and walked.args:
+    elif isinstance(walked, ast.Call) and called_name(walked) == "enumerate" and walked.args:
         walked = holder = walked.args[0]
-    elif isinstance(walked, ast.Call) and _called(walked) == "range" and walked.args:
+    elif isinstance(walked, ast.Call) and called_name(walked) == "range" and walked.args:
         counted = walked.args[-1]
         holder = counted.args[0] if isinstance(counted, ast.Call) and counted.args else walked
     text = site.text(holder)
@@ -84,10 +86,6 @@ def _takes_away(site: EditSite, node: ast.AST, holder: str) -> bool:
     return any(isinstance(t, ast.Subscript) and site.text(t.value) == holder for t in deleted)
 
 
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
 def _used_up(site: EditSite) -> Iterator[CodeEdit]:
     """What can be read once, and is read twice, becomes a list."""
     node = site.node
@@ -97,7 +95,7 @@ def _used_up(site: EditSite) -> Iterator[CodeEdit]:
         return
     if isinstance(value, ast.GeneratorExp):
         yield _mended(site.program.replace(value, f"[{site.text(value)[1:-1]}]"))
-    elif isinstance(value, ast.Call) and _called(value) in READ_ONCE:
+    elif isinstance(value, ast.Call) and called_name(value) in READ_ONCE:
         yield _mended(site.program.replace(value, f"list({site.text(value)})"))
 
 
@@ -108,7 +106,7 @@ def _read_in(site: EditSite, name: str) -> list[ast.AST]:
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             above = site.program.parent.get(node)
             if not isinstance(above, ast.Attribute) and not (
-                isinstance(above, ast.Call) and _called(above) == "next"
+                isinstance(above, ast.Call) and called_name(above) == "next"
             ):
                 reads.append(node)
     return reads
@@ -119,14 +117,18 @@ def _groups_used_up(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     assert isinstance(node, ast.For)
     target, walked = node.target, node.iter
-    if not isinstance(walked, ast.Call) or _called(walked) != "groupby" or not isinstance(target, ast.Tuple):
+    if (
+        not isinstance(walked, ast.Call)
+        or called_name(walked) != "groupby"
+        or not isinstance(target, ast.Tuple)
+    ):
         return
     group = target.elts[-1]
     if not isinstance(group, ast.Name):
         return
     reads = [read for step in node.body for read in _names(step, group.id)]
     handed = site.program.parent.get(reads[0]) if reads else None
-    kept = isinstance(handed, ast.Call) and _called(handed) == "append"
+    kept = isinstance(handed, ast.Call) and called_name(handed) == "append"
     if len(reads) > 1 or kept or isinstance(handed, ast.Assign):
         yield _mended(before(site, node.body[0], f"{group.id} = list({group.id})"))
 
@@ -147,11 +149,7 @@ def _place_by_value(site: EditSite) -> Iterator[CodeEdit]:
     if not calls:
         return
     place = fresh_name(site, "place", "index", "position", "at_place")
-    lower = (
-        walked.slice.lower
-        if isinstance(walked, ast.Subscript) and isinstance(walked.slice, ast.Slice)
-        else None
-    )
+    lower = getattr(walked.slice, "lower", None) if isinstance(walked, ast.Subscript) else None
     start = f", {site.text(lower)}" if lower is not None else ""
     yield _mended(
         site.program.replace(target, f"{place}, {target.id}"),
@@ -164,7 +162,7 @@ def _same_row(site: EditSite) -> Iterator[CodeEdit]:
     """A row that is made before a loop and added in each round is added as a copy."""
     node = site.node
     assert isinstance(node, ast.Call)
-    if _called(node) not in ("append", "add") or len(node.args) != 1:
+    if called_name(node) not in ("append", "add") or len(node.args) != 1:
         return
     row, loop = node.args[0], site.parent
     while loop is not None and not isinstance(loop, (*LOOPS, Definition)):
@@ -195,12 +193,12 @@ def _thrown_away(site: EditSite) -> Iterator[CodeEdit]:
         kept = call.func.value
         while isinstance(kept, ast.Call) and isinstance(kept.func, ast.Attribute):
             kept = kept.func.value
-    elif _called(call) in ("sorted", "reversed", "round", "abs") and call.args:
+    elif called_name(call) in ("sorted", "reversed", "round", "abs") and call.args:
         kept = call.args[0]
-    elif _called(call) == "sub" and len(call.args) > 2:
+    elif called_name(call) == "sub" and len(call.args) > 2:
         kept = call.args[2]
     if isinstance(kept, ast.Name | ast.Attribute | ast.Subscript):
-        made = f"list({site.text(call)})" if _called(call) == "reversed" else site.text(call)
+        made = f"list({site.text(call)})" if called_name(call) == "reversed" else site.text(call)
         yield _mended(site.program.replace(node, f"{site.text(kept)} = {made}"))
 
 
@@ -249,11 +247,8 @@ def _shared_default(site: EditSite) -> Iterator[CodeEdit]:
     pairs += [(a, d) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None]
     first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
     for argument, default in pairs:
-        empty = isinstance(default, ast.List | ast.Dict | ast.Set) or (
-            isinstance(default, ast.Call)
-            and _called(default) in ("list", "dict", "set", "Counter", "defaultdict")
-        )
-        if empty:
+        made = isinstance(default, ast.Call) and called_name(default) in MADE_EMPTY
+        if made or isinstance(default, ast.List | ast.Dict | ast.Set):
             text = f"if {argument.arg} is None:\n    {argument.arg} = {site.text(default)}"
             yield _mended(site.program.replace(default, "None"), before(site, first, text))
 

@@ -23,7 +23,7 @@ from typing import Any
 from agentos import shipped
 from agentos.errors import Invalid
 from agentos.proposers.repair.operators.statements import differing_lines, in_loop
-from agentos.proposers.repair.scope import NUMBERS, compatible
+from agentos.proposers.repair.scope import NUMBERS, called_name, compatible, is_target
 from agentos.proposers.repair.site import EditSite, is_library, library_text
 from agentos.proposers.repair.source import ATOMS, CodeEdit, Splice
 from agentos.syntax import parse
@@ -242,7 +242,7 @@ class _Fit:
                 return False
             given.insert(0, compiled)
         named = {keyword.arg: keyword for keyword in node.keywords}
-        for name in POSITIONS.get(_called_name(form), ())[len(given) : len(form.args)]:
+        for name in POSITIONS.get(called_name(form), ())[len(given) : len(form.args)]:
             if name not in named:
                 break
             given.append(named.pop(name).value)
@@ -312,12 +312,8 @@ def _compiled(site: EditSite, form: ast.expr, func: ast.expr) -> ast.expr | None
     if not isinstance(func, ast.Attribute) or _library_name(form) != ("re", func.attr):
         return None
     made = site.meant_by(func.value) or func.value
-    is_made = isinstance(made, ast.Call) and _called_name(made) == "compile"
+    is_made = isinstance(made, ast.Call) and called_name(made) == "compile"
     return func.value if is_made else None
-
-
-def _called_name(call: ast.Call) -> str:
-    return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
 
 
 def _many(node: object) -> str:
@@ -445,8 +441,7 @@ def shipped_rewrites() -> Mapping[_Key, Sequence[Rewrite]]:
 def _key(node: ast.AST) -> _Key:
     """What tells most nodes apart: the type, and what is called, operated or said."""
     if isinstance(node, ast.Call):
-        func = node.func
-        name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+        name = called_name(node)
         return ast.Call, "" if name.startswith(ONE) else name
     if isinstance(node, ast.Attribute):
         return ast.Attribute, node.attr
@@ -464,7 +459,7 @@ def _key(node: ast.AST) -> _Key:
 def rewritten(site: EditSite) -> Iterator[CodeEdit]:
     """Each line of the catalogue that fits the site's node."""
     node = site.node
-    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+    if is_target(node):
         return
     catalogue = shipped_rewrites()
     keys = [_key(node)]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 
+from agentos.programs import KEPT_KEYS, is_kept_line
 from agentos.proposers.repair.operators.idioms.texts import TIMES, variants, with_signs
 from agentos.proposers.repair.source import CodeEdit, Splice
-from agentos.resources.declarations import KEPT_KEYS, is_kept_line
 
 _TOKEN = re.compile(
     r"""(?P<comment>(?:^|(?<=\s))\#[^\n]*)|(?P<string>"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""

@@ -409,11 +409,6 @@ def fresh_name(site: EditSite, *wanted: str) -> str:
     return next((name for name in wanted if name not in used), f"{wanted[0]}_kept")
 
 
-def names_in(node: ast.AST) -> set[str]:
-    """All names that are read or set in it."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-
-
 def reads(nodes: Sequence[ast.AST], name: str) -> list[ast.Name]:
     """Where the name stands in the nodes."""
     return [n for n in within(nodes) if isinstance(n, ast.Name) and n.id == name]
@@ -432,10 +427,3 @@ def in_template(site: EditSite, node: ast.AST) -> bool:
             return True
         above = site.program.parent.get(above)
     return False
-
-
-def below(site: EditSite, node: ast.stmt, text: str) -> Splice:
-    """Behind the node, at the depth of the site's statement: an ``elif`` and what else cannot stand alone."""
-    assert isinstance(site.node, ast.stmt)
-    added = f"\n{text}".replace("\n", "\n" + site.program.indent(site.node))
-    return Splice(*site.program.span(node), f"{site.text(node)}{added}", expression=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from agentos.proposers.repair.prior import TOKEN, tokens_in
-from agentos.proposers.repair.scope import target_names
+from agentos.proposers.repair.scope import names_in, target_names
 from agentos.proposers.repair.source import CodeEdit, Program
 
 MOST = 60.0  # what all clues together can speak for an edit
@@ -258,7 +258,7 @@ def ends_a_loop(program: Program) -> Callable[[CodeEdit], float]:
     """
     loops = []
     for node in program.nodes(ast.While):
-        used = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
+        used = names_in(node.test)
         changed = {name for statement in node.body for name in _changed(statement)}
         body = program.span(node.body[0])[0], program.span(node.body[-1])[1]
         loops.append((program.span(node.test), body, used, changed))

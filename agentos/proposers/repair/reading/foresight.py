@@ -23,6 +23,7 @@ from agentos.ports import Case
 from agentos.proposers.repair.prior import RankedEdit
 from agentos.proposers.repair.reading import watcher
 from agentos.proposers.repair.reading.failures import answer_at
+from agentos.proposers.repair.scope import called_name, is_target
 from agentos.proposers.repair.source import CodeEdit, Program, blocks_of, children, spliced
 from agentos.syntax import Definition
 
@@ -231,7 +232,7 @@ _PARTS = (ast.expr, ast.keyword, ast.comprehension, ast.withitem)
 
 
 def _largest(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+    if is_target(node):
         return
     if isinstance(node, ast.Lambda | ast.GeneratorExp | ast.Slice | ast.FormattedValue):
         return
@@ -251,14 +252,11 @@ def _largest(node: ast.AST) -> Iterator[ast.expr]:
 
 def _changes(node: ast.expr) -> bool:
     """Whether working it out changes anything, as far as its words say."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await):
-            return True
-        if isinstance(inner, ast.Call):
-            name = getattr(inner.func, "id", None) or getattr(inner.func, "attr", "")
-            if name in CHANGING:
-                return True
-    return False
+    return any(
+        isinstance(inner, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await)
+        or (isinstance(inner, ast.Call) and called_name(inner) in CHANGING)
+        for inner in ast.walk(node)
+    )
 
 
 # --- The source that is run ---------------------------------------------------------------------

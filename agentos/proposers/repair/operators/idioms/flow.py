@@ -19,12 +19,12 @@ from agentos.proposers.repair.operators.statements import (
     moved_text,
     within,
 )
+from agentos.proposers.repair.scope import names_in
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 from agentos.syntax import Definition
 
 WIDER = ("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "OverflowError")
-CHANGING = frozenset({"append", "add", "extend", "insert", "update", "setdefault", "appendleft", "remove", "pop", "discard", "clear", "sort"})  # fmt: skip
 LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
@@ -107,92 +107,13 @@ def twins(site: EditSite) -> Iterator[CodeEdit]:
     if not isinstance(node, ast.AugAssign | ast.Assign | ast.Expr) or node not in block_of(site):
         return
     text = site.text(node)
-    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    used = names_in(node)
     names = [name for name in site.variables() if name.isidentifier()]
     for old in sorted(used & set(names)):
         for new in names:
             if new != old and new not in used:
                 changed = re.sub(rf"\b{old}\b", new, text)
                 yield CodeEdit((after(site, node, changed),), "statement inserted", 0.2)
-
-
-def begun_alike(site: EditSite) -> Iterator[CodeEdit]:
-    """What begins with another before a loop begins anew with it inside, too."""
-    node, block = site.node, block_of(site)
-    if not isinstance(node, ast.Assign) or node not in block or not in_loop(site):
-        return
-    inside: ast.AST = node
-    while not isinstance(inside, ast.For | ast.While | ast.AsyncFor):
-        inside = site.program.parent[inside]
-    loop = inside
-    above = [each for each in _begun_before(site, loop) if each.lineno < loop.lineno]
-    if site.text(node) not in [_begins(site, each) for each in above]:
-        return
-    set_inside = {site.text(each) for each in ast.walk(loop) if isinstance(each, ast.Assign)}
-    for text in (_begins(site, each) for each in above):
-        if text not in set_inside and _changes(loop, text.partition(" =")[0]):
-            yield CodeEdit((after(site, node, text),), "defect", 3.0)
-
-
-def _begun_before(site: EditSite, loop: ast.AST) -> list[ast.Assign | ast.AnnAssign]:
-    """Assignments of numbers, texts and empty collections to one name in the block in which the loop stands."""
-    body = block_of(EditSite(site.facts, loop, site.function))
-    given = [n for n in body if isinstance(n, ast.Assign | ast.AnnAssign) and is_start_value(n.value)]
-    targets = [each.target if isinstance(each, ast.AnnAssign) else each.targets[0] for each in given]
-    return [each for each, target in zip(given, targets, strict=True) if isinstance(target, ast.Name)]
-
-
-def _begins(site: EditSite, node: ast.Assign | ast.AnnAssign) -> str:
-    """Without an annotation."""
-    target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-    return f"{site.text(target)} = {site.text(node.value)}" if node.value is not None else ""
-
-
-def is_start_value(value: ast.expr | None) -> bool:
-    """A constant, or a collection with nothing in it."""
-    if isinstance(value, ast.List | ast.Set | ast.Tuple):
-        return not value.elts
-    if isinstance(value, ast.Call):
-        return getattr(value.func, "id", "") in ("list", "dict", "set", "Counter") and not value.args
-    return isinstance(value, ast.Constant) or (isinstance(value, ast.Dict) and not value.keys)
-
-
-def _changes(place: ast.AST, holder: str) -> bool:
-    """Whether what the name or ``self`` holds becomes another, or is changed in place."""
-    for node in ast.walk(place):
-        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and isinstance(
-            node.ctx, ast.Store | ast.Del
-        ):
-            changed = node.value if isinstance(node, ast.Subscript) else node
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in CHANGING:
-            changed = node.func.value  # type: ignore[attr-defined]  # what has an attribute
-        else:
-            continue
-        if ast.unparse(changed) == holder:
-            return True
-    return False
-
-
-def own_of_each(site: EditSite) -> Iterator[CodeEdit]:
-    """A collection that stands in a class, so that all its objects share it, is made for each of them."""
-    node, above = site.node, site.parent
-    if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(above, ast.ClassDef) or above.bases:
-        return
-    begun = _begins(site, node)
-    shared = isinstance(node.value, ast.List | ast.Dict | ast.Set | ast.Call) and is_start_value(node.value)
-    if not shared or above.decorator_list or not _changes(above, f"self.{begun.partition(' =')[0]}"):
-        return
-    made = [each for each in above.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
-    if not made:
-        text = f"\ndef __init__(self) -> None:\n    self.{begun}"
-        yield CodeEdit((after(site, node, text),), "defect", 3.0)
-    elif not any(
-        f"self.{begun}" == _begins(site, each)
-        for each in ast.walk(made[0])
-        if isinstance(each, ast.Assign | ast.AnnAssign)
-    ):
-        first = made[0].body[1] if ast.get_docstring(made[0]) and len(made[0].body) > 1 else made[0].body[0]
-        yield CodeEdit((before(site, first, f"self.{begun}"),), "defect", 3.0)
 
 
 def from_elsewhere(site: EditSite) -> Iterator[CodeEdit]:
@@ -235,7 +156,7 @@ def flushed(site: EditSite) -> Iterator[CodeEdit]:
                 text = site.text(statement)
                 yield CodeEdit((after(site, node, text),), "statement inserted", 0.5)
                 likely = 4.0 if isinstance(statement, ast.Expr) else 0.5  # kept: the last one is lost else
-                used = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+                used = names_in(statement)
                 for name in sorted(used.intersection(site.variables())):
                     text_of_it = f"if {name}:\n    {text}"
                     yield CodeEdit((after(site, node, text_of_it),), "statement inserted", likely)
@@ -336,49 +257,6 @@ def caught(site: EditSite) -> Iterator[CodeEdit]:
             text = f"try:\n{indent}    {inner}\n{indent}except {kind}:\n{indent}    {way}"
             splice = Splice(*site.program.span(node), text, expression=False)
             yield CodeEdit((splice,), "caught", 0.3 if kind in types else 0.1)
-
-
-def passed_on(site: EditSite) -> Iterator[CodeEdit]:
-    """A parameter that the called function has and the caller knows by the same name, handed on; what nobody reads, to any."""
-    node = site.node
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
-        return
-    if any(keyword.arg is None for keyword in node.keywords):
-        return
-    present = {keyword.arg for keyword in node.keywords}
-    visible = {name.rpartition(".")[2]: name for name in site.variables()}
-    for name in _taken_by(site, node):
-        if name in visible and name not in present:
-            yield _with(site, node, f"{name}={visible[name]}", "passed on")
-    given = site.function.args if site.function else None
-    for argument in (*given.args, *given.kwonlyargs) if given else ():
-        if argument.arg in site.facts.unread and argument.arg not in present:
-            yield _with(site, node, f"{argument.arg}={argument.arg}", "passed on")
-            yield _with(site, node, argument.arg, "passed on")
-
-
-def _with(site: EditSite, node: ast.Call, argument: str, operator: str) -> CodeEdit:
-    written = [site.text(a) for a in node.args]
-    given = [f"{k.arg}={site.text(k.value)}" if k.arg else f"**{site.text(k.value)}" for k in node.keywords]
-    parts = [*written, *given, argument] if "=" in argument else [*written, argument, *given]
-    return site.edit(f"{site.tight(node.func)}({', '.join(parts)})", operator, 0.7)
-
-
-def _taken_by(site: EditSite, node: ast.Call) -> list[str]:
-    """Parameters that the call fills by no place: of a function, a method or a class of the file."""
-    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    found = [(f, 0) for f in site.program.functions if f.name == name]
-    for klass in site.program.nodes(ast.ClassDef):
-        if klass.name == name:
-            found += [(f, 1) for f in klass.body if isinstance(f, Definition) and f.name == "__init__"]
-    taken: dict[str, None] = {}
-    for called, own in found[:2]:
-        named = [*called.args.posonlyargs, *called.args.args]
-        own = own or int(
-            isinstance(node.func, ast.Attribute) and bool(named) and named[0].arg in ("self", "cls")
-        )
-        taken |= dict.fromkeys(each.arg for each in (*named[own + len(node.args) :], *called.args.kwonlyargs))
-    return [*taken]
 
 
 def caught_wider(site: EditSite) -> Iterator[CodeEdit]:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 
 from agentos.proposers.repair.operators.arithmetic import arm, operand, side
+from agentos.proposers.repair.scope import called_name, is_target
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, is_atom
 
@@ -60,9 +61,7 @@ def cleaned(site: EditSite) -> Iterator[CodeEdit]:
 
 def _is_read(site: EditSite) -> bool:
     node, above = site.node, site.parent
-    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del) or isinstance(
-        above, ast.Attribute | ast.Expr
-    ):
+    if is_target(node) or isinstance(above, ast.Attribute | ast.Expr):
         return False
     return not (isinstance(above, ast.Call) and above.func is node)
 
@@ -97,19 +96,6 @@ def distinct(site: EditSite) -> Iterator[CodeEdit]:
         return
     if site.kind(node) in ("", "list"):
         yield site.edit(f"list(dict.fromkeys({site.text(node)}))", "wrap", 0.2)
-
-
-def fields(site: EditSite) -> Iterator[CodeEdit]:
-    """The name of a column or key as the inputs of failing calls have it."""
-    node, above = site.node, site.parent
-    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-        return
-    is_key = isinstance(above, ast.Subscript) and above.slice is node
-    is_key = is_key or (isinstance(above, ast.Call) and node in above.args[:1])
-    if is_key or isinstance(above, ast.Compare | ast.Dict | ast.Tuple | ast.List):
-        for name in site.facts.given.fields:
-            if name != node.value:
-                yield site.edit(repr(name), "field", 1.0 if name.casefold() == node.value.casefold() else 0.3)
 
 
 def prefixes(site: EditSite) -> Iterator[CodeEdit]:
@@ -149,7 +135,7 @@ def sort_keys(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.Call):
         return
-    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    name = called_name(node)
     if name not in ORDERING:
         return
     key = next((keyword.value for keyword in node.keywords if keyword.arg == "key"), None)

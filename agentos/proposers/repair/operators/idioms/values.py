@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agentos.proposers.repair.operators.arithmetic import SIGN, operand
-from agentos.proposers.repair.scope import COLLECTIONS, comprehension_names, target_names
+from agentos.proposers.repair.scope import COLLECTIONS, comprehension_names, is_target, names_in, target_names
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit
 from agentos.syntax import Definition
@@ -114,7 +114,7 @@ def _walked(site: EditSite) -> set[tuple[str, str]]:
     above = site.parent
     while above is not None:
         if isinstance(above, ast.For) and isinstance(above.target, ast.Name):
-            found |= {(above.target.id, n.id) for n in ast.walk(above.iter) if isinstance(n, ast.Name)}
+            found |= {(above.target.id, name) for name in names_in(above.iter)}
         above = site.program.parent.get(above)
     return found
 
@@ -205,7 +205,7 @@ def to_variables(site: EditSite) -> Iterator[CodeEdit]:
     node = site.node
     if not isinstance(node, ast.Subscript | ast.Call | ast.BinOp) or isinstance(site.parent, ast.Expr):
         return
-    if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+    if is_target(node):
         return
     own, handed_on = site.kind(node), isinstance(site.parent, ast.Call)
     if handed_on and own not in COLLECTIONS:
@@ -279,7 +279,7 @@ def of_their_own(site: EditSite) -> Iterator[CodeEdit]:
         return
     start, end = site.program.span(node)[0], site.program.span(node.body)[0]
     head = site.program.data[start:end].decode().rstrip(" \t\n(").removesuffix(":").rstrip()
-    used = {n.id for n in ast.walk(node.body) if isinstance(n, ast.Name)}
+    used = names_in(node.body)
     for name in sorted(_bound_by_loops(site) & used):
         sign = "," if node.args.args else ""
         yield site.edit(f"{head}{sign} {name}={name}: {site.text(node.body)}", "presence", 3.0)

@@ -1,8 +1,9 @@
-"""What a loop keeps from round to round, changed at all places of its function: one for each key, once for each, reset."""
+"""Several places of a function as one edit: one value for each key, what is seen once, a function that asks itself, ranks, the end."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,24 +11,26 @@ from agentos.proposers.repair.operators.statements import (
     after,
     before,
     block_of,
+    first_statement,
     fresh_name,
-    gone,
     in_template,
-    moved_text,
-    names_in,
     reads,
     together,
     within,
 )
-from agentos.proposers.repair.scope import target_names
-from agentos.proposers.repair.site import EditSite
-from agentos.proposers.repair.source import CodeEdit
+from agentos.proposers.repair.scope import NUMBERS, names_in, target_names
+from agentos.proposers.repair.site import EditSite, library_text
+from agentos.proposers.repair.source import CodeEdit, Splice
+from agentos.syntax import Definition
 
 KEYS_MAX, STATES_MAX, LONG = 6, 5, 40
 MUTATING = frozenset(
     {"append", "add", "extend", "update", "insert", "pop", "remove", "discard", "clear", "setdefault"}
 )
 TAKING = frozenset({"split", "rsplit", "partition", "rpartition", "append", "add", "items", "group"})
+AMOUNTS = NUMBERS | {"Decimal", "Fraction"}
+LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
+NEVER = ("run",)  # is asked by the program, and with its whole input
 Loop = ast.For | ast.While
 
 
@@ -215,72 +218,6 @@ def once_each(site: EditSite) -> Iterator[CodeEdit]:
             )
 
 
-def used_up(site: EditSite) -> Iterator[CodeEdit]:
-    """What was found is taken out of what is looked through: each counts once."""
-    loop = site.node
-    if not isinstance(loop, Loop) or not is_loop(site):
-        return
-    left = fresh_name(site, "left", "remaining")
-    own = names_in(loop.target) if isinstance(loop, ast.For) else set()
-    for choice in (n for n in within(loop.body) if isinstance(n, ast.If)):
-        for test in (n for n in ast.walk(choice.test) if isinstance(n, ast.Compare)):
-            where = test.comparators[0]
-            if not isinstance(test.ops[0], ast.In) or not isinstance(where, ast.Name | ast.Attribute):
-                continue
-            if own & names_in(where) or choice.body[0].lineno == choice.lineno:
-                continue
-            for begun in _begun(site, loop, choice.test, site.text(where)):
-                yield together(
-                    (
-                        before(site, loop, f"{left} = {begun}"),
-                        site.program.replace(where, left),
-                        before(site, choice.body[0], f"{left}.remove({site.text(test.left)})"),
-                    ),
-                    "used up",
-                )
-
-
-def _begun(site: EditSite, loop: Loop, test: ast.expr, where: str) -> Iterator[str]:
-    """All of it, or what is in it at the rounds for which the rest of the test holds."""
-    yield f"list({where})"
-    for part in test.values if isinstance(test, ast.BoolOp) and isinstance(loop, ast.For) else ():
-        for node in (
-            n for n in ast.walk(part) if isinstance(n, ast.Subscript) and site.text(n.value) == where
-        ):
-            head = f"for {site.text(loop.target)} in {site.text(loop.iter)}"  # type: ignore[union-attr]
-            yield f"[{site.text(node)} {head} if {site.text(part)}]"
-
-
-def two_passes(site: EditSite) -> Iterator[CodeEdit]:
-    """What a loop gathers is gathered of all before any of it is used: one loop becomes two."""
-    loop = site.node
-    if not isinstance(loop, ast.For) or not is_loop(site) or len(loop.body) < 2:
-        return
-    head = f"for {site.text(loop.target)} in {site.text(loop.iter)}:"
-    own = site.program.indent(loop)
-    indent = site.program.indent(loop.body[0]).removeprefix(own)
-    for statement in loop.body:
-        gathered = set(_changed(statement))
-        others = [other for other in loop.body if other is not statement]
-        if isinstance(statement, ast.For | ast.While | ast.If) and len(loop.body) > 4:
-            continue
-        if not any(gathered & names_in(other) for other in others):
-            continue
-        needed = [s for s in loop.body[: loop.body.index(statement)] if _prepares(s)]
-        lines = [moved_text(site, s).replace(f"\n{own}", "\n") for s in (*needed, statement)]
-        first = "\n".join([head, *(f"{indent}{line}" for line in lines)])
-        yield together((before(site, loop, first), gone(site, statement)), "two passes", 0.7)
-
-
-def _prepares(statement: ast.stmt) -> bool:
-    """Whether it only names something or leaves the round."""
-    if isinstance(statement, ast.If):
-        return isinstance(statement.body[-1], ast.Continue) and not statement.orelse
-    return isinstance(statement, ast.Assign) and all(
-        isinstance(n, ast.Name | ast.Tuple) for n in statement.targets
-    )
-
-
 def carried_on(site: EditSite) -> Iterator[CodeEdit]:
     """What a round leaves empty is as in the round before; what it would begin with is, too."""
     loop = site.node
@@ -319,143 +256,142 @@ def _blank_tests(site: EditSite, statement: ast.stmt) -> Iterator[str]:
             yield f"({site.text(node.test)})"
 
 
-def kept_apart(site: EditSite) -> Iterator[CodeEdit]:
-    """What a round makes of a value goes by a name of its own: the next round begins from the value as it was."""
-    loop = site.node
-    if not isinstance(loop, Loop) or not is_loop(site):
+# --- what a function answers ---------------------------------------------------------------------------
+
+
+def by_itself(site: EditSite) -> Iterator[CodeEdit]:
+    """A function asks itself for the parts of what it is given, or for the opposite."""
+    function, node = site.function, site.node
+    if function is None or node is not first_statement(site) or function.name in NEVER:
         return
-    own = names_in(loop.target) if isinstance(loop, ast.For) else set()
-    for at, statement in enumerate(loop.body):
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-        value = statement.value if isinstance(statement, ast.Assign | ast.AugAssign) else None
-        if isinstance(statement, ast.AugAssign):
-            target = statement.target
-        if not isinstance(target, ast.Name) or value is None or target.id in own:
-            continue
-        if isinstance(statement, ast.Assign) and target.id not in names_in(value):
-            continue
-        changed = fresh_name(site, f"this_{target.id}", f"own_{target.id}")
-        later: list[ast.Name] = []
-        for other in loop.body[at + 1 :]:
-            if isinstance(other, ast.AugAssign) and site.text(other.target) == target.id:
-                break
-            later += reads([other], target.id)
-        if not later or any(in_template(site, n) or isinstance(n.ctx, ast.Store) for n in later):
-            continue
-        first = site.program.replace(target, changed)
-        if isinstance(statement, ast.AugAssign):
-            sign = site.program.data[site.program.span(target)[1] : site.program.span(value)[0]].decode()
-            made = f"{changed} = {target.id} {sign.strip().removesuffix('=')} ({site.text(value)})"
-            first = site.program.replace(statement, made)
-        yield together([first, *(site.program.replace(n, changed) for n in later)], "kept apart")
-
-
-def since_last(site: EditSite) -> Iterator[CodeEdit]:
-    """What a branch takes of its own round is the sum of all rounds since it came the last time."""
-    choice, above = site.node, site.parent
-    if not isinstance(choice, ast.If) or not isinstance(above, Loop) or choice not in above.body:
+    given = function.args
+    if not given.args or given.vararg or given.kwarg or given.args[0].arg in ("self", "cls"):
         return
-    if choice.body[0].lineno == choice.lineno or site.text(choice).startswith("elif"):
-        return
-    own = _names_of_round(above)
-    kept = fresh_name(site, "so_far", "since_last")
-    place = EditSite(site.facts, above, site.function)
-    for text, nodes in _numbers_of(site, choice, own).items():
-        yield together(
-            (
-                before(place, above, f"{kept} = 0"),
-                before(site, choice, f"{kept} += {text}"),
-                *(site.program.replace(node, kept) for node in nodes),
-                after(site, choice.body[-1], f"{kept} = 0"),
-            ),
-            "since last",
-        )
+    name = given.args[0].arg
+    rest = [a.arg for a in given.args[1:]] + [f"{a.arg}={a.arg}" for a in given.kwonlyargs]
+
+    def asked(argument: str) -> str:
+        return f"{function.name}({', '.join((argument, *rest))})"
+
+    assert isinstance(node, ast.stmt)
+    kind, answer = site.scope.kinds.get(name, ""), _answer(function)
+    if not kind and not answer:
+        return  # of which nothing is known: too many ways
+    likely = 1.0 if kind and answer else 0.3
+    for test, result in _selves(site, name, kind, answer):
+        text = re.sub(r"SELF\(([^@]*?)@\)", lambda match: asked(match[1]), result)
+        yield together((before(site, node, f"if {test}:\n    return {text}"),), "asks itself", likely)
+    if kind in ("", "str") and answer in ("", *AMOUNTS):
+        imports: dict[str, Splice] = {}
+        findall = library_text(site, "re", "findall", imports)
+        parts = fresh_name(site, "parts", "pieces")
+        if findall:
+            text = f'{parts} = {findall}(r"[\\d.,]+\\s*[^\\W\\d]+", {name})\nif len({parts}) > 1:\n'
+            text += f"    return sum({asked('part')} for part in {parts})"
+            yield together((before(site, node, text), *imports.values()), "asks itself", likely)
 
 
-def _names_of_round(loop: Loop) -> set[str]:
-    return {
-        name
-        for key in (loop.target if isinstance(loop, ast.For) else loop.test,)
-        for name in target_names(key)
-    } | {name for s in loop.body if isinstance(s, ast.Assign) for t in s.targets for name in target_names(t)}
+def _answer(function: Definition) -> str:
+    """The kind that it says it returns."""
+    node = function.returns
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
-def _numbers_of(site: EditSite, choice: ast.If, own: set[str]) -> dict[str, list[ast.expr]]:
-    """Amounts of the round that the branch reads, by how they are written."""
-    found: dict[str, list[ast.expr]] = {}
-    for node in within(choice.body):
-        amount = isinstance(node, ast.Call) and site.text(node.func) in (
-            "float",
-            "int",
-            "Decimal",
-            "Fraction",
-        )
-        amount = amount or (isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load))
-        if amount and isinstance(node, ast.expr) and names_in(node) & own and not in_template(site, node):
-            found.setdefault(site.text(node), []).append(node)
-    return dict(list(found.items())[:KEYS_MAX])
+def _selves(site: EditSite, name: str, kind: str, answer: str) -> Iterator[tuple[str, str]]:
+    """Tests of what is given, and answers in which ``SELF(x@)`` is the function's own for x."""
+    text, number = kind in ("", "str"), kind in ("", *AMOUNTS)
+    if text and answer in ("", *AMOUNTS):
+        yield f'" " in {name}.strip()', f"sum(SELF(part@) for part in {name}.split())"
+        yield f'"+" in {name}', f'sum(SELF(part@) for part in {name}.split("+"))'
+        yield f'{name}.startswith("-")', f"-SELF({name}[1:]@)"
+        yield f'{name}.endswith("-")', f"-SELF({name}[:-1]@)"
+        yield f'{name}.startswith("(")', f'-SELF({name}.strip("()")@)'
+        yield f'{name}[-1:] in ("S", "W")', f"-SELF({name}[:-1]@)"
+        yield f'{name}.endswith("%")', f"SELF({name}[:-1]@) / 100"
+        yield f'"/" in {name}', f'SELF({name}.partition("/")[0]@) / SELF({name}.partition("/")[2]@)'
+        yield f"{name}[-1:].isdigit()", f"int({name})"
+        yield f"{name}[-1:].isdigit()", f"float({name})"
+        for unit in _units(site):
+            yield f"{name}[-1:].isdigit()", f"SELF({name} + {unit!r}@)"
+    if text and answer in ("", "list", "tuple"):
+        for sign in (",", ";", " "):
+            parts = f"{name}.split({sign!r})"
+            yield f"{sign!r} in {name}", f"[each for part in {parts} for each in SELF(part.strip()@)]"
+    if number and answer in ("", "str"):
+        yield f"{name} < 0", f'"-" + SELF(-{name}@)'
+        yield f"{name} < 0", f'"(" + SELF(-{name}@) + ")"'
+    if number and answer in ("", *AMOUNTS):
+        yield f"{name} < 0", f"-SELF(-{name}@)"
+        yield f"{name} < 0", f"SELF(-{name}@)"
+    if kind not in AMOUNTS:
+        yield f"isinstance({name}, list)", f"[SELF(each@) for each in {name}]"
+        yield f"isinstance({name}, list)", f"sum(SELF(each@) for each in {name})"
+        yield f"isinstance({name}, dict)", f"{{key: SELF(each@) for key, each in {name}.items()}}"
 
 
-def read_before(site: EditSite) -> Iterator[CodeEdit]:
-    """What is computed while a list is changed is computed of the list as it was before."""
-    loop = site.node
-    if not isinstance(loop, ast.For) or not is_loop(site) or isinstance(site.parent, Loop):
-        return
-    kept = fresh_name(site, "before", "as_it_was")
-    set_at = [n for n in ast.walk(loop) if isinstance(n, ast.Assign | ast.AugAssign)]
-    set_at = [
-        n
-        for n in set_at
-        if any(isinstance(t, ast.Subscript) for t in getattr(n, "targets", [getattr(n, "target", None)]))
+def _units(site: EditSite) -> list[str]:
+    """Short texts that the module's tables know."""
+    tables = [
+        n.value for n in site.program.tree.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Dict)
     ]
-    around = names_in(loop.iter) | {name for n in set_at for name in names_in(n)}
-    for name in sorted(around - set(target_names(loop.target))):
-        nodes = [n for each in set_at for n in reads([each.value], name)]
-        if nodes and site.scope.first_line.get(name, loop.lineno) < loop.lineno:
-            changed = [site.program.replace(n, kept) for n in nodes if not in_template(site, n)]
-            for copy in (f"[list(row) for row in {name}]", f"list({name})", f"dict({name})"):
-                yield together((before(site, loop, f"{kept} = {copy}"), *changed), "read before", 0.5)
+    found = [k.value for table in tables for k in table.keys if isinstance(k, ast.Constant)]
+    return [k for k in dict.fromkeys(found) if isinstance(k, str) and len(k) <= 3 and k.isalpha()][:6]
 
 
-def between_marks(site: EditSite) -> Iterator[CodeEdit]:
-    """Lines between two marks, such as those of a block of code, are passed over; and all from a mark on."""
+def numbered(site: EditSite) -> Iterator[CodeEdit]:
+    """Ranks: the place, not how many values differ."""
     loop = site.node
-    if not isinstance(loop, ast.For) or not is_loop(site) or not isinstance(loop.target, ast.Name):
+    if not isinstance(loop, ast.For) or not is_loop(site):
         return
-    line, inside = loop.target.id, fresh_name(site, "inside", "within")
-    if site.scope.kinds.get(line, "") not in ("", "str"):
-        return
-    begun = before(site, loop, f"{inside} = False")
-    for mark in site.facts.given.marks:
-        test = f"{line}.lstrip().startswith({mark!r})"
-        step = f"if {test}:\n    {inside} = not {inside}\n    continue\nif {inside}:\n    continue"
-        yield together((begun, before(site, loop.body[0], step)), "between marks")
-        yield together((before(site, loop.body[0], f"if {test}:\n    continue"),), "between marks")
-        yield together((before(site, loop.body[0], f"if {test}:\n    break"),), "between marks", 0.5)
-    for word in site.facts.given.words:
-        for way in ("continue", "break"):
-            step = f"if {line}.lstrip().startswith({word!r}):\n    {way}"
-            yield together((before(site, loop.body[0], step),), "between marks", 0.5)
+    place, target = fresh_name(site, "place", "number", "position"), site.text(loop.target)
+    shown = f"({target})" if isinstance(loop.target, ast.Tuple) and not target.startswith("(") else target
+    counted = [
+        site.program.replace(loop.target, f"{place}, {shown}"),
+        site.program.replace(loop.iter, f"enumerate({site.text(loop.iter)}, 1)"),
+    ]
+    for node in within(loop.body):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and site.text(node.right) == "1":
+            if isinstance(node.left, ast.Name):
+                yield together([*counted, site.program.replace(node, place)], "numbered", 0.5)
+        elif isinstance(node, ast.AugAssign) and site.text(node.value) == "1":
+            step = site.program.replace(node, f"{site.text(node.target)} = {place}")
+            yield together([*counted, step], "numbered", 0.5)
 
 
-def by_word(site: EditSite) -> Iterator[CodeEdit]:
-    """Rounds with a word that nothing knows are passed over, or count the other way."""
+def last_one_too(site: EditSite) -> Iterator[CodeEdit]:
+    """What a branch of the loop does, done once more behind it with what the file has for that and does not use."""
     loop = site.node
-    if not isinstance(loop, Loop) or not is_loop(site) or not site.facts.given.words:
+    if not isinstance(loop, Loop) or not is_loop(site) or not isinstance(loop, ast.For):
         return
-    sums = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.AugAssign)]
-    sums = [n for n in sums if isinstance(n.op, ast.Add | ast.Sub) and not isinstance(n.value, ast.Constant)]
-    for key in _keys(site, loop):
-        for word in site.facts.given.words:
-            if key.since < len(loop.body):
-                step = f"if {key.text} == {word!r}:\n    continue"
-                yield together((before(site, loop.body[key.since], step),), "by word")
-            for each in sums[:3]:
-                value = site.text(each.value)
-                turned = f"(-({value}) if {key.text} == {word!r} else {value})"
-                yield together((site.program.replace(each.value, turned),), "by word", 0.5)
+    own = set(target_names(loop.target))
+    given = [each.arg for each in site.function.args.args] if site.function else []
+    idle = [name for name in given if site.function and not reads(site.function.body, name)]
+    for inner in (n for n in within(loop.body) if isinstance(n, ast.If)):
+        steps = [s for s in inner.body if isinstance(s, ast.Expr | ast.Assign | ast.AugAssign)]
+        yield from _all_of_body(site, loop, inner)
+        for step in steps:
+            for name in reads([step], min(own & names_in(step), default="")):
+                for other in idle:
+                    start = site.program.span(name)[0] - site.program.span(step)[0]
+                    data = site.text(step).encode()
+                    text = (data[:start] + other.encode() + data[start + len(name.id.encode()) :]).decode()
+                    for test in sorted(names_in(step) & set(site.variables()) - own):
+                        yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
 
 
-LOOPS = (
-    state_by_key, once_each, used_up, two_passes, carried_on, kept_apart, since_last, read_before, between_marks, by_word,
-)  # fmt: skip
+def _all_of_body(site: EditSite, loop: ast.For, inner: ast.If) -> Iterator[CodeEdit]:
+    """All that a branch does when a group ends, or all but its last step, which begins the next."""
+    own = set(target_names(loop.target))
+    for steps in (inner.body, inner.body[:-1]):
+        if len(steps) < 2 or any(own & names_in(s) or isinstance(s, LEAVING) for s in steps):
+            continue
+        start, end = site.program.span(steps[0])[0], site.program.span(steps[-1])[1]
+        text = site.program.data[start:end].decode().replace("\n" + site.program.indent(steps[0]), "\n    ")
+        known = set(site.variables()) - own
+        for test in sorted({name for s in steps for name in names_in(s)} & known):
+            yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
+
+
+SEVERAL = (state_by_key, once_each, carried_on, by_itself, numbered, last_one_too)
