@@ -44,7 +44,8 @@ from agentos.ports import Case
 _SHOWN = 80  # characters of a value
 _FEW = 24  # inputs that are tried at once, where one is likely to say it
 _NOT_TAKEN = ("input", "died", "timeout")
-_NO_END = ("died", "timeout", "RecursionError")
+# Nobody means that: no end, or a name that the mutant itself left without a value.
+_NOT_MEANT = ("died", "timeout", "RecursionError", "NameError", "UnboundLocalError")
 _UNKNOWN: Json = {"error": "unknown", "message": ""}
 _AGAIN = ("unknown", "died", "timeout")
 
@@ -391,7 +392,7 @@ class EditExamination:
             if together[canonical([*outputs])] < known.least:
                 continue
             for number, one, other in zip(chosen, mine, outputs, strict=True):
-                if _alike(one, other) or _failed(other, *_NO_END):  # nobody means that
+                if _alike(one, other) or _failed(other, *_NOT_MEANT):
                     continue
                 differing[name] = None
                 call = self._call(number)

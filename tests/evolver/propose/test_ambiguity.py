@@ -171,6 +171,29 @@ def test_nobody_means_what_has_no_end() -> None:
     assert found(RIGHT, {"cand-2": ENDLESS}, IDLE).ambiguity is None
 
 
+UNBOUND = HEAD.replace(
+    "    return Output(result=%s)",
+    "    if missing < 16:\n        packs = %s\n    return Output(result=packs)",
+)
+
+
+def test_nobody_means_a_name_without_a_value() -> None:
+    rival = UNBOUND % "-(-missing // input.size)"
+    assert found(RIGHT, {"cand-2": rival}, IDLE).ambiguity is None
+    # which hides no other rival, and nothing that the edit itself leaves without one
+    both = found(RIGHT, {"cand-2": rival, "cand-3": TOO_MUCH}, IDLE)
+    assert [*both.rivals] == ["cand-3"]
+    asked = found(rival, {"cand-2": RIGHT}, IDLE).ambiguity
+    assert asked is not None
+    assert asked.answer.startswith("UnboundLocalError")
+    # an error that says no is an answer that may be meant
+    refusing = RIGHT.replace(
+        "    return Output(result=-",
+        "    if missing > 16:\n        raise ValueError('too many')\n    return Output(result=-",
+    )
+    assert found(RIGHT, {"cand-2": refusing}, IDLE).ambiguity is not None
+
+
 def test_a_condition_that_working_calls_need_is_replaced_by_what_passes_them() -> None:
     shorter = RIGHT.replace("    if missing <= 0:\n        return Output(result=0)\n", "")
     known = [case(3, 0, missing=-3), case(5, 2, missing=12)]
