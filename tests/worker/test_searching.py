@@ -162,6 +162,18 @@ return Output(n=int(state == [1, '', 'clean', False]))
         assert bench.tried(source).passed == [True, True]
 
 
+def test_a_source_that_changes_its_arguments_changes_them_for_itself(bench: Bench, tool: Tool) -> None:
+    source = tool("probe", "input.base['of'].append(input.n)\nreturn Output(n=len(input.base['of']))")
+    source = source.replace("    n: int = 1\n", "    n: int = 1\n    base: dict\n")
+    given = case(1, 3)
+    given["args"]["base"] = {"of": [7, 8]}
+    bench.start(source, [given])
+    for _ in range(3):
+        tried = bench.tried(source)
+        assert (tried.passed, tried.outputs) == ([True], [{"n": 3}])
+    assert bench.tried(source.replace("append(input.n)", "copy()")).outputs == [{"n": 2}]
+
+
 def test_cases_that_cannot_lie_there_at_once_are_laid_out_one_by_one(bench: Bench, tool: Tool) -> None:
     good = tool("probe", "return Output(n=len(os.listdir('..')) if os.path.exists('data.txt') else 0)")
     there = {"data.txt": b"x"}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import marshal
 import os
 import secrets
 import shutil
@@ -61,11 +62,16 @@ class _OutOfTime(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    args: dict[str, Any]
+    packed: bytes  # its arguments
     inputs: dict[str, bytes]
     checks: tuple[checks.Spec, ...]
     folder: Path
     stays: bool = True  # its files lie there from the beginning
+
+    def unpacked(self) -> dict[str, Any]:
+        """The arguments, for one call: it may change what it is given."""
+        found: dict[str, Any] = marshal.loads(self.packed)  # noqa: S302 - packed here
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +137,7 @@ def _cases(job: SearchJob, blobs: Sequence[bytes], workspace: Path) -> list[_Cas
     for number, given in enumerate(job.cases):
         inputs = {name: next(contents) for name in given["inputs"]}
         parsed = tuple(checks.parse(check["kind"], check["spec"]) for check in given["checks"])
-        found.append(_Case(given["args"], inputs, parsed, workspace / f"case-{number}"))
+        found.append(_Case(marshal.dumps(given["args"]), inputs, parsed, workspace / f"case-{number}"))
     try:
         for case in found:
             _lay_out(case)
@@ -361,13 +367,15 @@ class _Trials:
         except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data
             raise Failed(load_fault(error, self._root, self._path)) from None
         tracer = tracer_of(self._followed, lines)
-        output = toolfile.call(tool, case.args, _OUTPUT_MAX, lambda: sys.settrace(tracer) if trace else None)
+        output = toolfile.call(
+            tool, case.unpacked(), _OUTPUT_MAX, lambda: sys.settrace(tracer) if trace else None
+        )
         sys.settrace(None)
         return self._score(case, output), output
 
     def _of_program(self, case: _Case, wall_s: float) -> tuple[float, bytes]:
         held = BundleFiles(self._root, self._files)
-        output = programs.call(held, self._path, case.args, _OUTPUT_MAX, wall_s)
+        output = programs.call(held, self._path, case.unpacked(), _OUTPUT_MAX, wall_s)
         return self._score(case, output), output
 
     def _score(self, case: _Case, output: bytes) -> float:
