@@ -236,10 +236,10 @@ def test_broad_handlers_stand_only_in_marked_places() -> None:
             )
 
 
-def imported_at_once(path: Path, known: Mapping[str, Path]) -> set[str]:
+def imported_at_once(path: Path, known: Mapping[str, Path], text: str = "") -> set[str]:
     """The modules of the package that an import of this one brings: neither types alone nor lazy imports."""
     found: set[str] = set()
-    waiting: list[ast.AST] = [parse(path.read_text())]
+    waiting: list[ast.AST] = [parse(text or path.read_text())]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -254,6 +254,31 @@ def imported_at_once(path: Path, known: Mapping[str, Path]) -> set[str]:
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in known else str(node.module) for name in inner}
     return (found & known.keys()) - {name_of(path)}
+
+
+def test_an_import_counts_wherever_it_is_made_at_once(tmp_path: Path) -> None:
+    known = {
+        name: tmp_path
+        for name in ("agentos.a", "agentos.b", "agentos.c", "agentos.d", "agentos.e", "agentos.f")
+    }
+    file = PACKAGE / "no_such_file.py"
+    text = """
+from typing import TYPE_CHECKING
+import agentos.a
+from agentos import b as renamed
+try:
+    from agentos.c import name
+finally:
+    pass
+class Holder:
+    from agentos.d import name
+if TYPE_CHECKING:
+    from agentos.e import Type
+def lazily():
+    from agentos.f import name
+"""
+    found = imported_at_once(file, known, text)
+    assert found == {"agentos.a", "agentos.b", "agentos.c", "agentos.d"}
 
 
 def test_no_chain_of_imports_is_long() -> None:

@@ -37,7 +37,7 @@ T = TypeVar("T")
 log = structlog.get_logger("agentos.engine")
 
 VERSION = "abi-4"  # raise when a workflow's steps change their order or meaning (tests/daemon/test_engine.py)
-# The kinds of work: a workflow each, but for RUN. An id of work begins with its own.
+# The kinds of work: a workflow of DBOS each, but for RUN, which is a thread.
 RUN, EVOLVE, PROMOTE, WATCH = "run_task", "evolve", "finish_promotion", "watch"
 FRESH, SETTLE = "try_fresh", "settle_overtaken"
 

@@ -122,6 +122,7 @@ RUNNING_STATES = frozenset(
     }
 )
 AT_WORK = RUNNING_STATES | {EvolutionState.AWAITING_CONSENT}  # its evidence is taken
+# Its edit went live and was not taken back; in this order, where they are gone through.
 PROMOTED_STATES = (EvolutionState.PROBATION, EvolutionState.PROMOTED)
 WITHOUT_SUCCESS = frozenset(
     {
