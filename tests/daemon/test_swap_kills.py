@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -23,11 +21,11 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from tests.daemon.swapping import Waiting, as_if_evolved, edit, signed, source, waiting
+from tests.daemon.test_kills import Nursery, _ready
 from tests.torture.invariants import (
     ENDS,
     MADE,
     Scene,
-    attempts_are_whole,
     each_counts_once,
     no_run_is_mixed,
     no_task_lost,
@@ -40,58 +38,6 @@ KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "3"))
 TASKS_A_KILL = 3
 MOVED = "promoting, with the pointer moved"
 _BROKEN = "import no_such_module\n"
-LOOKS = (no_task_lost, each_counts_once, attempts_are_whole, no_run_is_mixed)
-
-
-# Imports once and forks a daemon for each line it reads: most of a start is importing, and it is
-# the rest that is to be killed. A task that met many kills would be given up otherwise.
-NURSERY = """
-import os, sys
-from agentos.daemon.process import run_daemon
-from agentos.daemon.run import tasks
-from agentos.home import Home
-tasks.MAX_ATTEMPTS = tasks.MAX_DEATHS = 1_000
-home = Home.find(sys.argv[1])
-print("born", flush=True)
-for _ in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        try:
-            run_daemon(home, console=False)
-        finally:
-            os._exit(1)
-    print(child, flush=True)
-    os.waitpid(child, 0)
-    print("gone", flush=True)
-"""
-
-
-class Nursery:
-    def __init__(self, home: Home) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", NURSERY, str(home.root)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._line() == "born"
-
-    def _line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
-
-    def start(self) -> int:
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return int(self._line())
-
-    def wait(self) -> None:
-        assert self._line() == "gone"
-
-    def close(self) -> None:
-        self.process.communicate()
 
 
 @pytest.fixture
@@ -144,7 +90,7 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
     nursery.wait()
 
     scene = Scene(home, expected={task.id: {"n": 2 * task.call.args["n"]} for task in tasks if task.call})
-    assert [why for look in LOOKS for why in look(scene)] == []
+    assert [why for look in (no_task_lost, each_counts_once, no_run_is_mixed) for why in look(scene)] == []
     ended = assert_what_is_in_main_is_on_record(home, asked)
     print(f"\n{KILLS} kills hit {dict(hit)}; {len(asked)} promotions ended {dict(ended)}")
     if KILLS >= 20:
@@ -154,11 +100,6 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
     assert reader.verify() == []
     assert verify_home(home).faults == ()
     assert [finding.what for finding in examine(home, fix=False, full=True)] == []
-
-
-def _ready(home: Home, pid: int) -> bool:
-    info = daemon_info(home)
-    return info is not None and info.pid == pid and info.ready
 
 
 def _change(home: Home, ledger: Ledger, asked: list[Waiting], number: int, task: Task) -> None:
