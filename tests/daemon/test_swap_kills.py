@@ -26,6 +26,7 @@ from tests.torture.invariants import (
     ENDS,
     MADE,
     Scene,
+    attempts_are_whole,
     each_counts_once,
     no_run_is_mixed,
     no_task_lost,
@@ -90,7 +91,8 @@ def test_kills_during_swaps_lose_no_run_and_mix_none(
     nursery.wait()
 
     scene = Scene(home, expected={task.id: {"n": 2 * task.call.args["n"]} for task in tasks if task.call})
-    assert [why for look in (no_task_lost, each_counts_once, no_run_is_mixed) for why in look(scene)] == []
+    looks = (no_task_lost, each_counts_once, attempts_are_whole, no_run_is_mixed)
+    assert [why for look in looks for why in look(scene)] == []
     ended = assert_what_is_in_main_is_on_record(home, asked)
     print(f"\n{KILLS} kills hit {dict(hit)}; {len(asked)} promotions ended {dict(ended)}")
     if KILLS >= 20:
