@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -15,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from agentos.daemon.offline import offline_context
+from agentos.daemon.upkeep.doctor import examine
 from agentos.domain import (
     AT_WORK,
     Candidate,
@@ -34,9 +37,11 @@ from agentos.domain import (
     Verdict,
     new_id,
 )
+from agentos.evolver.cycle import rates_of, trials_of
 from agentos.evolver.find.mining import flag
 from agentos.evolver.promote.consent import Approval, issue
 from agentos.evolver.promote.promotion import approve, roll_back
+from agentos.evolver.verdict.judge import recompute
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -70,6 +75,9 @@ def run(input: Input) -> Output:
     return Output(grade="fail")
 '''
 RIGHT = FAULTY.replace("input.points > input.needed", "input.points >= input.needed")
+KILLS = int(os.environ.get("AGENTOS_TEST_KILLS", "3"))  # each start costs a second
+
+
 PAIRS = ((50, 50), (40, 40), (71, 71), (60, 50), (41, 40), (9, 8), (10, 50), (39, 40), (1, 9))
 
 
@@ -225,6 +233,34 @@ def run_again(home: Home, evolution: Evolution) -> None:
     faults = json.loads(done.stdout)["faults"]
     assert {fault.partition(": ")[0] for fault in faults} == together
     assert all("it could not be run again: there is no blob" in fault for fault in faults)
+
+
+def test_kills_at_random_points_promote_once_and_damage_nothing(daemon: Daemon, home: Home) -> None:
+    set_exam(home)
+    dice = random.Random(7)
+    for _ in range(KILLS):
+        daemon.start()
+        time.sleep(dice.uniform(0.0, 1.6))  # the point of the kill, not a wait
+        daemon.signal(signal.SIGKILL)
+        daemon.ended()
+    daemon.start()
+    until(lambda: ended(home), "the evolution has ended", 180)
+    daemon.signal(signal.SIGTERM)
+    assert daemon.ended() == 0
+
+    (evolution,) = evolutions(home)
+    assert evolution.state is EvolutionState.PROBATION, evolution.reason
+    registry = Registry(home.registry)
+    assert [version.origin for version in registry.versions(SKILL)].count("evolution") == 1
+    with offline_context(home) as parts:
+        (verdict,) = [item for item in parts.records.find(Verdict) if item.decision is Decision.PROMOTE]
+        candidate = parts.records.get(Candidate, verdict.candidate_id)
+        rates = rates_of(parts, candidate)
+        assert len(rates) == 4, "measured once, whatever was killed"
+        assert recompute(verdict, candidate, trials_of(parts, candidate), parts.policy, rates=rates) == []
+    assert registry.stable().tree == verdict.candidate_tree == candidate.snapshot.tree
+    assert Reader(home.ledger).verify() == []
+    assert [finding.what for finding in examine(home, fix=False, full=True)] == []
 
 
 def test_one_failure_waits_and_a_flag_makes_it_evidence(daemon: Daemon, home: Home) -> None:
