@@ -369,17 +369,10 @@ def test_a_reply_of_ten_megabytes_arrives(bench: Bench) -> None:
     assert len(said(bench.open().complete(asking("say much"), within(60)))) == 10 << 20
 
 
-FLOODED = ("openai/scripted", "anthropic/claude-3-5-sonnet-20241022")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "status", "packed"),
-    [
-        *((model, status, False) for model in FLOODED for status in ("200 OK", "500 Oh")),
-        ("openai/scripted", "200 OK", True),
-    ],
-)
+@pytest.mark.parametrize("model", ["openai/scripted", "anthropic/claude-3-5-sonnet-20241022"])
+@pytest.mark.parametrize("status", ["200 OK", "500 Oh"])
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.filterwarnings("ignore")  # litellm's own, when it is imported
 def test_a_reply_without_an_end_is_cut_off(
     model: str, status: str, packed: bool, monkeypatch: pytest.MonkeyPatch
