@@ -25,6 +25,26 @@ from agentos.resources.documents import FILE_MAX
 Ran = subprocess.CompletedProcess[str]
 SKILL = "---\nname: {name}\ndescription: Rolls: dice.\nallowed-tools: Bash(python:*)\n---\n\n# Dice\n"
 
+TOOL = """'''Rolls.'''
+
+import nonesuch
+from pydantic import BaseModel
+
+TOOL = {"name": "roll", "description": "Roll dice", "effects": ["pure"]}
+
+
+class Input(BaseModel):
+    pass
+
+
+class Output(BaseModel):
+    pass
+
+
+def run(input: Input) -> Output:
+    return Output()
+"""
+
 
 def drop(place: Path, name: str = "dice") -> Path:
     folder = place / name
@@ -188,22 +208,15 @@ def test_what_a_skill_ships_is_run_and_one_that_fails_is_named(
         assert "2 of 2 passed" in passed
         (folder / "tests" / "test_roll.sh").write_text("python3 scripts/roll.py | grep -q 7\n")
         agentos("skill", "add", str(folder), "--name", "loaded")
-        until_listed(agentos, "loaded")
         failed = agentos("skill", "test", "loaded", code=1).stdout
         assert "tests/test_roll.sh" in failed
         assert "0 of 2 passed" in failed or "1 of 2 passed" in failed
+        (folder / "tools").mkdir()
+        (folder / "tools" / "roll.py").write_text(TOOL)
+        refused = agentos("skill", "add", str(folder), "--name", "broken", code=1)
+        assert str(home.skills / "broken") in refused.stderr
     finally:
         agentos("daemon", "stop")
-
-
-def until_listed(agentos: Callable[..., Ran], name: str) -> None:
-    """A daemon takes it in by itself."""
-    deadline = time.monotonic() + 120.0
-    while name not in {
-        row["skill"] for row in json.loads(agentos("skill", "list", "--json").stdout)["skills"]
-    }:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 @pytest.mark.slow
