@@ -426,4 +426,5 @@ def _said(response: _Response) -> tuple[str, str]:
         error = json.loads(response.body)["error"]
         return str(error["code"]), str(error["message"])
     except (ValueError, KeyError, TypeError):
-        return "unreachable", f"the gateway failed with {response.status}; see logs/gateway.log"
+        # a bug before anything was sent; what was sent is on record, and says more
+        return "internal", f"a bug of the gateway (status {response.status}); see logs/gateway.log"

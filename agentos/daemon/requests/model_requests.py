@@ -9,7 +9,7 @@ from typing import Any
 
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
 from agentos.domain import Budget, Cost, Json, KernelFault, Limits, ModelSpec, Reply, Result, kernel_fault
-from agentos.errors import KeyRefused, ModelAway, ModelFailed
+from agentos.errors import KeyRefused, ModelAway, ModelFailed, Unavailable
 from agentos.ports import Grant, Models
 
 # How a failed call ends the run; kinds that stand in neither table are told to the agent.
@@ -169,3 +169,5 @@ def _consequence(error: ModelFailed) -> Exception:
     if error.kind in _AWAY:
         return ModelAway(f"no model could be asked ({error.kind}): {error}")
     return Denied(error.kind, str(error))
+    if error.kind == "internal":  # no model is away, and the next attempt is told the same, unpaid
+        return Unavailable(f"a model call ended by a bug of ours: {error}")
