@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
 from agentos.domain import Snapshot
 from agentos.durable import flush_folder
-from agentos.errors import Conflict, NotFound, Unavailable
+from agentos.errors import Conflict, NotFound, Unavailable, lacking
 from agentos.registry.git import CONFIG, NO_GIT, environment
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ MAIN = "refs/heads/main"
 EMAIL = "agentos@localhost"  # of what this program itself commits
 WRITTEN = "refs/agentos/written"  # what this program wrote last
 SHIPPED = "refs/agentos/shipped"  # what the newest release shipped that was taken in
+_ROOM = 1 << 20  # bytes that a write of some files may need
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 # Plain git may push only there; everything else moves through this program alone.
@@ -110,9 +112,19 @@ class Repository:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         except (OSError, pygit2.GitError) as error:  # a full disk, mostly
-            raise Unavailable(f"The registry cannot be written: {error}") from error
+            raise self._unwritten(error) from error
         finally:
             os.close(descriptor)
+
+    def _unwritten(self, error: Exception) -> Unavailable:
+        """What to say where a write failed: libgit2 tells of a full disk in the words of whatever failed before."""
+        why = lacking(error) or str(error)
+        try:
+            with tempfile.TemporaryFile(dir=self.path) as probe:
+                os.posix_fallocate(probe.fileno(), 0, _ROOM)
+        except OSError as found:
+            why = lacking(found) or why
+        return Unavailable(f"The registry cannot be written: {why}")
 
     def unwritable(self) -> str:
         """Why nothing can be written here, "" where it can."""
@@ -148,7 +160,7 @@ class Repository:
             self._freeing(ref, lambda: self._move(ref, to, expected))
         except pygit2.GitError as error:
             if self.resolve(ref) == expected:  # a full disk, not another writer
-                raise Unavailable(f"The registry cannot be written: {error}") from None
+                raise self._unwritten(error) from None
             raise Conflict(f"{ref} moved while it was being written: {error}") from None
 
     def _freeing(self, ref: str, write: Callable[[], T]) -> T:
