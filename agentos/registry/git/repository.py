@@ -22,7 +22,7 @@ from typing import TypeVar
 import pygit2
 from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
-from agentos.domain import Snapshot
+from agentos.domain import KINDS, RESOURCE_NAME, ResourceId, Snapshot
 from agentos.durable import flush_folder
 from agentos.errors import Conflict, NotFound, Unavailable, lacking
 from agentos.registry.git import CONFIG, NO_GIT, environment
@@ -41,6 +41,7 @@ EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 INCOMING = "refs/heads/incoming/"
 REFUSED = "refs/heads/refused/"
 
+FILE_MODES = (FileMode.BLOB, FileMode.BLOB_EXECUTABLE)
 _HIDDEN = ("refs", f"!{INCOMING.rstrip('/')}", f"!{REFUSED.rstrip('/')}")
 
 
@@ -351,6 +352,49 @@ class Repository:
                 yield from self.walk(entry.id, path + "/", levels - 1)
             else:
                 yield path, entry
+
+    # --- states: lookups in tree objects, never a checkout ---------------------------------
+
+    def tip(self) -> Snapshot:
+        """Where ``main`` stands."""
+        found = self.resolve(MAIN)
+        if found is None and self.lost():
+            raise NotFound(
+                f"The registry at {self.path} has lost its branch main. `agentos init` brings it back"
+            )
+        if found is None:
+            raise NotFound(f"The registry at {self.path} is empty. Try: agentos init")
+        return self.snapshot(found)
+
+    def lost(self) -> pygit2.Oid | None:
+        """Where ``main`` belongs when it is missing, None in a registry that never had one."""
+        return self.resolve(WRITTEN) if self.resolve(MAIN) is None else None
+
+    def files(self, root: str | pygit2.Oid, prefix: str) -> dict[str, bytes]:
+        """Path -> content of every regular file at or below ``prefix``; Unavailable when unreadable."""
+        prefix = prefix.strip("/")
+        found: pygit2.Object | None = self.entry(root, prefix) if prefix else self.tree(root)
+        if found is None:
+            return {}
+        if not isinstance(found, pygit2.Tree):
+            return {prefix: self.blob(found.id, prefix)} if found.filemode in FILE_MODES else {}
+        start = prefix + "/" if prefix else ""
+        return {
+            path: self.blob(entry.id, path)
+            for path, entry in self.walk(found.id, start)
+            if entry.filemode in FILE_MODES
+        }
+
+    def resources(self, root: str | pygit2.Oid) -> Iterator[tuple[ResourceId, pygit2.Oid]]:
+        """Every resource with its tree id, sorted by kind and name."""
+        for kind in KINDS:
+            folder = self.entry(root, kind)
+            if isinstance(folder, pygit2.Tree):
+                for entry in folder:
+                    if entry.filemode == FileMode.TREE and RESOURCE_NAME.fullmatch(entry.name or ""):
+                        yield ResourceId(kind, entry.name or ""), entry.id
+
+    # --- writing -------------------------------------------------------------------------
 
     def write_tree(
         self, root: str | pygit2.Oid, changes: Mapping[str, pygit2.Oid | bytes | None]

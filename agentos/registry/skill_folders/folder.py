@@ -316,7 +316,7 @@ def _difference(
 
 def _files(registry: Registry, digest: str, there: Mapping[str, bytes]) -> dict[str, bytes]:
     """The lock beside a skill is the registry's own, unless the folder has one."""
-    found = dict(reading.files(registry.repository, digest, ""))
+    found = dict(registry.repository.files(digest, ""))
     if LOCK_FILE not in there:
         found.pop(LOCK_FILE, None)
     return found
