@@ -316,7 +316,7 @@ def told(
     labels: dict[str, str] = {}
     parts: list[str] = []
     by_id = {case.task_id: case for case in cases}
-    tasks = list(dict.fromkeys([seen.task.id for seen in runs if not seen.passed] + [*by_id]))
+    tasks = list(dict.fromkeys([seen.task.id for seen in runs if not seen.run.passed] + [*by_id]))
     for number, task_id in enumerate(tasks, 1):
         labels[f"T{number}"] = task_id
         if number <= room.tasks:
@@ -345,8 +345,8 @@ def _of_runs(runs: Sequence[ObservedRun], room: BriefLimits) -> Iterator[str]:
     if task.call is not None:
         yield f"call: {task.call.tool} {flat(dict(task.call.args), room.text)}"
     yield from _expected(task.checks, room)
-    failing = [seen for seen in runs if not seen.passed]
-    passing = [seen for seen in runs if seen.passed]
+    failing = [seen for seen in runs if not seen.run.passed]
+    passing = [seen for seen in runs if seen.run.passed]
     if passing:
         yield f"it failed {len(failing)} times and passed {len(passing)} times"
     for seen in failing[:1]:

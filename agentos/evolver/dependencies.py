@@ -19,6 +19,7 @@ from agentos.domain import (
     Evolution,
     EvolutionEnding,
     EvolutionState,
+    Kind,
     Layer,
     Refusal,
     RefusalKind,
@@ -29,6 +30,8 @@ from agentos.domain import (
     Trial,
     Verdict,
     digest,
+    is_rule_file,
+    new_id,
 )
 from agentos.errors import Conflict, NotFound, Unavailable
 from agentos.evolver.guards.assurance.dynamic import measure
@@ -54,6 +57,7 @@ from agentos.ports import (
     Replayer,
     Snapshots,
 )
+from agentos.rules.document import weakened
 
 # As ``promote.ProbeContext.load`` and ``memory.MigrationContext.migrate``.
 Load = Callable[[Mapping[str, bytes], Sequence[str]], Sequence[str]]
@@ -126,6 +130,18 @@ class Dependencies:
         """The evolution's present state; raises NotFound."""
         return self.records.get(Evolution, evolution_id)
 
+    def opened(self, evidence_id: str, fingerprint_id: str, reason: str = "") -> Evolution:
+        """One against what is stable now; not stored yet."""
+        return Evolution(
+            id=new_id("evo"),
+            evidence_id=evidence_id,
+            fingerprint_id=fingerprint_id,
+            state=EvolutionState.MINED,
+            base=self.snapshots.stable(),
+            reason=reason,
+            created_at=self.now(),
+        )
+
     def tasks(self, ids: tuple[str, ...]) -> list[Task]:
         """The tasks with these ids, in this order."""
         return [self.journal.task(task_id) for task_id in ids]
@@ -150,9 +166,24 @@ class Dependencies:
         why = f"{outside[0]} is outside the surface" if outside else again.reasons[0]
         return Refusal(RefusalKind.STALE, f"by the policy of now it may not be promoted: {why}")
 
+    def weakened(self, candidate: Candidate) -> Refusal | None:
+        """Which rule of the home or of a touched skill it weakens, by the trees, whatever the edit says."""
+        skills = [name for name in candidate.edit.resources if name.startswith("skill/")]
+        before, after = (
+            {
+                path: content.decode("utf-8", "replace")
+                for place in (Kind.RULE.value, *skills)
+                for path, content in self.snapshots.files(snapshot, place).items()
+                if is_rule_file(path)
+            }
+            for snapshot in candidate.stands_on
+        )
+        paths = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
+        return weakened(before, {path: after.get(path) for path in paths}) if paths else None
+
     def measured(self, evolution: Evolution, candidate: Candidate) -> list[SafetyRate]:
         """The rates of the safety probes, stored; raises Unavailable when the machinery failed."""
-        return measure(self, evolution, candidate)
+        return measure(self, evolution, candidate) if self.safety_probes else []
 
     def taken_back(self, files: Mapping[str, str]) -> str:
         """Why this very edit is not tried again: it was promoted once and taken back, or failed its probe."""

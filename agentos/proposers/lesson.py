@@ -66,8 +66,8 @@ class LessonProposer:
 
 def contrasting(runs: Sequence[ObservedRun]) -> tuple[ObservedRun, ...]:
     """The runs of tasks of which some pass and some fail."""
-    passed = {seen.task.id for seen in runs if seen.passed}
-    failed = {seen.task.id for seen in runs if not seen.passed}
+    passed = {seen.task.id for seen in runs if seen.run.passed}
+    failed = {seen.task.id for seen in runs if not seen.run.passed}
     return tuple(seen for seen in runs if seen.task.id in passed & failed)
 
 
@@ -163,7 +163,7 @@ def _wished(brief: Brief) -> Iterator[Proposal]:
 
 def _unlucky(brief: Brief) -> Iterator[Proposal]:
     """Lessons that the failing runs had, and with which runs mostly fail; the worst first."""
-    had = {name for seen in brief.runs if not seen.passed for name in seen.run.resources}
+    had = {name for seen in brief.runs if not seen.run.passed for name in seen.run.resources}
     for lesson in sorted(brief.memories, key=lambda one: (one.score, one.id)):
         poor = lesson.uses >= USES_MIN and lesson.score < SCORE_BELOW
         if poor and lesson.path.rpartition("/")[0] in had:
@@ -174,7 +174,7 @@ def _unlucky(brief: Brief) -> Iterator[Proposal]:
 
 def _plain(brief: Brief, cause: str, operation: str, text: str, files: Mapping[str, str]) -> Proposal:
     """An edit that no model was asked for."""
-    fixes = tuple(dict.fromkeys(seen.task.id for seen in brief.runs if not seen.passed))
+    fixes = tuple(dict.fromkeys(seen.task.id for seen in brief.runs if not seen.run.passed))
     return Proposal(cause, _summary(operation, "", text), f"lesson {operation}", files, _WHY, fixes, ())
 
 

@@ -38,7 +38,7 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.find import HoldBackContext, TriageContext
 from agentos.evolver.policy import MinePolicy
-from agentos.evolver.states import ReadContext, new_evolution
+from agentos.evolver.states import ReadContext
 from agentos.ports import Cursor, Evolvable, ObservedRun
 from agentos.resources import parse_id
 
@@ -296,7 +296,7 @@ def _changed_since(evolution: Evolution, parts: TriageContext) -> bool:
 
 
 def _break_circuit(parts: TriageContext, last: Evolution, ripe: RipeFailure) -> None:
-    broken = new_evolution(parts, last.evidence_id, ripe.fingerprint.id, "")
+    broken = parts.opened(last.evidence_id, ripe.fingerprint.id)
     parts.move(
         broken,
         EvolutionState.CIRCUIT_BROKEN,
@@ -320,7 +320,7 @@ def _open(parts: TriageContext, ripe: RipeFailure, sightings: Sequence[Sighting]
     )
     given = [item for item in chosen if _is_hidden(parts, item)]
     evolution = replace(
-        new_evolution(parts, evidence.id, ripe.fingerprint.id, ""),
+        parts.opened(evidence.id, ripe.fingerprint.id),
         given=tuple(item.task_id for item in given),
     )
     said = {"sha256": evidence.sha256, "evolution": evolution.id}
@@ -414,7 +414,7 @@ def runs_of(parts: ReadContext, tasks: Sequence[Task]) -> tuple[ObservedRun, ...
         for run in parts.journal.runs_of(task.key, parts.policy.look_back.shown):
             if is_open(parts, run) and run.outcome is not None and run.sandbox != IMPORT:
                 found.append(ObservedRun(task, run, tuple(parts.journal.steps(run.id))))
-        passed = [seen for seen in found if seen.passed][:most]
+        passed = [seen for seen in found if seen.run.passed][:most]
         failed = [seen for seen in found if _failed(seen)][: most - bool(passed)]
         failing += failed
         passing += passed[: most - len(failed)]

@@ -48,9 +48,10 @@ from agentos.evolver.promote.promotion import (
     consented,
     files_of,
     is_done,
+    is_overtaken,
     keep_probe,
 )
-from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
+from agentos.evolver.promote.rebasing import rebased
 from agentos.ports import Plan, Snapshots
 from agentos.resources import examine
 from agentos.resources.documents import disagreements, documents_of
@@ -80,7 +81,7 @@ def probe_promotion(parts: PromotionContext, evolution: Evolution) -> Evolution:
 
 def probe_fault(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
     """Why the candidate may not drive runs; None when it may, or when it changes nothing of that."""
-    base, snapshot = stands_on(candidate)
+    base, snapshot = candidate.stands_on
     if not concerns(parts.snapshots, snapshot, base):
         return None
     shown = probe(parts, snapshot, base, candidate.evolution_id)

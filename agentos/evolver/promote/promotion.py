@@ -27,7 +27,6 @@ from agentos.domain import (
     Verdict,
     content_sha256,
     digest,
-    is_rule_file,
     new_id,
     tier_of,
 )
@@ -38,20 +37,24 @@ from agentos.evolver.promote import (
     PromotionContext,
     RollBackContext,
 )
-from agentos.evolver.promote.consent import STANDING, Approval, expiry, failing_review, issue, verify
+from agentos.evolver.promote.consent import (
+    STANDING,
+    Approval,
+    expiry,
+    failing_review,
+    issue,
+    misquoted,
+    verify,
+)
 from agentos.evolver.promote.rebasing import (
     applies,
-    is_overtaken,
     misplaced,
-    misquoted,
     rebase_trailers,
     rebased,
-    stands_on,
 )
 from agentos.evolver.states import RecordContext, retry
 from agentos.evolver.verdict.doubts import Doubt, fresh_work, questions, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
-from agentos.rules.document import weakened
 
 if TYPE_CHECKING:
     from agentos.ports import Snapshots
@@ -147,6 +150,11 @@ def _measured_otherwise(parts: PromotionContext, candidate: Candidate) -> Refusa
     return None
 
 
+def is_overtaken(parts: RecordContext, candidate: Candidate) -> bool:
+    """The registry moved since the candidate was judged, or was put on a newer base."""
+    return parts.snapshots.stable() != candidate.stands_on[0]
+
+
 def settle_overtaken(parts: PromotionContext, evolution: Evolution) -> bool:
     """Whether an evolution that awaits consent had gone stale: then it has ended, and is measured again.
 
@@ -192,7 +200,7 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
         candidate = rebased(parts, candidate) or candidate
         if not _may_drive(parts, candidate):
             return _stale(parts, evolution, "the registry moved while it was probed")
-    base, snapshot = stands_on(candidate)
+    base, snapshot = candidate.stands_on
     if not is_overtaken(parts, candidate):  # by itself before a kill, or by others
         # also for a consent of before the policy was changed, as one out of a backup: it opens no gate
         if why := parts.outgrown(candidate, verdict) or _measured_otherwise(parts, candidate):
@@ -245,32 +253,19 @@ def consented(parts: PromotionContext, evolution: Evolution) -> tuple[Candidate,
         )
     # Of a record the consent binds the tree that was judged: neither the edit's text, which is what is put on a newer
     # base, nor that base.
-    trials = parts.records.find(Trial, evolution_id=candidate.evolution_id)
-    for fault in (*misquoted(parts.snapshots, candidate), *misplaced(parts.snapshots, candidate, trials)):
+    faults = [*misquoted(parts.snapshots, candidate)]
+    if candidate.rebase:
+        trials = parts.records.find(Trial, evolution_id=candidate.evolution_id)
+        faults += misplaced(parts.snapshots, candidate, trials)
+    for fault in faults:
         raise PromotionRefused(RefusalKind.UNTESTED, f"Nobody consented to what is on record: {fault}.")
     if failing_review(parts.records, candidate) is not None:
         raise PromotionRefused(RefusalKind.REVIEW, f"The review of {candidate.id} fails it.")
-    if (weaker := _weakened(parts, candidate)) is not None:
+    if (weaker := parts.weakened(candidate)) is not None:
         raise PromotionRefused(
             weaker.kind, f"{candidate.id} may not be promoted, whoever consents: {weaker.reason}."
         )
     return candidate, verdict, consent
-
-
-def _weakened(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
-    """Which rule of the home or of a touched skill it weakens, by the trees, whatever the edit says."""
-    skills = [name for name in candidate.edit.resources if name.startswith("skill/")]
-    before, after = (
-        {
-            path: content.decode("utf-8", "replace")
-            for place in (Kind.RULE.value, *skills)
-            for path, content in parts.snapshots.files(snapshot, place).items()
-            if is_rule_file(path)
-        }
-        for snapshot in stands_on(candidate)
-    )
-    paths = sorted(before.keys() | after.keys())
-    return weakened(before, {path: after.get(path) for path in paths if before.get(path) != after.get(path)})
 
 
 def is_done(parts: PromotionContext, candidate: Candidate) -> bool:
@@ -284,7 +279,7 @@ def is_done(parts: PromotionContext, candidate: Candidate) -> bool:
 
 def _may_drive(parts: PromotionContext, candidate: Candidate) -> bool:
     """Whether it changes nothing of what runs are driven by, or passed its probe."""
-    base, snapshot = stands_on(candidate)
+    base, snapshot = candidate.stands_on
     return not concerns(parts.snapshots, snapshot, base) or passed(parts, snapshot) is not None
 
 

@@ -28,18 +28,6 @@ def rebase_trailers(judged: Snapshot, rebase: Rebase) -> dict[str, str]:
     return {"Judged-Tree": judged.tree, "Bundles": f"{rebase.bundles_sha256} of {rebase.trials} trials"}
 
 
-def stands_on(candidate: Candidate) -> tuple[Snapshot, Snapshot]:
-    """Base and snapshot with which it would be promoted now."""
-    if candidate.rebase is None:
-        return candidate.base, candidate.snapshot
-    return candidate.rebase.base, candidate.rebase.snapshot
-
-
-def is_overtaken(parts: RecordContext, candidate: Candidate) -> bool:
-    """The registry moved since the candidate was judged, or was put on a newer base."""
-    return parts.snapshots.stable() != stands_on(candidate)[0]
-
-
 def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:
     """The candidate on what is stable now, stored; None where its verdict does not hold there."""
     base = parts.snapshots.stable()
@@ -67,19 +55,6 @@ def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:
     }
     parts.audit.note("candidate.rebased", candidate.evolution_id, detail, (moved,))
     return moved
-
-
-def misquoted(snapshots: Snapshots, candidate: Candidate) -> Iterator[str]:
-    """Each file of the edit that is on record with another text than in the candidate's snapshot."""
-    brought = candidate.migration.files if candidate.migration else {}
-    for path, text in {**candidate.edit.files, **brought}.items():
-        try:
-            found = snapshots.files(candidate.snapshot, path).get(path)
-        except Unavailable as error:
-            yield f"{candidate.id}: its snapshot cannot be read: {error}"
-            return
-        if found != text.encode("utf-8", "replace"):
-            yield f"{candidate.id}: {path} on record is not what stands in its snapshot"
 
 
 def misplaced(snapshots: Snapshots, candidate: Candidate, trials: Sequence[Trial]) -> Iterator[str]:
