@@ -33,17 +33,17 @@ from agentos.evolver.guards.assurance import SafetyContext
 from agentos.evolver.guards.assurance.dynamic import in_breach
 from agentos.evolver.history.proposers import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext
+from agentos.evolver.promote.consent import is_overtaken
 from agentos.evolver.promote.probing import probe_fault, probe_promotion
 from agentos.evolver.promote.promotion import (
     DRIVING,
     consent_by_policy,
-    is_overtaken,
     promote,
-    take_up_stale,
     verdict_on,
     why_asked,
     why_waiting,
 )
+from agentos.evolver.promote.rebasing import take_up_stale
 from agentos.evolver.promote.review import held_back
 from agentos.evolver.propose import BehaviourContext, ProposalContext
 from agentos.evolver.propose.behaviour import behaves

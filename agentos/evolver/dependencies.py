@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from agentos.benches import Benches
 from agentos.domain import (
@@ -23,7 +24,6 @@ from agentos.domain import (
     Layer,
     Refusal,
     RefusalKind,
-    ResourceId,
     SafetyRate,
     Snapshot,
     Task,
@@ -64,29 +64,17 @@ Load = Callable[[Mapping[str, bytes], Sequence[str]], Sequence[str]]
 Migrate = Callable[[Mapping[str, bytes], str, Mapping[str, str]], MigrationResult]
 
 
-def _no_migrate(files: Mapping[str, bytes], path: str, memories: Mapping[str, str]) -> MigrationResult:
-    raise Unavailable("Memories are migrated in the daemon; type `agentos daemon start`.")
+def _needs_daemon(what: str) -> Callable[..., Any]:
+    """Stands for what only the daemon can do."""
+
+    def refuse(*_: object) -> Any:
+        raise Unavailable(f"{what} the daemon; type `agentos daemon start`.")
+
+    return refuse
 
 
-def _no_load(files: Mapping[str, bytes], tools: Sequence[str]) -> Sequence[str]:
-    raise Unavailable("Tools are loaded in the daemon; type `agentos daemon start`.")
-
-
-def _no_executor(files: Mapping[str, bytes], without: frozenset[ResourceId]) -> Executor:
-    raise Unavailable("Suites and probes run in the daemon; type `agentos daemon start`.")
-
-
-def _no_image(sandbox: str) -> str:
-    raise Unavailable("Sandboxes are known to the daemon; type `agentos daemon start`.")
-
-
-def _trusted(host: str) -> str:
-    return ""
-
-
-def _no_model(snapshot: Snapshot, agent: str) -> bool:
-    return False
-
+_NO_LOAD, _NO_MIGRATE = _needs_daemon("Tools are loaded in"), _needs_daemon("Memories are migrated in")
+_NO_EXECUTOR, _NO_IMAGE = _needs_daemon("Suites and probes run in"), _needs_daemon("Sandboxes are known to")
 
 _GONE = EvolutionState.ROLLED_BACK
 
@@ -114,15 +102,17 @@ class Dependencies:
     taxonomy: tuple[FailureClass, ...]
     consent_key: bytes
     now: Callable[[], datetime]
-    load: Load = _no_load
-    migrate: Migrate = _no_migrate
+    load: Load = _NO_LOAD
+    migrate: Migrate = _NO_MIGRATE
     reviewer: Adviser | None = None
-    executor_with: ExecutorWith = _no_executor
+    executor_with: ExecutorWith = _NO_EXECUTOR
     safety_probes: tuple[SafetyProbe, ...] = ()
-    image_of: Callable[[str], str] = _no_image  # what boxes of a sandbox are made of now, as Trial.image
-    has_model: Callable[[Snapshot, str], bool] = _no_model  # whether the agent may ask one on the snapshot
+    # what boxes of a sandbox are made of now, as Trial.image
+    image_of: Callable[[str], str] = _NO_IMAGE
+    # whether the agent may ask one on the snapshot
+    has_model: Callable[[Snapshot, str], bool] = lambda *_: False
     # why trials of that worker count for nothing, "" where they do
-    distrusted: Callable[[str], str] = _trusted
+    distrusted: Callable[[str], str] = lambda _: ""
     benches: Benches | None = None  # where edits of tools are tried beside what was shown; None: nowhere
     winners: dict[str, tuple[str, Layer]] = field(default_factory=dict)  # as ``HistoryContext.winners``
 

@@ -80,16 +80,14 @@ def triage(parts: TriageContext) -> list[Evolution]:
         if _file(ripe.fingerprint) in busy or is_retired(parts.evolvable, ripe.fingerprint.resource):
             continue
         past = _past(parts, ripe.fingerprint)
-        if _mended(ripe, past, parts.now()):
+        if not (unmended := _unmended(ripe.sightings, past, parts.now())):
             if past[-1].state is not EvolutionState.CANCELLED:
                 _close(parts, ripe, end)
             continue
         if not _worth_trying(ripe, past, parts):
             continue
         try:
-            opened.append(
-                _open(parts, ripe, _unmended(ripe.sightings, past, parts.now()), position + len(opened))
-            )
+            opened.append(_open(parts, ripe, unmended, position + len(opened)))
         except Conflict:
             break
         busy.add(_file(ripe.fingerprint))
@@ -230,13 +228,8 @@ def _past(parts: TriageContext, fingerprint: Fingerprint) -> Sequence[Evolution]
     return [*takewhile(lambda item: item.state not in PROMOTED_STATES, found)][::-1]
 
 
-def _mended(ripe: RipeFailure, past: Sequence[Evolution], now: datetime) -> bool:
-    """Whether its last evolution is over with success, and nothing failed since: only news can change that."""
-    return not _unmended(ripe.sightings, past, now)
-
-
 def _unmended(sightings: Sequence[Sighting], past: Sequence[Evolution], now: datetime) -> Sequence[Sighting]:
-    """What was seen since its last evolution, if that ended with success: what failed before passes now.
+    """What was seen since its last evolution, if that ended with success: what failed before passes now. None: it is mended.
 
     Of one that the machinery cut short all of it counts again, as soon as anything new is seen.
     """

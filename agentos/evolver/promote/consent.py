@@ -1,4 +1,4 @@
-"""Consent: approval that only the kernel can issue, and what a second model said before it.
+"""Consent: approval that only the kernel can issue, what it was given for, and what a second model said before it.
 
 A token is an HMAC-SHA256 over everything it is bound to (candidate tree, manifest, verdict, who,
 until when). The key lies in the home with mode 0600 and is in no sandbox, no registry and no
@@ -35,6 +35,7 @@ from agentos.durable import flush_folder
 from agentos.errors import PromotionRefused, Unavailable, UserError
 
 if TYPE_CHECKING:
+    from agentos.evolver.states import RecordContext
     from agentos.ports import Records, Snapshots
 
 KEY_BYTES = 32
@@ -201,6 +202,11 @@ def misquoted(snapshots: Snapshots, candidate: Candidate) -> Iterator[str]:
             return
         if found != text.encode("utf-8", "replace"):
             yield f"{candidate.id}: {path} on record is not what stands in its snapshot"
+
+
+def is_overtaken(parts: RecordContext, candidate: Candidate) -> bool:
+    """The registry moved since the candidate was judged, or was put on a newer base."""
+    return parts.snapshots.stable() != candidate.stands_on[0]
 
 
 def failing_review(records: Records, candidate: Candidate) -> Review | None:

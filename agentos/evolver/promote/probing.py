@@ -40,6 +40,7 @@ from agentos.evolver.guards.assurance.contract import RetryingExecutor, ask
 from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.promote import CanaryContext, ProbeContext, PromotionContext
+from agentos.evolver.promote.consent import is_overtaken
 from agentos.evolver.promote.promotion import (
     DRIVING,
     ProbeShown,
@@ -48,7 +49,6 @@ from agentos.evolver.promote.promotion import (
     consented,
     files_of,
     is_done,
-    is_overtaken,
     keep_probe,
 )
 from agentos.evolver.promote.rebasing import rebased

@@ -9,13 +9,26 @@ What changed in any bundle is measured again (``promotion``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agentos.domain import Arm, Candidate, Decision, Evolution, Rebase, SafetyRate, Snapshot, Trial, digest
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Decision,
+    Evolution,
+    EvolutionState,
+    Rebase,
+    SafetyRate,
+    Snapshot,
+    Trial,
+    digest,
+)
 from agentos.errors import Conflict, Invalid, Unavailable
-from agentos.evolver.promote import RebaseContext
-from agentos.evolver.states import RecordContext
+from agentos.evolver.promote import PromotionContext, RebaseContext
+from agentos.evolver.promote.consent import is_overtaken
+from agentos.evolver.states import RecordContext, retry
 from agentos.evolver.verdict.gates import judged_rates, safety_ruling
 from agentos.evolver.verdict.pairing import judged_trials
 
@@ -118,3 +131,37 @@ def _is_as_safe(parts: RebaseContext, candidate: Candidate, base: Snapshot, snap
     parts.measured(replace(evolution, id=apart, base=base), moved)
     rates = judged_rates(moved, parts.records.find(SafetyRate, evolution_id=apart))
     return not rates or safety_ruling(moved, rates)[0] is Decision.PROMOTE
+
+
+def settle_overtaken(parts: PromotionContext, evolution: Evolution) -> bool:
+    """Whether an evolution that awaits consent had gone stale: then it has ended, and is measured again.
+
+    Where the registry moved and what its trials got is the same, it is put on the new base and goes on waiting.
+    """
+    take_up_stale(parts, evolution)  # it may have gone stale by this, before a kill
+    if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
+        return False
+    candidate = parts.records.get(Candidate, evolution.candidate_id)
+    with suppress(Conflict):  # a person ended it meanwhile
+        if is_overtaken(parts, candidate) and rebased(parts, candidate) is None:
+            end_stale(parts, evolution, "the registry moved while it waited for consent")
+            return True
+    return False
+
+
+def end_stale(parts: PromotionContext, evolution: Evolution, why: str) -> Evolution:
+    """The registry moved: what was measured no longer holds, so it is measured again."""
+    return take_up_stale(parts, parts.move(evolution, EvolutionState.STALE, why, end=True))
+
+
+def take_up_stale(parts: PromotionContext, ended: Evolution) -> Evolution:
+    """The same; if it is stale its evidence is taken up again, unless that was done, or as often as the policy says."""
+    if ended.state is not EvolutionState.STALE:
+        return ended
+    every = parts.records.find(Evolution, evidence_id=ended.evidence_id)
+    stale = sum(item.state is EvolutionState.STALE for item in every)
+    is_done = any(item.takes_up and item.takes_up == ended.candidate_id for item in every)
+    if stale <= parts.policy.mine.taken_up and not is_done:
+        with suppress(Conflict):  # somebody had it taken up already
+            retry(parts, ended, takes_up=ended.candidate_id or "")
+    return ended

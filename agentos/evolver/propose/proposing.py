@@ -189,6 +189,7 @@ def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _
         if text is not None
     }
     checks = [check for seen in parts.tasks(tuple(_evidence_tasks(brief))) for check in seen.checks]
+    raised = [fault for fault in brief.faults if fault.where]
     source = all(path.endswith(".py") for path in proposal.files)
     unknown = untold(checks, [*map(_given, brief.cases)]) if source else checks
     reason = screen(old, proposal.files, unknown, parts.policy.surface, searched=proposer == SEARCH)
@@ -197,7 +198,11 @@ def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _
         or _taken_back(parts, proposal)
         or rule_fault(parts, evolution, proposal)
         or _pinned(parts, evolution, proposal)
-        or defused(_sources(parts, evolution, proposal), proposal.files, brief.faults, checked=bool(checks))
+        or (
+            defused(_sources(parts, evolution, proposal), proposal.files, raised, checked=bool(checks))
+            if raised
+            else None
+        )
         or _shadowing(parts, evolution, proposal)
         or _guarded(parts, evolution, proposal, rank)
     )
