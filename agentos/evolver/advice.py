@@ -203,11 +203,12 @@ class ReplyManifest(BaseModel):
     description: Line = Field("", max_length=1_000)
     block: str = Field("", max_length=ANSWER_MAX)  # the edit, where all was asked for in one object
 
-    def tasks(self, names: list[str], labels: Mapping[str, str]) -> tuple[str, ...]:
-        """The ids of those tasks that it was told of."""
-        known = {label.lower(): task_id for label, task_id in labels.items()}
-        known |= {task_id: task_id for task_id in labels.values()}
-        return tuple(dict.fromkeys(known[name.lower()] for name in names if name.lower() in known))
+
+def tasks_named(names: Sequence[str], labels: Mapping[str, str]) -> tuple[str, ...]:
+    """The ids of those tasks that the model was told of, each once; it may name them by label or id."""
+    known = {label.lower(): task_id for label, task_id in labels.items()}
+    known |= {task_id.lower(): task_id for task_id in labels.values()}
+    return tuple(dict.fromkeys(known[name.lower()] for name in names if name.lower() in known))
 
 
 class NoEdit(BaseModel):
