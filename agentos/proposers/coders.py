@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agentos.domain import Budget, Cost, Fault, Layer, Limits, Snapshot
-from agentos.errors import Invalid
+from agentos.errors import ErrorKind, Invalid
 
 _NO_BUDGET = Budget()
 
@@ -63,7 +63,9 @@ def _read(path: Path, before: CodingAgentConfig) -> CodingAgentConfig:
     except FileNotFoundError:
         raise Invalid(str(path), ["the file is missing"]) from None
     except OSError as error:
-        raise Invalid(str(path), [f"it cannot be read: {error.strerror}"]) from None
+        raise Invalid(
+            str(path), [f"it cannot be read: {error.strerror}"], kind=ErrorKind.UNREADABLE
+        ) from None
     except (ValueError, RecursionError) as error:
         raise Invalid(str(path), [f"not TOML: {error}"]) from None
     faults: list[str] = []

@@ -30,7 +30,7 @@ from agentos.domain import (
     is_memory,
     tier_of,
 )
-from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable, lacking
+from agentos.errors import Conflict, ErrorKind, Invalid, ModelFailed, Unavailable, lacking
 from agentos.evolver.guards.static import untold
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
@@ -301,7 +301,7 @@ def _proposals(
             raise
         except Exception as error:
             if why := lacking(error):
-                raise Unavailable(f"{proposer.name} could not go on: {why}") from error
+                raise Unavailable(f"{proposer.name} could not go on: {why}", kind=ErrorKind.FULL) from error
             yield proposer.name, _no_more(proposer.name, _broke(error))
 
 

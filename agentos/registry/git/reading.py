@@ -9,7 +9,7 @@ import pygit2
 from pygit2.enums import FileMode
 
 from agentos.domain import KINDS, RESOURCE_NAME, Kind, ResourceId, Snapshot
-from agentos.errors import Invalid, NotFound, Unavailable
+from agentos.errors import ErrorKind, Invalid, NotFound, Unavailable
 from agentos.registry.git.repository import MAIN, WRITTEN, Repository
 from agentos.resources.documents import DEPTH_MAX, FILE_MAX, FILES_MAX, PINS_FILE, RESOURCE_MAX
 
@@ -23,10 +23,11 @@ def tip(repository: Repository) -> Snapshot:
     found = repository.resolve(MAIN)
     if found is None and lost(repository):
         raise NotFound(
-            f"The registry at {repository.path} has lost its branch main. `agentos init` brings it back"
+            f"The registry at {repository.path} has lost its branch main. `agentos init` brings it back",
+            kind=ErrorKind.DAMAGED,
         )
     if found is None:
-        raise NotFound(f"The registry at {repository.path} is empty. Try: agentos init")
+        raise NotFound(f"The registry at {repository.path} is empty. Try: `agentos init`")
     return repository.snapshot(found)
 
 
