@@ -1,7 +1,7 @@
 """``pytest.raises`` by kind and fields, and the messages of errors in one golden file.
 
 What tells errors apart is their class, their ``kind``, what they say to type next and the names in them. Where the words
-are the matter, ``told`` holds the whole message against ``tests/golden/messages.txt``; this writes the file again:
+are the matter, ``assert_golden`` holds the whole message against ``tests/golden/messages.txt``; this writes the file again:
 
     WRITE_MESSAGES=1 python -m pytest -n 0 TESTS
 """
@@ -42,7 +42,7 @@ def raises(
     """The block ends with an error of this class and kind (that of the class, where none is given).
 
     ``type_next`` begins one of the commands that it says to type; ``names`` (ids, paths, values) stand in its text;
-    ``message`` is the key of the whole text, as ``told`` takes it with ``hidden``.
+    ``message`` is the key of the whole text, as ``assert_golden`` takes it with ``hidden``.
     """
     with pytest.raises(error) as caught:
         yield caught
@@ -52,10 +52,10 @@ def raises(
         assert any(command.startswith(type_next) for command in (*found.type_next, "")), found.type_next
     assert [name for name in names if name not in str(found)] == [], str(found)
     if message:
-        told(message, found, hidden)
+        assert_golden(message, found, hidden)
 
 
-def told(key: str, error: BaseException | str, hidden: Mapping[str, object] | None = None) -> None:
+def assert_golden(key: str, error: BaseException | str, hidden: Mapping[str, object] | None = None) -> None:
     """What the error says is what the golden file has under ``key``; ``hidden``: a word -> what it stands for there."""
     message = str(error).strip()
     for word, value in (hidden or {}).items():
