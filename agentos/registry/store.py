@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pygit2
 
 from agentos.domain import Kind, Refusal, ResourceId, Snapshot, Version
-from agentos.errors import Conflict, Invalid, Unavailable
+from agentos.errors import Conflict, ErrorKind, Invalid, Unavailable
 from agentos.programs import LOCK_FILE, MANIFEST, is_script
 from agentos.registry.git import reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, SHIPPED, Repository
@@ -403,7 +403,10 @@ class Registry:
     def _unmoved(self, base: Snapshot, main: Snapshot, concerned: Sequence[ResourceId]) -> None:
         for resource in concerned:
             if self._digest(base, resource) != self._digest(main, resource):
-                raise Conflict(f"{resource} changed in the meantime; start again from its present content")
+                raise Conflict(
+                    f"{resource} changed in the meantime; start again from its present content",
+                    kind=ErrorKind.STALE,
+                )
 
     def _digest(self, snapshot: Snapshot, resource: ResourceId) -> str:
         return reading.digest(self.repository, snapshot.tree, resource)

@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 
 from agentos.cli.resources import skill
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.home import Home
 from agentos.registry.git import NO_GIT
 from agentos.registry.skill_folders.skill_source import checkout
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources.documents import FILE_MAX
+from tests.refusals import raises
 
 Ran = subprocess.CompletedProcess[str]
 SKILL = "---\nname: {name}\ndescription: Rolls: dice.\nallowed-tools: Bash(python:*)\n---\n\n# Dice\n"
@@ -79,7 +80,7 @@ def test_what_git_started_for_a_silent_server_ends_with_it(monkeypatch: pytest.M
     monkeypatch.setattr("agentos.registry.skill_folders.skill_source._TIMEOUT_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as door:
         url = f"http://127.0.0.1:{door.getsockname()[1]}/x.git"
-        with pytest.raises(UserError, match="did not come"), checkout(url):
+        with raises(UserError, ErrorKind.TIMEOUT), checkout(url):
             pass
 
         def helpers() -> list[str]:

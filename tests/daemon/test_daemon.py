@@ -29,6 +29,7 @@ from agentos.sandboxes import cgroups
 from agentos.sandboxes.owner import GROUPS, home_id, notes
 from agentos.sandboxes.reaper import leftovers
 from tests.daemon.conftest import Daemon, until
+from tests.refusals import raises
 
 pytestmark = pytest.mark.sandbox
 
@@ -125,9 +126,9 @@ def test_a_dropped_skill_serves_the_next_task_and_a_bad_one_is_refused(
 
 def test_two_daemons_on_one_home_are_one_too_many(running: Daemon, tmp_path: Path) -> None:
     assert running.child is not None
-    with pytest.raises(HomeBusy, match=f"pid {running.child.pid}"):
+    with raises(HomeBusy, names=[f"pid {running.child.pid}"]):
         DaemonLock(running.home)
-    with pytest.raises(NotFound, match="agentos init"):
+    with raises(NotFound, type_next="agentos init"):
         DaemonLock(Home(tmp_path / "nowhere"))
 
 
@@ -145,7 +146,7 @@ def test_a_daemon_whose_run_directory_was_deleted_is_still_the_only_one_and_can_
     delete_at_once(home.run)
     until(lambda: (info := daemon_info(home)) and info.ready, "it says again who it is")
     delete_at_once(home.run)
-    with pytest.raises(HomeBusy, match="another daemon runs"):
+    with raises(HomeBusy, type_next="agentos daemon stop"):
         DaemonLock(home)
     until(lambda: daemon_info(home), "it says again who it is")
     assert stop_daemon(home, at_once=True)

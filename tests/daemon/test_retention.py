@@ -35,7 +35,7 @@ from agentos.domain import (
     Task,
     Trial,
 )
-from agentos.errors import Conflict
+from agentos.errors import Conflict, ErrorKind
 from agentos.home import Home
 from agentos.ledger import retention
 from agentos.ledger.audit import RUN_ENDS, pruned_so_far
@@ -45,6 +45,7 @@ from agentos.ledger.rows.codec import plain
 from agentos.ledger.store import Ledger
 from agentos.settings import Retention
 from tests.cli.evolved_home import evolve_home
+from tests.refusals import raises
 
 LATER = datetime.now(UTC) + timedelta(days=400)
 
@@ -259,7 +260,7 @@ def test_two_that_prune_at_once_do_it_once(home: Home) -> None:
     batch = retention.batch_after(rows, 0, retention.last_before(rows, LATER), retention.protected_runs(rows))
     assert batch is not None
     ledger.prune(batch)
-    with pytest.raises(Conflict, match="by another process"):
+    with raises(Conflict, ErrorKind.AT_WORK):
         ledger.prune(batch)
     assert len(pruned_so_far(rows).ranges) == 1
 

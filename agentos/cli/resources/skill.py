@@ -315,5 +315,5 @@ def _skill(registry: Registry, name: str) -> tuple[ResourceId, Mapping[str, byte
     skill = ResourceId(Kind.SKILL, name.removeprefix("skill/"))
     known = [found.name for found in registry.names(registry.stable()) if found.kind is Kind.SKILL]
     if skill.name not in known:
-        raise NotFound(f"There is no {skill}. {meant(skill.name, known, 'Try: agentos skill list')}")
+        raise NotFound(f"There is no {skill}. {meant(skill.name, known, 'Try: `agentos skill list`')}")
     return skill, registry.files(registry.stable(), str(skill))

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentos.errors import Conflict, NotFound, Unavailable, UserError
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, UserError
 from agentos.home import Home, folder_of_user
 
 _UNIT = """\
@@ -179,7 +179,9 @@ class SystemdUnit:
     def _refuse_others(self) -> None:
         other = self._home_of_unit()
         if other and other != _literal(str(self.home.root.resolve())):
-            raise Conflict(f"{self.path} is the service of {other}: give this one another --name")
+            raise Conflict(
+                f"{self.path} is the service of {other}: give this one another --name", kind=ErrorKind.TAKEN
+            )
 
     def _home_of_unit(self) -> str:
         try:

@@ -30,7 +30,7 @@ from agentos.domain import (
     is_memory,
     tier_of,
 )
-from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable, lacking
+from agentos.errors import Conflict, ErrorKind, Invalid, ModelFailed, Unavailable, lacking
 from agentos.evolver.guards.static import untold
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
@@ -44,7 +44,7 @@ from agentos.evolver.propose.validation import rule_fault, screen
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.gates import is_asked
 from agentos.plugins.registry import attempted, said
-from agentos.ports import Brief, Case, Proposal
+from agentos.ports import Brief, Case, Proposal, Proposer
 from agentos.resources import is_tool_file, parse_id, resources_of, tool_name
 from agentos.resources.documents import CONCERNED
 
@@ -338,7 +338,7 @@ def _why(proposer: str, error: BaseException) -> str:
     if isinstance(error, Unavailable) or not isinstance(error, Exception):  # the whole step is done again
         raise error
     if why := lacking(error):
-        raise Unavailable(f"{proposer} could not go on: {why}") from error
+        raise Unavailable(f"{proposer} could not go on: {why}", kind=ErrorKind.FULL) from error
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"it broke: {said(error)}"[:BROKE_MAX] + where

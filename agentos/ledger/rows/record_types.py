@@ -43,7 +43,7 @@ from agentos.domain import (
     Verdict,
     dataclass,
 )
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, ErrorKind, NotFound
 from agentos.ledger.rows.codec import (
     Rows,
     encode,
@@ -354,9 +354,13 @@ def _put_alike(
         if there.get(name) == text:
             continue
         if name in there and shelf.append_only:
-            raise Conflict(f"the {shelf.table} {name} stands already and is never changed")
+            raise Conflict(
+                f"the {shelf.table} {name} stands already and is never changed", kind=ErrorKind.FIXED
+            )
         if (over := _ended(connection, record, there.get(name))) is not None:
-            raise Conflict(f"the evolution {over.id} has ended meanwhile: it is {over.state.value}.")
+            raise Conflict(
+                f"the evolution {over.id} has ended meanwhile: it is {over.state.value}.", kind=ErrorKind.OVER
+            )
         row = {column: column_value(getattr(record, column)) for column in shelf.columns}
         row |= {"id": name, "body": written(record, data, text, packed=is_packed(record))}
         if name in there and name not in new:

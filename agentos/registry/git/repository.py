@@ -24,7 +24,7 @@ from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
 from agentos.domain import KINDS, RESOURCE_NAME, ResourceId, Snapshot
 from agentos.durable import flush_folder
-from agentos.errors import Conflict, NotFound, Unavailable, lacking
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, lacking
 from agentos.registry.git import CONFIG, NO_GIT, environment
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class Repository:
             except pygit2.GitError as error:
                 if (self.path / "HEAD").exists():
                     raise Unavailable(f"The registry at {self.path} cannot be opened: {error}") from None
-                raise NotFound(f"There is no registry at {self.path}. Try: agentos init") from None
+                raise NotFound(f"There is no registry at {self.path}. Try: `agentos init`") from None
             self._local.handle = handle
         return handle
 
@@ -143,13 +143,17 @@ class Repository:
             found = self.git.references.get(ref)
             target = found.target if found is not None else None
         except pygit2.GitError as error:
-            raise Unavailable(f"The registry's reference {ref} is corrupt: {error}") from None
+            raise Unavailable(
+                f"The registry's reference {ref} is corrupt: {error}", kind=ErrorKind.DAMAGED
+            ) from None
         if target is None:
             return None
         if isinstance(target, pygit2.Oid):
             return target
         if not hops:
-            raise Unavailable(f"The registry's reference {ref} is corrupt: it leads to itself")
+            raise Unavailable(
+                f"The registry's reference {ref} is corrupt: it leads to itself", kind=ErrorKind.DAMAGED
+            )
         return self.resolve(target, hops - 1)
 
     def move(self, ref: str, to: pygit2.Oid, *, expected: pygit2.Oid | None) -> None:
@@ -360,10 +364,11 @@ class Repository:
         found = self.resolve(MAIN)
         if found is None and self.lost():
             raise NotFound(
-                f"The registry at {self.path} has lost its branch main. `agentos init` brings it back"
+                f"The registry at {self.path} has lost its branch main. `agentos init` brings it back",
+                kind=ErrorKind.DAMAGED,
             )
         if found is None:
-            raise NotFound(f"The registry at {self.path} is empty. Try: agentos init")
+            raise NotFound(f"The registry at {self.path} is empty. Try: `agentos init`")
         return self.snapshot(found)
 
     def lost(self) -> pygit2.Oid | None:
@@ -437,7 +442,8 @@ class Repository:
 
 def _unreadable(id: pygit2.Oid, path: str, error: Exception) -> Unavailable:
     return Unavailable(
-        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: agentos registry check"
+        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: `agentos registry check`",
+        kind=ErrorKind.DAMAGED,
     )
 
 
