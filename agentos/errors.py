@@ -171,7 +171,7 @@ class ModelFailed(AgentOSError):
     ``budget`` (the run's), ``evolution_budget``, ``day_budget``, ``not_recorded``, ``not_allowed`` (the run may not use this model) and ``auth`` end
     the run. ``unreachable``, ``overloaded`` and ``timeout`` (each after all retries) say nothing of
     the run: the machinery is away. ``slow`` (a server of one's own that talks, but had no answer in time) is the
-    run's time-out. ``malformed``, ``cut``, ``refused``, ``empty``, ``context`` (the
+    run's time-out. ``internal`` is a bug of the gateway's: the run is void, and the call is not made again. ``malformed``, ``cut``, ``refused``, ``empty``, ``context`` (the
     request is too long) and ``request`` (the provider refuses it) are for the agent to deal with.
     ``used`` is what the call is booked with all the same, by a ``Reply``'s names and ``estimated``; empty where it was not sent.
     """

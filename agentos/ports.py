@@ -31,7 +31,6 @@ from agentos.domain import (
     Refusal,
     Reply,
     ResourceId,
-    Result,
     Run,
     Sighting,
     Snapshot,
@@ -457,11 +456,6 @@ class ObservedRun:
     task: Task
     run: Run
     steps: tuple[Step, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Beside a failing run of the same task it shows a contrast."""
-        return self.run.outcome is not None and self.run.outcome.result is Result.PASSED
 
 
 @dataclass(frozen=True, slots=True)

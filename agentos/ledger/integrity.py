@@ -32,7 +32,16 @@ from agentos.domain import (
     is_reference,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, PrunedTotals, faults, pruned_so_far
+from agentos.ledger.audit import (
+    RUN_ENDS,
+    AuditHead,
+    Entry,
+    HeadFile,
+    Noted,
+    PrunedTotals,
+    faults,
+    pruned_so_far,
+)
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import all_rows, tables_of
 from agentos.ledger.reading import Reader
@@ -51,7 +60,6 @@ from agentos.ledger.rows.record_types import (
 )
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
-_FINISHED = ("run.finished", "run.imported", "run.regraded")
 _SPOKEN = ("feedback", "standing_check")  # records of people: each has its entry
 
 
@@ -157,7 +165,7 @@ def told(reader: LedgerSnapshot) -> AuditedDigests:
 
 def _remember(found: AuditedDigests, entry: Entry, detail: Mapping[str, Json]) -> None:
     event, subject = entry.event, entry.subject
-    if event in _FINISHED:
+    if event in RUN_ENDS:
         found.runs[subject] = entry
     elif event == "run.flagged":
         found.flags[subject, str(detail.get("reason"))] += 1

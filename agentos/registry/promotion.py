@@ -93,7 +93,7 @@ def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: 
     if about.trailers.get("Candidate-Tree", candidate.tree) != candidate.tree:
         raise Conflict("The verdict is about another tree than the candidate's")
     with repository.lock():
-        main = reading.tip(repository)
+        main = repository.tip()
         if main.commit != base.commit:
             return _promoted_before(repository, base, candidate, about)
         changed, others = reading.touched(repository, main.tree, candidate.tree)
@@ -108,7 +108,7 @@ def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: 
 
 def why_fixed(repository: Repository, main: Snapshot, resource: ResourceId) -> Refusal | None:
     """See ports.Evolvable."""
-    files = reading.files(repository, main.tree, str(resource))
+    files = repository.files(main.tree, str(resource))
     if not files:
         return Refusal(RefusalKind.NO_RESOURCE, f"{resource} does not exist")
     pinned = reading.pins(repository, main).get(str(resource))
@@ -125,7 +125,7 @@ def contents(repository: Repository, resource: ResourceId) -> Iterator[tuple[Ver
     for version in versions.lineage(repository, resource):
         if version.digest:
             tree = repository.snapshot(version.commit).tree
-            yield version, reading.files(repository, tree, str(resource))
+            yield version, repository.files(tree, str(resource))
 
 
 def _faults_of(repository: Repository, base: str, tree: pygit2.Oid) -> list[str]:
@@ -136,7 +136,7 @@ def _faults_of(repository: Repository, base: str, tree: pygit2.Oid) -> list[str]
 
 
 def _may_touch(repository: Repository, main: Snapshot, candidate: Snapshot, resource: ResourceId) -> None:
-    there = reading.files(repository, main.tree, str(resource))
+    there = repository.files(main.tree, str(resource))
     if there and (fixed := why_fixed(repository, main, resource)):
         raise Conflict(f"No evolution may touch it: {fixed.reason}")
     if str(resource) in reading.pins(repository, main):
@@ -147,8 +147,8 @@ def _may_touch(repository: Repository, main: Snapshot, candidate: Snapshot, reso
 
 def _change_fault(repository: Repository, base: str, tree: str, resource: ResourceId) -> str:
     """What an evolution may do to no resource, "" when it does not. Of one that cannot be read: ``tree_faults``."""
-    before = reading.files(repository, base, str(resource))
-    after = reading.files(repository, tree, str(resource))
+    before = repository.files(base, str(resource))
+    after = repository.files(tree, str(resource))
     if not after:
         return f"An evolution may not retire {resource}"
     if is_server(before) and without_server_locks(before) != without_server_locks(after):
@@ -258,7 +258,7 @@ def undo_evolution(repository: Repository, evolution_id: str) -> RevertPlan:
 
 def carry_out(repository: Repository, plan: RevertPlan, about: CommitInfo) -> Snapshot:
     """Make the plan true; Conflict when the registry moved since it was made. Needs the lock."""
-    main = reading.tip(repository)
+    main = repository.tip()
     if main != plan.base:
         raise Conflict("The registry moved since the revert was shown; look at it again")
     said = about.message.strip()
@@ -283,7 +283,7 @@ def _taken_back(
     """What the resources get when these versions of one commit are undone, and what is set aside for it."""
     contents: dict[ResourceId, str] = {}
     aside: list[str] = []
-    tree = reading.tip(repository).tree
+    tree = repository.tip().tree
     for resource, number in made.items():
         version, last = _get(repository, resource, number), versions.latest(repository, resource)
         if resource.kind is not Kind.MEMORY or resource not in brought:
@@ -313,8 +313,8 @@ def _brought_over(repository: Repository, commit: pygit2.Commit) -> dict[Resourc
 
 def _learnt_since(repository: Repository, brought: Mapping[ResourceId, int]) -> Iterator[Version]:
     """Further memories that stand on ``main`` in a form that is given up."""
-    tree = reading.tip(repository).tree
-    for resource, _ in reading.resources(repository, tree) if brought else ():
+    tree = repository.tip().tree
+    for resource, _ in repository.resources(tree) if brought else ():
         last = versions.latest(repository, resource)
         if resource.kind is not Kind.MEMORY or resource in brought or last is None:
             continue
@@ -324,7 +324,7 @@ def _learnt_since(repository: Repository, brought: Mapping[ResourceId, int]) -> 
 
 def _form(repository: Repository, tree: pygit2.Oid | str, resource: ResourceId) -> int:
     path = document_of(resource)
-    return form_in(reading.files(repository, tree, path).get(path, b""))
+    return form_in(repository.files(tree, path).get(path, b""))
 
 
 def _plan(
@@ -334,7 +334,7 @@ def _plan(
     trailers: Mapping[str, str],
     set_aside: tuple[str, ...] = (),
 ) -> RevertPlan:
-    main = reading.tip(repository)
+    main = repository.tip()
     now = {resource: reading.digest(repository, main.tree, resource) for resource in contents}
     changes = {resource: digest for resource, digest in contents.items() if digest != now[resource]}
     tree = repository.write_tree(
@@ -368,9 +368,9 @@ def _without(repository: Repository, version: Version) -> str:
     digests = (
         before,
         version.digest,
-        reading.digest(repository, reading.tip(repository).tree, version.resource),
+        reading.digest(repository, repository.tip().tree, version.resource),
     )
-    old, made, now = ({**reading.files(repository, one, "")} if one else {} for one in digests)
+    old, made, now = ({**repository.files(one, "")} if one else {} for one in digests)
     changed = [path for path in old.keys() | made.keys() if old.get(path) != made.get(path)]
     if not old or any(now.get(path) != made.get(path) for path in changed):
         raise Conflict(

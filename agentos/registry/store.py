@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
@@ -52,7 +52,7 @@ class Registry:
         self.clock = clock
         self._tools: tuple[str, list[str], dict[str, str]] = ("", [], {})  # tree, paths, what names which
         self._tools_lock = Lock()
-        self._read = lru_cache(maxsize=_READ_AGAIN)(partial(reading.files, self.repository))
+        self._read = lru_cache(maxsize=_READ_AGAIN)(self.repository.files)
         self._digests = lru_cache(maxsize=2)(self._digests_of)
         self._fixed = lru_cache(maxsize=_READ_AGAIN)(self._why_fixed)  # each stage of an evolution asks again
 
@@ -83,7 +83,7 @@ class Registry:
         with repository.lock():
             if repository.resolve(MAIN) is not None:
                 return registry
-            if (lost := reading.lost(repository)) is not None:
+            if (lost := repository.lost()) is not None:
                 repository.move(MAIN, lost, expected=None)
                 return registry
             now = clock()
@@ -91,7 +91,7 @@ class Registry:
             shipped = repository.write_commit(content, [], "Shipped content\n", now)
             repository.move(SHIPPED, shipped, expected=repository.resolve(SHIPPED))
             tree = repository.write_tree(content, {PINS_FILE: _PINS_TEXT})
-            changed = [resource for resource, _ in reading.resources(repository, tree)]
+            changed = [resource for resource, _ in repository.resources(tree)]
             advance(repository, None, tree, changed, CommitInfo("Seed the registry", "seed", now))
         return registry
 
@@ -99,7 +99,7 @@ class Registry:
 
     def stable(self) -> Snapshot:
         """The snapshot that new runs get: the tip of ``main``."""
-        return reading.tip(self.repository)
+        return self.repository.tip()
 
     def files(self, snapshot: Snapshot, prefix: str) -> Mapping[str, bytes]:
         """Path -> content of every file at or below ``prefix``; raises Unavailable."""
@@ -115,12 +115,12 @@ class Registry:
         return MappingProxyType(self._digests(snapshot.tree))
 
     def _digests_of(self, tree: str) -> dict[ResourceId, str]:
-        return {found: str(own) for found, own in reading.resources(self.repository, tree)}
+        return {found: str(own) for found, own in self.repository.resources(tree)}
 
     def tool_paths(self, snapshot: Snapshot) -> list[str]:
         """The registry paths of all tool files, by name alone (helpers that look like tools included)."""
         found = []
-        for resource, tree in reading.resources(self.repository, snapshot.tree):
+        for resource, tree in self.repository.resources(snapshot.tree):
             if resource.kind is Kind.TOOL:
                 manifest = self.repository.entry(tree, MANIFEST) is not None
                 found.append(f"{resource}/{MANIFEST if manifest else MAIN_FILE[Kind.TOOL]}")
@@ -286,7 +286,7 @@ class Registry:
     def _set_pin(self, resource: ResourceId, reason: str | None) -> Snapshot:
         with self.repository.lock():
             main = self.stable()
-            text = reading.files(self.repository, main.tree, PINS_FILE).get(PINS_FILE, _PINS_TEXT)
+            text = self.repository.files(main.tree, PINS_FILE).get(PINS_FILE, _PINS_TEXT)
             tree = self.repository.write_tree(main.tree, {PINS_FILE: with_pin(text, resource, reason)})
             verb = "Unpin" if reason is None else "Pin"
             about = CommitInfo(f"{verb} {resource}" + (f": {reason}" if reason else ""), "pin", self.clock())

@@ -17,6 +17,7 @@ import pytest
 from agentos.cli.resources import skill
 from agentos.errors import UserError
 from agentos.home import Home
+from agentos.registry.git import NO_GIT
 from agentos.registry.skill_folders.skill_source import checkout
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
@@ -65,6 +66,13 @@ def take_in(home: Home) -> None:
     folders = SkillsFolders(Registry(home.registry), [home.skills], None)
     for now in (0.0, 1.0):
         folders.scan(now)
+
+
+def test_a_machine_without_git_is_told_what_to_type(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError) as told, checkout("https://example.org/x.git"):
+        pass
+    assert str(told.value) == NO_GIT
 
 
 def test_what_git_started_for_a_silent_server_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,6 +159,18 @@ def test_a_daemon_of_a_later_release_is_seen(home: Home) -> None:
     lock.release()
 
 
+def test_a_copy_of_a_home_has_no_daemon_and_stops_none(running: Daemon, tmp_path: Path) -> None:
+    """It told of the daemon of the home that it was copied from, and `daemon stop` there ended that one."""
+    copy, link = Home(tmp_path / "copy"), Home(tmp_path / "link")
+    copy.run.mkdir(parents=True)
+    shutil.copy(running.home.run / "daemon.json", copy.run)
+    link.root.symlink_to(running.home.root)
+    assert not daemon_info(copy).alive  # type: ignore[union-attr]
+    assert stop_daemon(copy, at_once=True) == ""
+    for home in (running.home, link):
+        assert daemon_info(home).alive  # type: ignore[union-attr]
+
+
 @pytest.mark.slow
 def test_a_daemon_begins_nothing_once_another_release_was_installed(
     home: Home, tmp_path: Path, add: Callable[[Task], Task], make_task: Callable[..., Task], until: Any

@@ -43,8 +43,8 @@ from agentos.evolver.promote.promotion import (
     decline,
     promote,
     roll_back,
-    settle_overtaken,
 )
+from agentos.evolver.promote.rebasing import settle_overtaken
 from agentos.evolver.select.curate import TaskSets, choose_sets, shown_guards, visible_guards
 from agentos.evolver.states import retry
 from agentos.evolver.verdict.judge import recompute

@@ -54,23 +54,24 @@ def test_a_token_is_good_for_its_run_until_that_ends(bench: Bench) -> None:
 def test_who_waits_for_an_answer_when_the_run_ends_waits_no_longer_and_the_call_is_on_record(
     bench: Bench,
 ) -> None:
-    session, told = bench.open(run_id := bench.new_run()), list[str]()
+    session, told = bench.open(run_id := bench.new_run()), list[ModelFailed]()
 
     def ask() -> None:
         try:
             session.complete(asking("slow goodbye"), within())
-            told.append("answered")
         except ModelFailed as error:
-            told.append(error.kind)
+            told.append(error)
 
     waiting = threading.Thread(target=ask)
     waiting.start()
     deadline = time.monotonic() + 60
-    while not session._waiting and time.monotonic() < deadline:
+    while not bench.calls(run_id) and time.monotonic() < deadline:
         time.sleep(0.01)
     session.close()
     waiting.join(60)
-    assert told == ["not_allowed"]
+    assert [error.kind for error in told] == ["not_allowed"]
+    assert told[0].used["input_tokens"] > 0, "it may be paid, so the run is booked with it"
+    assert told[0].used["estimated"]
     while not any(call.state == "done" for call in bench.calls(run_id)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [call.state for call in bench.calls(run_id)] == ["done"]

@@ -342,8 +342,8 @@ def test_the_shipped_profiles_are_read_and_none_is_in_use(tmp_path: Path) -> Non
 
 def test_the_homes_document_lies_over_the_shipped_one(tmp_path: Path) -> None:
     own = tmp_path / "coders.toml"
-    own.write_text(
-        'use = "mine"\nlayers = ["tool"]\n[budget]\nseconds = 5.5\n'
+    own.write_text(  # as an editor leaves it that marks UTF-8
+        '\ufeffuse = "mine"\nlayers = ["tool"]\n[budget]\nseconds = 5.5\n'
         '[coder.mine]\nsays = "mine"\ncommand = ["x", "{goal_file}"]\n'
     )
     coders = load_coders(SHIPPED, own)

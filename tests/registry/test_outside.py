@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import time
@@ -11,7 +12,7 @@ import pygit2
 import pytest
 from pygit2.enums import ObjectType
 
-from agentos.errors import Invalid, Unavailable
+from agentos.errors import Invalid, Unavailable, lacking
 from agentos.registry.check import leftovers, sweep
 from agentos.registry.git import versions as history
 from agentos.registry.git.repository import INCOMING, REFUSED
@@ -486,7 +487,11 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
                 written += 1
             except Unavailable as error:
                 said = str(error)
-        assert "cannot be written" in said
+        full = lacking(OSError(errno.ENOSPC, ""))
+        assert full in said
+        ships = {PATH: (TOOL + f"# {os.urandom(60_000).hex()}\n").encode()}
+        with pytest.raises(Unavailable, match=full):  # libgit2 said "object not found"
+            registry.upgrade(ships, "9")
         assert 0 < written < 300
         subprocess.run(["mount", "-o", "remount,size=8m", str(place)], check=True)
         assert registry.check().faults == ()

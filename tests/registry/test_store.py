@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -387,3 +389,15 @@ def test_a_missing_object_is_named(loose: Registry) -> None:
     for wrong in (Snapshot("0" * 40, "0" * 40), Snapshot("nonsense", "nonsense")):
         with pytest.raises(AgentOSError):
             loose.files(wrong, "tool")
+
+
+@pytest.mark.slow  # pygit2 is imported
+def test_a_machine_without_certificates_has_a_registry(tmp_path: Path) -> None:
+    """pygit2 refuses to be imported there: each command of a bare container ended as a bug."""
+    nowhere = str(tmp_path / "nowhere")
+    environ = {**os.environ, "SSL_CERT_FILE": nowhere, "SSL_CERT_DIR": nowhere}
+    statement = "import agentos.registry.store, os; print(os.environ['SSL_CERT_DIR'])"
+    done = subprocess.run(
+        [sys.executable, "-c", statement], env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, nowhere), done.stderr

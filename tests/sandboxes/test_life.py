@@ -121,7 +121,8 @@ def test_a_template_that_died_is_started_again_once(make: Make, small: Limits, r
 _WITHOUT = """
 import os, resource, sys
 from agentos.errors import Unavailable
-from agentos.sandboxes.bubblewrap.launch import Runtime, Template
+from agentos.sandboxes.bubblewrap.launch import Runtime
+from agentos.sandboxes.bubblewrap.sandbox import Template
 runtime = Runtime.here()
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 for spare in range(8):
@@ -165,8 +166,9 @@ def test_closing_the_sandbox_ends_its_boxes(make: Make, small: Limits, tmp_path:
 
 def test_an_entry_that_raises_says_so(sandbox: Bubblewrap, small: Limits) -> None:
     with sandbox.open_entry(small, "nowhere:serve") as box:
-        head = box.channel.receive(deadline=time.monotonic() + 60).head
-    assert head["fault"]["type"] == "ModuleNotFoundError"
+        fault = box.channel.receive(deadline=time.monotonic() + 60).head["fault"]
+    assert (fault["type"], fault["where"]) == ("worker", "nowhere:serve")
+    assert fault["message"].startswith("ModuleNotFoundError")
 
 
 OWNER = """

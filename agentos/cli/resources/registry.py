@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import AsJson, noun
+from agentos.cli.group import AsJson, Yes, noun
 from agentos.cli.output import (
     LIMIT_MAX,
     confirm,
@@ -36,7 +36,6 @@ app = noun(
     "Look at, edit and undo versions of what shapes agents: prompts, tools, skills, memories, rules and others."
 )
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Reason = Annotated[str, typer.Option("--reason", "-m", metavar="TEXT", help="Why; stays in the history.")]
 Name = Annotated[str, typer.Argument(metavar="KIND/NAME")]
 Target = Annotated[str, typer.Argument(metavar="KIND/NAME[@VERSION]")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import AsJson, noun
+from agentos.cli.group import AsJson, Yes, noun
 from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text
 from agentos.domain import Kind, ResourceId, Result, Run
 from agentos.errors import NotFound, Unavailable, UserError, meant
@@ -122,7 +122,7 @@ def add(
 @app.command()
 def remove(
     rule: _Rule,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove a rule; its versions stay, and `agentos registry revert` brings it back."""

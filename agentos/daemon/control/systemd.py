@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
-from agentos.home import Home
+from agentos.home import Home, folder_of_user
 
 _UNIT = """\
 [Unit]
@@ -75,7 +75,7 @@ class SystemdUnit:
         """Where the unit stands."""
         if not self.user:
             return Path("/etc/systemd/system") / f"{self.name}.service"
-        config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+        config = os.environ.get("XDG_CONFIG_HOME") or folder_of_user() / ".config"
         return Path(config) / "systemd" / "user" / f"{self.name}.service"
 
     def text(self) -> str:

@@ -83,6 +83,12 @@ class Scene:
         """The text with tasks called by their names; without control characters."""
         return clean(re.sub(r"task-\w+", lambda found: self._name(found[0]), text))
 
+    def fate(self, candidate: Candidate) -> str:
+        """What a candidate came to."""
+        if verdict := verdict_on(self.story, candidate):
+            return self.named(f"{verdict.decision.value}: {'; '.join(verdict.reasons)}")
+        return self.named(f"screened out: {candidate.screened}") if candidate.screened else "not tried"
+
     def _name(self, task_id: str) -> str:
         return f"“{self.names[task_id]}”" if task_id in self.names else task_id
 

@@ -43,9 +43,10 @@ from agentos.evolver.propose.briefing import brief_for
 from agentos.evolver.propose.validation import rule_fault, screen
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.gates import is_asked
-from agentos.plugins.registry import said
+from agentos.plugins.registry import attempted, said
 from agentos.ports import Brief, Case, Proposal
-from agentos.resources import is_tool_file, parse_id, tool_name
+from agentos.resources import is_tool_file, parse_id, resources_of, tool_name
+from agentos.resources.documents import CONCERNED
 
 BROKE_MAX = 500  # characters of an exception's text that are kept
 SEARCH = "repair"  # the proposer whose edits are all made by operators that ship: no plugin may take the name
@@ -157,10 +158,24 @@ def workable(parts: ProposalContext, diagnosis: Diagnosis) -> list[EditTarget]:
     ]
 
 
+def untouchable(parts: ProposalContext, diagnosis: Diagnosis) -> Refusal | None:
+    """Why no proposer may or can work on the diagnosed resource, None when one can."""
+    if not any(parts.proposers.get(site.layer) for site in diagnosis.sites):
+        layer = diagnosis.layer.value
+        told = f"the fault lies in the {layer} layer, which no proposer edits: {diagnosis.why}"
+        return Refusal(RefusalKind.UNEDITED, told)
+    if workable(parts, diagnosis):
+        return None
+    return next(filter(None, (why_fixed(parts, site) for site in diagnosis.sites)))
+
+
 def why_fixed(parts: ProposalContext, site: EditTarget) -> Refusal | None:
     """Why the site's resource may not be touched, None when it may."""
     resource = parse_id(site.resource)
-    return parts.evolvable.why_fixed(resource) or unwritten(parts, parts.snapshots.stable(), resource)
+    fixed = parts.evolvable.why_fixed(resource)
+    if fixed or resource.kind is not Kind.MEMORY:
+        return fixed
+    return unwritten(parts, parts.snapshots.stable(), resource)
 
 
 def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _Proposed) -> Refusal | None:
@@ -174,6 +189,7 @@ def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _
         if text is not None
     }
     checks = [check for seen in parts.tasks(tuple(_evidence_tasks(brief))) for check in seen.checks]
+    raised = [fault for fault in brief.faults if fault.where]
     source = all(path.endswith(".py") for path in proposal.files)
     unknown = untold(checks, [*map(_given, brief.cases)]) if source else checks
     reason = screen(old, proposal.files, unknown, parts.policy.surface, searched=proposer == SEARCH)
@@ -182,7 +198,11 @@ def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _
         or _taken_back(parts, proposal)
         or rule_fault(parts, evolution, proposal)
         or _pinned(parts, evolution, proposal)
-        or defused(_sources(parts, evolution, proposal), proposal.files, brief.faults, checked=bool(checks))
+        or (
+            defused(_sources(parts, evolution, proposal), proposal.files, raised, checked=bool(checks))
+            if raised
+            else None
+        )
         or _shadowing(parts, evolution, proposal)
         or _guarded(parts, evolution, proposal, rank)
     )
@@ -286,32 +306,39 @@ def _proposals(
     ):
         if proposer.name in silent or (here and not brief.history):
             continue
-        try:
-            for proposal in meter.timed(proposer.name, brief.layer, proposer.propose(brief)):
-                if not isinstance(proposal, Proposal):
-                    raise TypeError(f"it proposed a {type(proposal).__name__}")
-                yield proposer.name, proposal
-        except ModelFailed as error:
-            silent.add(proposer.name)
-            yield (
-                proposer.name,
-                _no_more(proposer.name, f"nothing more could be asked ({error.kind}): {error}"),
-            )
-        except Unavailable:  # the machinery is away: the whole step is done again
-            raise
-        except Exception as error:
-            if why := lacking(error):
-                raise Unavailable(f"{proposer.name} could not go on: {why}") from error
-            yield proposer.name, _no_more(proposer.name, _broke(error))
+        given = _proposals_of(proposer, brief, meter)
+        while True:
+            proposal, error = attempted(partial(next, given, None))
+            if error is not None:
+                if isinstance(error, ModelFailed):
+                    silent.add(proposer.name)
+                yield proposer.name, _no_more(proposer.name, error)
+            if proposal is None:
+                break
+            yield proposer.name, proposal
 
 
-def _no_more(proposer: str, why: str) -> Proposal:
+def _proposals_of(proposer: Proposer, brief: Brief, meter: ProposerMeter) -> Iterator[Proposal]:
+    for proposal in meter.timed(proposer.name, brief.layer, proposer.propose(brief)):
+        if not isinstance(proposal, Proposal):
+            raise TypeError(f"it proposed a {type(proposal).__name__}")
+        yield proposal
+
+
+def _no_more(proposer: str, error: BaseException) -> Proposal:
+    """What stands in the record for a proposer that could not go on. Raises what says nothing of it."""
     summary = f"{proposer} could not go on"
-    return Proposal("", summary, proposer, {}, "", (), (), unusable=why)
+    return Proposal("", summary, proposer, {}, "", (), (), unusable=_why(proposer, error))
 
 
-def _broke(error: Exception) -> str:
-    """What went wrong in a proposer's own code, and where."""
+def _why(proposer: str, error: BaseException) -> str:
+    """What went wrong in a proposer's own code, and where; or that no model can be asked."""
+    if isinstance(error, ModelFailed):
+        return f"nothing more could be asked ({error.kind}): {error}"
+    if isinstance(error, Unavailable) or not isinstance(error, Exception):  # the whole step is done again
+        raise error
+    if why := lacking(error):
+        raise Unavailable(f"{proposer} could not go on: {why}") from error
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"it broke: {said(error)}"[:BROKE_MAX] + where
@@ -339,7 +366,7 @@ def _store(
     )
     candidate_id = f"cand-{evolution.id.removeprefix('evo-')}-{rank}"
     snapshot, migration = evolution.base, None
-    if not reason:
+    if not reason and any(name.kind in CONCERNED for name in resources_of(proposal.files)):
         checks = [check for task in parts.tasks(evidence.task_ids) for check in task.checks]
         brought = bring_over(parts, evolution.base, proposal.files, checks)
         reason, migration = brought.fault, brought.migration

@@ -24,6 +24,7 @@ from agentos.evolver.advice import (
     parse,
     rule_choice,
     talk,
+    tasks_named,
     texts,
     told_of,
 )
@@ -271,8 +272,8 @@ class _Sitting:
             operator=self._operator(),
             files=files,
             why_this_layer=findings.why_this_layer,
-            predicted_fixes=findings.tasks(findings.predicted_fixes, labels),
-            tasks_at_risk=findings.tasks(findings.tasks_at_risk, labels),
+            predicted_fixes=tasks_named(findings.predicted_fixes, labels),
+            tasks_at_risk=tasks_named(findings.tasks_at_risk, labels),
             parents=tuple(parent.candidate_id for parent in self.brief.parents),
             model=self._model(),
         )

@@ -57,12 +57,12 @@ from agentos.evolver.promote.promotion import (
     measure_again,
     promote,
     roll_back,
-    settle_overtaken,
     take_back,
     verdict_on,
     vouch,
     why_asked,
 )
+from agentos.evolver.promote.rebasing import settle_overtaken
 from agentos.ledger.rows.codec import to_json
 from agentos.testing import FakeRegistry, attempt
 
