@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from agentos.proposers.repair.operators.conditions import conditions_for
 from agentos.proposers.repair.operators.idioms.texts import templates
 from agentos.proposers.repair.places import edits_of
 from agentos.proposers.repair.site import FileFacts, sites
@@ -183,6 +184,53 @@ def test_fields_of_the_input_are_names_in_scope() -> None:
         "def run(input: Input):\n    rows = read(input.path)\n    return rows[input.path]\n"
     )
     assert _missing(source, source.replace("rows[input.path]", "rows[input.column]")) == []
+
+
+METHODS = """\
+import html
+
+
+class Box:
+    size: int
+
+    def __init__(self, names, size):
+        self.names = []
+        self.size = size
+
+    def full(self, name):
+        return name and len(self.names) > 3
+
+    def first(self, text):
+        return html.escape(text.split("=")[0])
+
+    def last(self, text):
+        return text.split("=")[1]
+"""
+
+
+def test_a_method_knows_the_fields_of_its_object() -> None:
+    assert (
+        _missing(
+            METHODS, METHODS.replace("> 3", "> self.size"), METHODS.replace("return name", "return self.size")
+        )
+        == []
+    )
+    program = Program(METHODS)
+    site = next(each for each in sites(FileFacts(program)) if isinstance(each.node, ast.Return))
+    kinds = {name: kind for name, kind in site.scope.kinds.items() if name.startswith("self")}
+    assert kinds == {"self": "record", "self.size": "int", "self.names": "list"}
+
+
+def test_an_object_is_no_condition() -> None:
+    program = Program(METHODS)
+    conditions = [c for site in sites(FileFacts(program)) for c in conditions_for(site)]
+    assert not {"self", "not self", "self > 0", "self == name"}.intersection(conditions)
+
+
+def test_what_a_method_sets_with_its_type_is_set_again() -> None:
+    typed = METHODS.replace("self.names = []", "self.names: list[str] = []")
+    line = "        return html.escape("
+    assert _missing(typed, typed.replace(line, f"        self.names = []\n{line}")) == []
 
 
 GREATEST = """\
