@@ -233,6 +233,16 @@ def test_what_a_method_sets_with_its_type_is_set_again() -> None:
     assert _missing(typed, typed.replace(line, f"        self.names = []\n{line}")) == []
 
 
+def test_a_slip_in_two_functions_is_mended_in_both() -> None:
+    both = METHODS.replace('split("=")', 'split("=", 1)')
+    assert _missing(METHODS, both) == []
+
+
+def test_a_function_of_a_library_that_the_file_calls_is_put_around_another_value() -> None:
+    escaped = METHODS.replace('text.split("=")[1]', 'html.escape(text.split("=")[1])')
+    assert _missing(METHODS, escaped) == []
+
+
 GREATEST = """\
 def f(a, b):
     level = 0
