@@ -251,6 +251,18 @@ def f(a, b):
             level = b[need] + 1
     return level
 """
+SO_FAR = """\
+def f(a, b):
+    far = {a: 1}
+    places = [a]
+    for place in places:
+        if far[place] > 9:
+            continue
+        for other, step in b[place]:
+            far[other] = step
+            places.append(other)
+    return far
+"""
 BEGINNINGS = """\
 def f(a, b):
     for part in b:
@@ -264,13 +276,14 @@ def f(a, b):
     ("source", "old", "new"),
     [
         (GREATEST, "b[need] + 1", "max(level, b[need] + 1)"),
+        (SO_FAR, "= step", "= step * far[place]"),
         (BEGINNINGS, "not a.startswith(part)", "not part or not a.startswith(part)"),
     ],
 )
 def test_what_a_loop_keeps_and_an_empty_beginning_come_before_their_like(
     source: str, old: str, new: str
 ) -> None:
-    """The last round is taken for the greatest one, an empty text for the beginning of each."""
+    """The last round is taken for the greatest one or the total, an empty text for the beginning of each."""
     weights = {}
     program = Program(source)
     for edit, _ in edits_of(FileFacts(program)):
