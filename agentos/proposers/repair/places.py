@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import chain
 from math import sqrt
 
 from agentos.domain import Json
@@ -27,7 +29,7 @@ from agentos.proposers.repair.operators.idioms import flow, several, texts, valu
 from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings, shell
 from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, ends_a_loop
-from agentos.proposers.repair.scope import given_names
+from agentos.proposers.repair.scope import FUNCTIONS_MAX, given_names, is_target
 from agentos.proposers.repair.site import EditSite, FileFacts, sites
 from agentos.proposers.repair.source import CodeEdit, Program, TextFile, blocks_of, first_line
 from agentos.syntax import Definition
@@ -49,6 +51,8 @@ OPERATORS = (
 )  # fmt: skip
 
 
+TWINS = (ast.Attribute, ast.Subscript, ast.Call, ast.Compare, ast.BinOp)
+TWINS_MAX = 4
 STRETCH = 30  # nodes whose edits are made together
 
 
@@ -67,7 +71,7 @@ def _plain(
     loop = ends_a_loop(facts.program) if endless else None
     data, words = facts.program.data, facts.words
     for site in places:
-        twins = facts.twins(site)
+        twins = _twins(site)
         for operator in OPERATORS:
             for edit in operator(site):
                 first = edit.splices[0]
@@ -85,6 +89,32 @@ def _everywhere(site: EditSite, edit: CodeEdit, same: Sequence[ast.expr]) -> Cod
         return None
     splices = tuple(site.program.replace(node, splice.text) for node in same)
     return CodeEdit(splices, edit.operator, 0.2 * edit.weight)
+
+
+def _twins(site: EditSite) -> Sequence[Sequence[ast.expr]]:
+    """The node and those written alike, of its function and of the file; none where it is not its function's first."""
+    node, functions = site.node, site.program.functions
+    if not isinstance(node, TWINS):
+        return ()
+    text = site.program.text(node)
+    own = _alike(site.facts, site.function).get(text, ())
+    if own[:1] != [node]:
+        return ()
+    found = [own]
+    if isinstance(node, ast.Call | ast.Compare | ast.BinOp) and len(functions) <= FUNCTIONS_MAX:
+        among = (_alike(site.facts, function).get(text, ()) for function in (None, *functions))
+        found.append(list(chain.from_iterable(among)))
+    return [same for same in found[: 1 + (found[-1] != own)] if 1 < len(same) <= TWINS_MAX]
+
+
+@lru_cache(maxsize=2 * FUNCTIONS_MAX)
+def _alike(facts: FileFacts, function: Definition | None) -> Mapping[str, Sequence[ast.expr]]:
+    """The nodes of the function by how they are written."""
+    by_text: dict[str, list[ast.expr]] = {}
+    for node in facts.nodes_in(function):
+        if isinstance(node, TWINS) and not is_target(node):
+            by_text.setdefault(facts.program.text(node), []).append(node)
+    return by_text
 
 
 def stocks(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from agentos.proposers.repair.operators.arithmetic import side
 from agentos.proposers.repair.operators.conditions import joined
 from agentos.proposers.repair.scope import COLLECTIONS, SEQUENCES, called_name, is_target
-from agentos.proposers.repair.site import EditSite, is_library
+from agentos.proposers.repair.site import EditSite, FileFacts, is_library
 from agentos.proposers.repair.source import CodeEdit
 
+OF_ONE_MAX = 6
 # function -> kinds of value that it is put around
 WRAPS: dict[str, tuple[frozenset[str], float]] = {
     "abs": (frozenset({"", "int", "float"}), 1.0),
@@ -64,10 +67,22 @@ def wraps(site: EditSite) -> Iterator[CodeEdit]:
     if kind in ("", "str"):
         for method, weight in STRING_METHODS.items():
             yield site.edit(f"{grouped}{method}", "method", weight)
-    for function in dict.fromkeys((*site.scope.of_one, *site.facts.of_one)):
+    for function in dict.fromkeys((*site.scope.of_one, *_of_one(site.facts))):
         yield site.edit(f"{function}({text})", "wrap", 0.5)
     if kind in ("", "str", "list", "tuple"):
         yield from _slices(site, grouped)
+
+
+@lru_cache(maxsize=1)
+def _of_one(facts: FileFacts) -> Sequence[str]:
+    """Functions of libraries that the file calls with one value, those that it calls most first: ``re.escape``."""
+    modules, names = facts.libraries
+    known = {*modules.values(), *names.values()}
+    calls = (n for n in facts.nodes if isinstance(n, ast.Call) and len(n.args) == 1 and not n.keywords)
+    called = Counter(
+        facts.program.text(c.func) for c in calls if isinstance(c.func, ast.Name | ast.Attribute)
+    )
+    return [name for name, _ in called.most_common() if name.partition(".")[0] in known][:OF_ONE_MAX]
 
 
 ALIKE = {"int({})": 1.0, "float({})": 0.5, "str({})": 0.3, "{}.lower()": 0.7, "{}.strip()": 0.7}
