@@ -32,16 +32,7 @@ from agentos.domain import (
     is_reference,
 )
 from agentos.errors import NotFound, Unavailable
-from agentos.ledger.audit import (
-    RUN_ENDS,
-    AuditHead,
-    Entry,
-    HeadFile,
-    Noted,
-    PrunedTotals,
-    faults,
-    pruned_so_far,
-)
+from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, PrunedTotals, faults, pruned_so_far
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import all_rows, tables_of
 from agentos.ledger.reading import Reader
@@ -49,6 +40,7 @@ from agentos.ledger.retention import of_bodies, tasks_without_inputs
 from agentos.ledger.rows.codec import data_of, fields_of, from_text, plain, time_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
+    RUN_ENDS,
     SETS,
     SHELVES,
     column_value,

@@ -19,10 +19,10 @@ from datetime import datetime
 from typing import Any
 
 from agentos.domain import Json, dataclass
-from agentos.ledger.audit import RUN_ENDS, PrunedTotals, Rows
+from agentos.ledger.audit import PrunedTotals, Rows
 from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
-from agentos.ledger.rows.record_types import RECORDS, of_run
+from agentos.ledger.rows.record_types import RECORDS, RUN_ENDS, of_run
 
 BATCH = 500  # runs in one transaction
 NEWEST_OF_EACH = 200  # runs of each resource that keep their steps: what guards are replayed from
