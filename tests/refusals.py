@@ -3,7 +3,7 @@
 What tells errors apart is their class, their ``kind``, what they say to type next and the names in them. Where the words
 are the matter, ``assert_golden`` holds the whole message against ``tests/golden/messages.txt``; this writes the file again:
 
-    WRITE_MESSAGES=1 python -m pytest -n 0 TESTS
+    WRITE_MESSAGES=1 .venv/bin/python -m pytest -n 0 TESTS
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ E = TypeVar("E", bound=BaseException)
 _CHANGING = {
     "folder": re.compile(r"/[^\s'\"`:;,)]*?/test_[^\s'\"`:;,)/]*?\d+(?=[/\s'\"`:;,)]|$)"),
     "id": re.compile(r"\b(?:task|run|evo|question|schedule|attempt|fail)-(?=[0-9a-z]*\d)[0-9a-z]{10,}\b"),
+    "pid": re.compile(r"(?<=\bpid )\d+"),
+    "person": re.compile(r"person:[\w.-]+\(\d+\)"),
     "port": re.compile(r"(?<=127\.0\.0\.1:)\d+"),
 }
 GOLDEN = Path(__file__).with_name("golden") / "messages.txt"
