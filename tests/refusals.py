@@ -22,6 +22,7 @@ from agentos.errors import AgentOSError
 E = TypeVar("E", bound=BaseException)
 # what is another at each run
 _CHANGING = {
+    "digest": re.compile(r"\b[0-9a-f]{16,}\b"),
     "folder": re.compile(r"/[^\s'\"`:;,)]*?/test_[^\s'\"`:;,)/]*?\d+(?=[/\s'\"`:;,)]|$)"),
     "id": re.compile(r"\b(?:task|run|evo|question|schedule|attempt|fail)-(?=[0-9a-z]*\d)[0-9a-z]{10,}\b"),
     "pid": re.compile(r"(?<=\bpid )\d+"),
@@ -70,7 +71,7 @@ def assert_golden(key: str, error: BaseException | str, hidden: Mapping[str, obj
         known[key] = message
         text = "".join(f"{name}: {known[name]}\n" for name in sorted(known))
         GOLDEN.write_text(text, encoding="utf-8")
-    assert message == known.get(key)
+    assert message == known.get(key), f"{key}: {message}"
 
 
 def messages() -> dict[str, str]:

@@ -238,7 +238,7 @@ def test_keys_are_read_from_a_file_of_their_owner_only(tmp_path: Path) -> None:
     assert read_keys(path) == {"A_API_KEY": "value"}
     link = tmp_path / "link.toml"
     link.symlink_to(path)
-    with raises(UserError, ErrorKind.UNREADABLE):
+    with raises(UserError, ErrorKind.UNREADABLE, names=["link.toml"]):
         read_keys(link)
 
 
