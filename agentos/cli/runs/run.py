@@ -257,7 +257,7 @@ def answer(
             tell(question)
         return
     if not questions:
-        raise UserError("Nobody asks anything.")
+        raise UserError("Nobody asks anything; `agentos status` shows what waits for you.")
     if len(questions) > 1:
         some = ", ".join(question.id for question in questions)
         raise UserError(f"More than one thing is asked: say which question you answer: {some}.")
