@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -62,8 +63,7 @@ def prune(
     Without ``apply`` nothing is changed. Killed anywhere it is simply done again: a blob goes after the rows that named it.
     """
     size = size_of(home)
-    ledger = Ledger(home.ledger)
-    try:
+    with closing(Ledger(home.ledger)) as ledger:
         with LedgerSnapshot(home.ledger) as frozen:
             before = _cut(frozen, now, limits, size)
             rows = frozen.rows
@@ -91,8 +91,6 @@ def prune(
         removed, freed = _sweep(home, ledger, planned, apply)
         runs, kept = (sum(len(getattr(batch, name)) for batch in batches) for name in ("runs", "kept"))
         return RetentionReport(runs, kept, len(trials), removed, freed, size)
-    finally:
-        ledger.close()
 
 
 def _sweep(home: Home, ledger: Ledger, gone: PrunedTotals, apply: bool) -> tuple[int, int]:
