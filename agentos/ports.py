@@ -31,7 +31,6 @@ from agentos.domain import (
     Refusal,
     Reply,
     ResourceId,
-    Result,
     Run,
     Sighting,
     Snapshot,
@@ -440,10 +439,10 @@ class Proposal:
     cause: str
     summary: str
     operator: str
-    files: Mapping[str, str]
-    why_this_layer: str
-    predicted_fixes: tuple[str, ...]
-    tasks_at_risk: tuple[str, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    why_this_layer: str = ""
+    predicted_fixes: tuple[str, ...] = ()
+    tasks_at_risk: tuple[str, ...] = ()
     unusable: str = ""  # why this is no edit at all: kept, so that it is counted, and never tried
     parents: tuple[str, ...] = ()  # ids of the brief's parents, where the proposer looked at them
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
@@ -461,11 +460,6 @@ class ObservedRun:
     task: Task
     run: Run
     steps: tuple[Step, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Beside a failing run of the same task it shows a contrast."""
-        return self.run.outcome is not None and self.run.outcome.result is Result.PASSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How a noun shows its verbs: plain help that cuts no sentence; and the option that most of them have."""
+"""How a noun shows its verbs: plain help that cuts no sentence; and the options that most of them have."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typer.core import TyperCommand, TyperGroup
 from agentos.cli.output import LIMIT_MAX
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Newest = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
+]
 
 _BOUND = f"; 1<=x<={LIMIT_MAX}"  # of a list's length: it only keeps SQL from overflowing
 

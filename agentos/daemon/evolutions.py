@@ -14,7 +14,7 @@ from agentos.daemon.engine import EVOLVE, FRESH, PROMOTE, SETTLE, Engine
 from agentos.domain import RUNNING_STATES, Candidate, Consent, Evolution, EvolutionState
 from agentos.errors import NotFound
 from agentos.evolver.find.triage import places
-from agentos.evolver.promote.rebasing import is_overtaken
+from agentos.evolver.promote.consent import is_overtaken
 from agentos.evolver.replay.fresh import place_of
 
 if TYPE_CHECKING:

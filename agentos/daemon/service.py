@@ -48,7 +48,7 @@ from agentos.errors import (
 from agentos.evolver import cycle
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import WaitPolicy
-from agentos.evolver.promote.promotion import settle_overtaken
+from agentos.evolver.promote.rebasing import settle_overtaken
 from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
 from agentos.gateway.setup import Setup

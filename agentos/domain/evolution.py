@@ -398,6 +398,12 @@ class Candidate:
     # The place of the newest task when it was proposed (``Journal.arrived``); None before that was written down.
     known_tasks: int | None = None
 
+    @property
+    def stands_on(self) -> tuple[Snapshot, Snapshot]:
+        """Base and snapshot with which it would be promoted now."""
+        now = self.rebase or self
+        return now.base, now.snapshot
+
 
 @dataclass(frozen=True, slots=True)
 class EarlierAttempt:

@@ -203,11 +203,12 @@ class ReplyManifest(BaseModel):
     description: Line = Field("", max_length=1_000)
     block: str = Field("", max_length=ANSWER_MAX)  # the edit, where all was asked for in one object
 
-    def tasks(self, names: list[str], labels: Mapping[str, str]) -> tuple[str, ...]:
-        """The ids of those tasks that it was told of."""
-        known = {label.lower(): task_id for label, task_id in labels.items()}
-        known |= {task_id: task_id for task_id in labels.values()}
-        return tuple(dict.fromkeys(known[name.lower()] for name in names if name.lower() in known))
+
+def tasks_named(names: Sequence[str], labels: Mapping[str, str]) -> tuple[str, ...]:
+    """The ids of those tasks that the model was told of, each once; it may name them by label or id."""
+    known = {label.lower(): task_id for label, task_id in labels.items()}
+    known |= {task_id.lower(): task_id for task_id in labels.values()}
+    return tuple(dict.fromkeys(known[name.lower()] for name in names if name.lower() in known))
 
 
 class NoEdit(BaseModel):
@@ -316,7 +317,7 @@ def told(
     labels: dict[str, str] = {}
     parts: list[str] = []
     by_id = {case.task_id: case for case in cases}
-    tasks = list(dict.fromkeys([seen.task.id for seen in runs if not seen.passed] + [*by_id]))
+    tasks = list(dict.fromkeys([seen.task.id for seen in runs if not seen.run.passed] + [*by_id]))
     for number, task_id in enumerate(tasks, 1):
         labels[f"T{number}"] = task_id
         if number <= room.tasks:
@@ -345,8 +346,8 @@ def _of_runs(runs: Sequence[ObservedRun], room: BriefLimits) -> Iterator[str]:
     if task.call is not None:
         yield f"call: {task.call.tool} {flat(dict(task.call.args), room.text)}"
     yield from _expected(task.checks, room)
-    failing = [seen for seen in runs if not seen.passed]
-    passing = [seen for seen in runs if seen.passed]
+    failing = [seen for seen in runs if not seen.run.passed]
+    passing = [seen for seen in runs if seen.run.passed]
     if passing:
         yield f"it failed {len(failing)} times and passed {len(passing)} times"
     for seen in failing[:1]:

@@ -21,33 +21,33 @@ from agentos.domain import (
     Evolution,
     EvolutionState,
     Refusal,
-    RefusalKind,
     SafetyRate,
     Trial,
     TrialSet,
     Verdict,
+    tier_of,
 )
 from agentos.evolver.diagnose.diagnosis import diagnose
 from agentos.evolver.find.triage import shown_part, to_hide
 from agentos.evolver.guards.assurance import SafetyContext
-from agentos.evolver.guards.assurance.dynamic import in_breach, measure
+from agentos.evolver.guards.assurance.dynamic import in_breach
 from agentos.evolver.history.proposers import charged
 from agentos.evolver.promote import PromotionContext, ReviewContext
+from agentos.evolver.promote.consent import is_overtaken
 from agentos.evolver.promote.probing import probe_fault, probe_promotion
 from agentos.evolver.promote.promotion import (
     DRIVING,
     consent_by_policy,
     promote,
-    take_up_stale,
     verdict_on,
     why_asked,
     why_waiting,
 )
-from agentos.evolver.promote.rebasing import is_overtaken
+from agentos.evolver.promote.rebasing import take_up_stale
 from agentos.evolver.promote.review import held_back
 from agentos.evolver.propose import BehaviourContext, ProposalContext
 from agentos.evolver.propose.behaviour import behaves
-from agentos.evolver.propose.proposing import propose, why_fixed, workable
+from agentos.evolver.propose.proposing import propose, untouchable, workable
 from agentos.evolver.replay import FreshContext
 from agentos.evolver.replay.fresh import begin, fresh_runs, place_of, try_fresh_runs
 from agentos.evolver.replay.trials import leader, replay_base, replay_candidate, replay_control, sieve
@@ -167,7 +167,7 @@ def diagnose_and_curate(parts: CycleContext, evolution_id: str, failing: list[st
     diagnosis = diagnose(parts, shown_part(evidence, hidden), evolution.base)
     evolution = replace(evolution, diagnosis=diagnosis, held_back=hidden)
     parts.records.put(evolution)
-    if fixed := _untouchable(parts, evolution):
+    if fixed := untouchable(parts, diagnosis):
         parts.move(evolution, EvolutionState.CANNOT_FIX, fixed.reason, end=True)
         return []
     sets = choose_sets(
@@ -194,7 +194,8 @@ def _seemed_steady(parts: CycleContext, evolution: Evolution) -> list[Trial]:
 def propose_candidates(parts: CycleContext, evolution_id: str, sets: TaskSets) -> list[str]:
     """Ids of screened candidates, best first."""
     evolution = parts.move(parts.evolution(evolution_id), EvolutionState.PROPOSING)
-    begin(parts, evolution)
+    if parts.policy.judge.fresh_tasks:
+        begin(parts, evolution)
     if evolution.diagnosis is None:
         raise ValueError(f"{evolution_id} was not diagnosed")
     return propose(parts, evolution, evolution.diagnosis, sets)
@@ -217,7 +218,7 @@ def try_candidate(parts: CycleContext, candidate_id: str, sets: TaskSets) -> str
     if standing := parts.records.find(Verdict, candidate_id=candidate_id):
         return standing[-1].decision.value  # an older version judged it, whose steps were others
     candidate, fitted = _beside_what_was_shown(parts, candidate, sets)
-    if reason := fitted or in_breach(parts, candidate):
+    if reason := fitted or (in_breach(parts, candidate) if _drives(candidate) else None):
         said = {"candidate": candidate.id, "reason": reason.reason}
         screened = replace(candidate, screened=reason.reason)
         parts.audit.note("candidate.screened", evolution.id, said, (screened,))
@@ -229,7 +230,7 @@ def try_candidate(parts: CycleContext, candidate_id: str, sets: TaskSets) -> str
     trials = trials_of(parts, candidate)
     verdict = judge(candidate, trials, parts.policy)
     if verdict.decision is Decision.PROMOTE:
-        measure(parts, evolution, candidate)
+        parts.measured(evolution, candidate)
         if rates := rates_of(parts, candidate):
             verdict = judge(candidate, trials, parts.policy, rates)
     said = {"candidate": candidate.id, "decision": verdict.decision.value}
@@ -241,7 +242,7 @@ def _beside_what_was_shown(
     parts: CycleContext, candidate: Candidate, sets: TaskSets
 ) -> tuple[Candidate, Refusal | None]:
     """The candidate with what was seen of it on generated inputs, and why it is refused for that, if it is."""
-    behaviour, fitted = behaves(parts, candidate, sets)
+    behaviour, fitted = behaves(parts, candidate, sets) if parts.benches else (None, None)
     if behaviour != candidate.behaviour:
         candidate = replace(candidate, behaviour=behaviour)
         parts.records.put(candidate)
@@ -339,7 +340,8 @@ def seek_consent(parts: CycleContext, evolution_id: str) -> str:
     """The policy's consent at once, or wait for a person's; nobody's where a review fails the edit."""
     evolution = parts.evolution(evolution_id)
     candidate = parts.records.get(Candidate, str(evolution.candidate_id))
-    if (held := held_back(parts, evolution, candidate)) is not None:
+    is_reviewed = parts.policy.review.wants(tier_of(candidate.manifest.files))
+    if is_reviewed and (held := held_back(parts, evolution, candidate)) is not None:
         parts.move(evolution, EvolutionState.HELD, held.reason, end=True)
         return ""
     if (asked := why_waiting(parts, candidate)) is not None:
@@ -441,9 +443,14 @@ def probe_if_consented(parts: CycleContext, evolution_id: str) -> str:
     if evolution.state in _NOT_PROMOTED:
         return evolution.state.value
     candidate = parts.records.get(Candidate, str(evolution.candidate_id))
-    if not any(path.partition("/")[0] in DRIVING for path in candidate.edit.files):
+    if not _drives(candidate):
         return evolution.state.value  # ``promote`` asks the trees
     return probe_promotion(parts, evolution).state.value
+
+
+def _drives(candidate: Candidate) -> bool:
+    """Whether it edits what runs are driven by."""
+    return any(path.partition("/")[0] in DRIVING for path in candidate.edit.files)
 
 
 def promote_if_consented(parts: CycleContext, evolution_id: str) -> str:
@@ -454,18 +461,3 @@ def promote_if_consented(parts: CycleContext, evolution_id: str) -> str:
     if evolution.state is EvolutionState.STALE:  # by this very step, before a kill
         return take_up_stale(parts, evolution).state.value
     return promote(parts, evolution).state.value
-
-
-def _untouchable(parts: CycleContext, evolution: Evolution) -> Refusal | None:
-    """Why no proposer may or can work on the diagnosed resource, None when one can."""
-    diagnosis = evolution.diagnosis
-    if diagnosis is None:
-        return Refusal(RefusalKind.UNEDITED, "it was not diagnosed")
-    if not any(parts.proposers.get(site.layer) for site in diagnosis.sites):
-        told = (
-            f"the fault lies in the {diagnosis.layer.value} layer, which no proposer edits: {diagnosis.why}"
-        )
-        return Refusal(RefusalKind.UNEDITED, told)
-    if workable(parts, diagnosis):
-        return None
-    return next(filter(None, (why_fixed(parts, site) for site in diagnosis.sites)))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from agentos.benches import Benches
 from agentos.domain import (
@@ -19,18 +20,20 @@ from agentos.domain import (
     Evolution,
     EvolutionEnding,
     EvolutionState,
+    Kind,
     Layer,
     Refusal,
     RefusalKind,
-    ResourceId,
     SafetyRate,
     Snapshot,
     Task,
     Trial,
     Verdict,
     digest,
+    is_rule_file,
+    new_id,
 )
-from agentos.errors import Conflict, NotFound, Unavailable
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable
 from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.guards.static.check import screened
 from agentos.evolver.memory import MigrationResult
@@ -54,35 +57,24 @@ from agentos.ports import (
     Replayer,
     Snapshots,
 )
+from agentos.rules.document import weakened
 
 # As ``promote.ProbeContext.load`` and ``memory.MigrationContext.migrate``.
 Load = Callable[[Mapping[str, bytes], Sequence[str]], Sequence[str]]
 Migrate = Callable[[Mapping[str, bytes], str, Mapping[str, str]], MigrationResult]
 
 
-def _no_migrate(files: Mapping[str, bytes], path: str, memories: Mapping[str, str]) -> MigrationResult:
-    raise Unavailable("Memories are migrated in the daemon; type `agentos daemon start`.")
+def _needs_daemon(what: str) -> Callable[..., Any]:
+    """Stands for what only the daemon can do."""
+
+    def refuse(*_: object) -> Any:
+        raise Unavailable(f"{what} the daemon; type `agentos daemon start`.")
+
+    return refuse
 
 
-def _no_load(files: Mapping[str, bytes], tools: Sequence[str]) -> Sequence[str]:
-    raise Unavailable("Tools are loaded in the daemon; type `agentos daemon start`.")
-
-
-def _no_executor(files: Mapping[str, bytes], without: frozenset[ResourceId]) -> Executor:
-    raise Unavailable("Suites and probes run in the daemon; type `agentos daemon start`.")
-
-
-def _no_image(sandbox: str) -> str:
-    raise Unavailable("Sandboxes are known to the daemon; type `agentos daemon start`.")
-
-
-def _trusted(host: str) -> str:
-    return ""
-
-
-def _no_model(snapshot: Snapshot, agent: str) -> bool:
-    return False
-
+_NO_LOAD, _NO_MIGRATE = _needs_daemon("Tools are loaded in"), _needs_daemon("Memories are migrated in")
+_NO_EXECUTOR, _NO_IMAGE = _needs_daemon("Suites and probes run in"), _needs_daemon("Sandboxes are known to")
 
 _GONE = EvolutionState.ROLLED_BACK
 
@@ -110,21 +102,35 @@ class Dependencies:
     taxonomy: tuple[FailureClass, ...]
     consent_key: bytes
     now: Callable[[], datetime]
-    load: Load = _no_load
-    migrate: Migrate = _no_migrate
+    load: Load = _NO_LOAD
+    migrate: Migrate = _NO_MIGRATE
     reviewer: Adviser | None = None
-    executor_with: ExecutorWith = _no_executor
+    executor_with: ExecutorWith = _NO_EXECUTOR
     safety_probes: tuple[SafetyProbe, ...] = ()
-    image_of: Callable[[str], str] = _no_image  # what boxes of a sandbox are made of now, as Trial.image
-    has_model: Callable[[Snapshot, str], bool] = _no_model  # whether the agent may ask one on the snapshot
+    # what boxes of a sandbox are made of now, as Trial.image
+    image_of: Callable[[str], str] = _NO_IMAGE
+    # whether the agent may ask one on the snapshot
+    has_model: Callable[[Snapshot, str], bool] = lambda *_: False
     # why trials of that worker count for nothing, "" where they do
-    distrusted: Callable[[str], str] = _trusted
+    distrusted: Callable[[str], str] = lambda _: ""
     benches: Benches | None = None  # where edits of tools are tried beside what was shown; None: nowhere
     winners: dict[str, tuple[str, Layer]] = field(default_factory=dict)  # as ``HistoryContext.winners``
 
     def evolution(self, evolution_id: str) -> Evolution:
         """The evolution's present state; raises NotFound."""
         return self.records.get(Evolution, evolution_id)
+
+    def opened(self, evidence_id: str, fingerprint_id: str, reason: str = "") -> Evolution:
+        """One against what is stable now; not stored yet."""
+        return Evolution(
+            id=new_id("evo"),
+            evidence_id=evidence_id,
+            fingerprint_id=fingerprint_id,
+            state=EvolutionState.MINED,
+            base=self.snapshots.stable(),
+            reason=reason,
+            created_at=self.now(),
+        )
 
     def tasks(self, ids: tuple[str, ...]) -> list[Task]:
         """The tasks with these ids, in this order."""
@@ -150,9 +156,24 @@ class Dependencies:
         why = f"{outside[0]} is outside the surface" if outside else again.reasons[0]
         return Refusal(RefusalKind.STALE, f"by the policy of now it may not be promoted: {why}")
 
+    def weakened(self, candidate: Candidate) -> Refusal | None:
+        """Which rule of the home or of a touched skill it weakens, by the trees, whatever the edit says."""
+        skills = [name for name in candidate.edit.resources if name.startswith("skill/")]
+        before, after = (
+            {
+                path: content.decode("utf-8", "replace")
+                for place in (Kind.RULE.value, *skills)
+                for path, content in self.snapshots.files(snapshot, place).items()
+                if is_rule_file(path)
+            }
+            for snapshot in candidate.stands_on
+        )
+        paths = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
+        return weakened(before, {path: after.get(path) for path in paths}) if paths else None
+
     def measured(self, evolution: Evolution, candidate: Candidate) -> list[SafetyRate]:
         """The rates of the safety probes, stored; raises Unavailable when the machinery failed."""
-        return measure(self, evolution, candidate)
+        return measure(self, evolution, candidate) if self.safety_probes else []
 
     def taken_back(self, files: Mapping[str, str]) -> str:
         """Why this very edit is not tried again: it was promoted once and taken back, or failed its probe."""
@@ -183,7 +204,9 @@ class Dependencies:
             stored = self.evolution(evolution.id)
             ended = stored.ended_at is not None and evolution.ended_at is None
             if ended or (stored.state is _GONE and evolution.state is not _GONE):
-                raise Conflict(f"{evolution.id} has ended meanwhile: it is {stored.state.value}.")
+                raise Conflict(
+                    f"{evolution.id} has ended meanwhile: it is {stored.state.value}.", kind=ErrorKind.OVER
+                )
         if state is _GONE and evolution.candidate_id is not None:
             self.cursor.advance(_reverted(self._edit_of(evolution)), 1, [])
         under_way = state in RUNNING_STATES

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import RESOURCE_NAME, Layer, Mode, Tier
-from agentos.errors import Invalid, meant, shown
+from agentos.errors import ErrorKind, Invalid, meant, shown
 from agentos.evolver.guards.static import RULES
 from agentos.evolver.policy import (
     ConsentPolicy,
@@ -79,7 +79,7 @@ _RETIRED: Mapping[str, frozenset[str]] = {}
 
 def load_policy(path: Path) -> Policy:
     """Read a policy file; raises Invalid with one sentence per fault."""
-    document = _toml(path)
+    document = toml_of(path)
     text = path.read_text(encoding="utf-8")
     faults = [
         f"{line_of(text, '', name)}[{name}] is not a section; known are {', '.join(_SECTIONS)}"
@@ -182,7 +182,7 @@ def _fault_of(default: object, value: object, words: tuple[str, ...]) -> str:
 
 def load_taxonomy(path: Path) -> tuple[FailureClass, ...]:
     """Read the taxonomy; raises Invalid, a sentence with its line for each fault, when it is no list of whole classes."""
-    classes = _toml(path).get("class")
+    classes = toml_of(path).get("class")
     if not isinstance(classes, list) or not classes:
         raise Invalid(str(path), ["expected at least one [[class]]"])
     lines = [
@@ -242,12 +242,12 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def toml_of(path: Path) -> dict[str, Any]:
     """A file's document; raises Invalid where it is missing or none."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise Invalid(str(path), ["the file is missing"]) from None
+        raise Invalid(str(path), ["the file is missing"], kind=ErrorKind.UNREADABLE) from None
     except OSError as error:
         raise Invalid(str(path), [f"it cannot be read: {error.strerror}"]) from None
     except (ValueError, RecursionError) as error:

@@ -5,6 +5,7 @@ The digest of the policy is part of every verdict, so that a verdict says under 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -183,6 +184,12 @@ class Judge:
     one_answer: float = 0.8
     several_answers: float = 0.5
     answers_min: int = 3
+
+    def threshold(self, number: int, share: float = 1.0) -> float:
+        """The log e-value that the candidate of this number (from 1) must reach; never passed by chance with more than its part of a ``share`` of ``alpha``."""
+        if number < 1:
+            raise ValueError(f"candidates are numbered from 1, not {number}")
+        return math.log(number * (number + 1) / (self.alpha * share))
 
 
 @dataclass(frozen=True, slots=True)

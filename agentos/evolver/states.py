@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.domain import AT_WORK, Evolution, EvolutionState, new_id
-from agentos.errors import Conflict
+from agentos.domain import AT_WORK, Evolution
+from agentos.errors import Conflict, ErrorKind
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from agentos.domain import EvolutionEnding, Task
+    from agentos.domain import EvolutionEnding, EvolutionState, Task
     from agentos.evolver.policy import Policy
     from agentos.ports import Audit, Cursor, Journal, Records, Snapshots
 
@@ -52,7 +52,11 @@ class EvolutionReader(Protocol):
 
 
 class EvolutionStates(EvolutionReader, Protocol):
-    """Where evolutions stand, and the only way to move one on."""
+    """Where evolutions stand, and the only way to open one and to move one on."""
+
+    def opened(self, evidence_id: str, fingerprint_id: str, reason: str = "") -> Evolution:
+        """One against what is stable now; not stored yet."""
+        ...
 
     def taken_back(self, files: Mapping[str, str]) -> str:
         """Why this very edit is not tried again: it was promoted once and taken back, or failed its probe."""
@@ -82,20 +86,14 @@ class RecordContext(Clock, Protocol):
     snapshots: Snapshots
 
 
-def new_evolution(parts: RecordContext, evidence_id: str, fingerprint_id: str, reason: str) -> Evolution:
-    """One against what is stable now; not stored yet."""
-    return Evolution(
-        id=new_id("evo"),
-        evidence_id=evidence_id,
-        fingerprint_id=fingerprint_id,
-        state=EvolutionState.MINED,
-        base=parts.snapshots.stable(),
-        reason=reason,
-        created_at=parts.now(),
-    )
+class RetryContext(EvolutionStates, Protocol):
+    """What a failure's evidence is taken up again with."""
+
+    audit: Audit
+    records: Records
 
 
-def retry(parts: RecordContext, evolution: Evolution, *, takes_up: str = "") -> Evolution:
+def retry(parts: RetryContext, evolution: Evolution, *, takes_up: str = "") -> Evolution:
     """Open a new evolution on the same evidence, against what is stable now.
 
     ``takes_up``: the candidate whose edit is measured again there, where it still applies.
@@ -106,11 +104,10 @@ def retry(parts: RecordContext, evolution: Evolution, *, takes_up: str = "") -> 
         if other.state in AT_WORK:
             raise Conflict(
                 f"{other.id} is at work on the same evidence ({other.state.value}); "
-                f"`agentos evolution show {other.id}` shows how far it is."
+                f"`agentos evolution show {other.id}` shows how far it is.",
+                kind=ErrorKind.AT_WORK,
             )
-    fresh = new_evolution(
-        parts, evolution.evidence_id, evolution.fingerprint_id, f"takes up {evolution.id} again"
-    )
-    fresh = replace(fresh, takes_up=takes_up)
+    why = f"takes up {evolution.id} again"
+    fresh = replace(parts.opened(evolution.evidence_id, evolution.fingerprint_id, why), takes_up=takes_up)
     parts.audit.note("evolution.reconsider", fresh.id, {"of": evolution.id}, (fresh,))
     return fresh

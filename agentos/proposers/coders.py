@@ -6,7 +6,6 @@ A profile is a command line with placeholders; docs/understand/proposers.md expl
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 
 from agentos.domain import Budget, Cost, Fault, Layer, Limits, Snapshot
 from agentos.errors import Invalid
+from agentos.evolver.documents import toml_of
 
 _NO_BUDGET = Budget()
 
@@ -58,14 +58,7 @@ def load_coders(shipped: Path, own: Path) -> CodingAgentConfig:
 
 
 def _read(path: Path, before: CodingAgentConfig) -> CodingAgentConfig:
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise Invalid(str(path), ["the file is missing"]) from None
-    except OSError as error:
-        raise Invalid(str(path), [f"it cannot be read: {error.strerror}"]) from None
-    except (ValueError, RecursionError) as error:
-        raise Invalid(str(path), [f"not TOML: {error}"]) from None
+    document = toml_of(path)
     faults: list[str] = []
     known = {"use", "layers", "budget", "box", "coder"}
     faults += [

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 
 from agentos import shipped
 from agentos.domain import Budget, Cost, Json, Limits, digest
+from agentos.evolver.propose.validation import is_on
 from agentos.ports import Audit, Brief, Proposal
 from agentos.proposers.coders import AgentJob, AgentJobResult, AgentRunner, CodingAgent, CodingAgentConfig
 from agentos.proposers.evidence_export import dossier, plain, task_ids
@@ -44,13 +45,6 @@ class ProgramManifest:
     predicted_fixes: tuple[str, ...]
     tasks_at_risk: tuple[str, ...]
     why_this_layer: str
-
-
-@dataclass(frozen=True, slots=True)
-class UntakenFile:
-    """Why something is not taken."""
-
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,34 +245,30 @@ def take(
     for path in sorted(left):
         if left[path] == given.get(path):
             continue
-        text = _taken(path, left[path], named, surface)
-        if isinstance(text, UntakenFile):
-            refused.append(f"{path}: {text.why}")
+        if why := _untaken(path, left[path], named, surface):
+            refused.append(f"{path}: {why}")
         else:
-            files[path.removeprefix(f"{CHECKOUT}/")] = text
+            files[path.removeprefix(f"{CHECKOUT}/")] = left[path].decode()
     gone = sorted(path for path in given.keys() - left.keys() if path.startswith(f"{CHECKOUT}/"))
     return TakenEdits(files, (*refused, *(f"{path}: removed, but an edit removes nothing" for path in gone)))
 
 
-def _taken(path: str, content: bytes, named: Collection[str], surface: Sequence[str]) -> str | UntakenFile:
+def _untaken(path: str, content: bytes, named: Collection[str], surface: Sequence[str]) -> str:
+    """Why a file is not taken, "" where it is."""
     own = path.removeprefix(f"{CHECKOUT}/")
     if own == path:
-        return UntakenFile(f"outside {CHECKOUT}/")
+        return f"outside {CHECKOUT}/"
     if not is_on(surface, own):
-        return UntakenFile("outside the surface")
+        return "outside the surface"
     if own not in named:
-        return UntakenFile("the manifest does not name it")
+        return "the manifest does not name it"
     if len(content) > FILE_MAX:
-        return UntakenFile(f"{len(content)} bytes, at most {FILE_MAX} are taken")
+        return f"{len(content)} bytes, at most {FILE_MAX} are taken"
     try:
-        return content.decode()
+        content.decode()
     except UnicodeDecodeError:
-        return UntakenFile("no UTF-8 text")
-
-
-def is_on(surface: Sequence[str], path: str) -> bool:
-    """Whether a registry path matches one of the patterns, part by part."""
-    return any(fnmatchcase(path, pattern) and path.count("/") == pattern.count("/") for pattern in surface)
+        return "no UTF-8 text"
+    return ""
 
 
 def surface_of(brief: Brief) -> Iterator[str]:

@@ -95,7 +95,7 @@ def _overview(brief: Brief, proposer: str) -> str:
 
 def _count(brief: Brief, task_id: str) -> str:
     runs = [seen for seen in brief.runs if seen.task.id == task_id]
-    failed = sum(not seen.passed for seen in runs)
+    failed = sum(not seen.run.passed for seen in runs)
     return f"{failed} of {len(runs)} runs seen fail" if runs else "fails when its call is made"
 
 
@@ -109,7 +109,7 @@ def _ending(seen: ObservedRun, where: str) -> str:
         step = telling_step(seen.steps, called=seen.task.call is not None)
         link = f"[run {seen.run.id}, step {step}]({where}{seen.run.id}.md#step-{step})"
     text = f"- {link} of `{seen.task.id}`: {result}"
-    return text if seen.passed or not said else f"{text}\n\n{quoted(said)}\n"
+    return text if seen.run.passed or not said else f"{text}\n\n{quoted(said)}\n"
 
 
 def _task_page(brief: Brief, task_id: str) -> str:

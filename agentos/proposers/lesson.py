@@ -17,9 +17,19 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from agentos import shipped
-from agentos.domain import Json, Layer
+from agentos.domain import Layer
 from agentos.errors import ModelFailed
-from agentos.evolver.advice import NARROW, WIDE, BriefLimits, quoted, record_of, told, with_data
+from agentos.evolver.advice import (
+    NARROW,
+    WIDE,
+    BriefLimits,
+    RequestDraft,
+    quoted,
+    record_of,
+    tasks_named,
+    told,
+    with_data,
+)
 from agentos.evolver.memory.lessons import added, changed, removed
 from agentos.models.requests import Line, Unusable, json_in, spoken
 from agentos.ports import Adviser, Brief, KnownLesson, ObservedRun, Proposal
@@ -66,8 +76,8 @@ class LessonProposer:
 
 def contrasting(runs: Sequence[ObservedRun]) -> tuple[ObservedRun, ...]:
     """The runs of tasks of which some pass and some fail."""
-    passed = {seen.task.id for seen in runs if seen.passed}
-    failed = {seen.task.id for seen in runs if not seen.passed}
+    passed = {seen.task.id for seen in runs if seen.run.passed}
+    failed = {seen.task.id for seen in runs if not seen.run.passed}
     return tuple(seen for seen in runs if seen.task.id in passed & failed)
 
 
@@ -82,55 +92,48 @@ class _Sitting:
 
     def edit(self) -> Iterator[Proposal]:
         """The model's edit, none where it would leave all as it is, or one that says why it is unusable."""
-        faults: list[str] = []
-        more: list[Mapping[str, Json]] = []
+        asked, faults = self._talk(), list[str]()
         while len(faults) <= _REPAIRS:
             answer = ""
             try:
-                reply = self.adviser.ask(self.brief.evolution_id, PURPOSE, self._request(more))
+                reply = self.adviser.ask(self.brief.evolution_id, PURPOSE, asked.request(_ANSWER_TOKENS))
                 answer = str(reply.body["choices"][0]["message"].get("content") or "")
-                asked, _ = json_in(spoken(answer), Operation)
-                if asked.operation != "NONE":
-                    yield self._proposal(asked, reply.model)
+                said, _ = json_in(spoken(answer), Operation)
+                if said.operation != "NONE":
+                    yield self._proposal(said, reply.model)
                 return
             except Unusable as error:
                 faults.append(str(error))
             except ModelFailed as error:
                 if error.kind == "context" and self.room is WIDE:
                     self.room = NARROW
+                    asked = self._talk()
                     continue
                 if error.kind not in _OWN:
                     raise
                 faults.append(str(error))
-            said = [{"role": "assistant", "content": answer[:4_000]}] if answer else []
-            more = [*said, {"role": "user", "content": _texts()["repair"].replace("{fault}", faults[-1])}]
+            asked.again(faults[-1], answer, _texts()["repair"])
         why = f"no edit: {faults[0]}; asked again: {faults[-1]}"[:500]
         name = self.adviser.name
-        yield Proposal("", "the answer was no edit", f"lesson ({name})", {}, "", (), (), why, model=name)
+        yield Proposal("", "the answer was no edit", f"lesson ({name})", unusable=why, model=name)
 
-    def _request(self, more: Sequence[Mapping[str, Json]]) -> Json:
+    def _talk(self) -> RequestDraft:
         notes = "\n".join(_told(lesson) for lesson in self.brief.memories) or "(there are none yet)"
         parts = [told(self.shown, self.room).text, f"The notes:\n{quoted(notes)}"]
-        parts += [said for said in (record_of(self.brief, LessonProposer.name),) if said]
-        first = [
-            {"role": "system", "content": with_data(_texts()["system"])},
-            {"role": "user", "content": "\n\n".join(parts)},
-        ]
-        return {"messages": [*first, *more], "max_tokens": _ANSWER_TOKENS}
+        if record := record_of(self.brief, LessonProposer.name):
+            parts.append(record)
+        return RequestDraft(with_data(_texts()["system"]), "\n\n".join(parts))
 
     def _proposal(self, asked: Operation, model: str) -> Proposal:
         labels = told(self.shown, self.room).labels
-        known = {label.lower(): task_id for label, task_id in labels.items()}
         return Proposal(
             cause=asked.cause or "runs of the same task pass and fail",
             summary=_summary(asked.operation, asked.id, asked.lesson),
             operator=f"lesson {asked.operation} ({model or self.adviser.name})",
             files=self._files(asked),
             why_this_layer="runs of the same task pass and fail: what the passing ones knew can be remembered",
-            predicted_fixes=tuple(
-                known[name.lower()] for name in asked.predicted_fixes if name.lower() in known
-            ),
-            tasks_at_risk=tuple(known[name.lower()] for name in asked.tasks_at_risk if name.lower() in known),
+            predicted_fixes=tasks_named(asked.predicted_fixes, labels),
+            tasks_at_risk=tasks_named(asked.tasks_at_risk, labels),
             model=model or self.adviser.name,
         )
 
@@ -163,7 +166,7 @@ def _wished(brief: Brief) -> Iterator[Proposal]:
 
 def _unlucky(brief: Brief) -> Iterator[Proposal]:
     """Lessons that the failing runs had, and with which runs mostly fail; the worst first."""
-    had = {name for seen in brief.runs if not seen.passed for name in seen.run.resources}
+    had = {name for seen in brief.runs if not seen.run.passed for name in seen.run.resources}
     for lesson in sorted(brief.memories, key=lambda one: (one.score, one.id)):
         poor = lesson.uses >= USES_MIN and lesson.score < SCORE_BELOW
         if poor and lesson.path.rpartition("/")[0] in had:
@@ -174,7 +177,7 @@ def _unlucky(brief: Brief) -> Iterator[Proposal]:
 
 def _plain(brief: Brief, cause: str, operation: str, text: str, files: Mapping[str, str]) -> Proposal:
     """An edit that no model was asked for."""
-    fixes = tuple(dict.fromkeys(seen.task.id for seen in brief.runs if not seen.passed))
+    fixes = tuple(dict.fromkeys(seen.task.id for seen in brief.runs if not seen.run.passed))
     return Proposal(cause, _summary(operation, "", text), f"lesson {operation}", files, _WHY, fixes, ())
 
 

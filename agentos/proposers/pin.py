@@ -66,7 +66,9 @@ def _versions(lock: Mapping[str, object]) -> dict[str, str]:
 
 
 def _proposal(brief: Brief, version: Version, path: str, text: str, said: str) -> Proposal:
-    fixes = [case.task_id for case in brief.cases] + [seen.task.id for seen in brief.runs if not seen.passed]
+    fixes = [case.task_id for case in brief.cases] + [
+        seen.task.id for seen in brief.runs if not seen.run.passed
+    ]
     return Proposal(
         cause=f"{brief.resource} fails with other wheels than those of its version {version.number}",
         summary=f"pin {said}, as in version {version.number}"[:200],
@@ -74,5 +76,4 @@ def _proposal(brief: Brief, version: Version, path: str, text: str, said: str) -
         files={path: text},
         why_this_layer="what it depends on changed, and what it says itself did not have to",
         predicted_fixes=tuple(dict.fromkeys(fixes)),
-        tasks_at_risk=(),
     )

@@ -61,7 +61,7 @@ class RuleProposer:
         if brief.layer is not Layer.RULE:
             return
         failing = [seen for seen in brief.runs if _went_wrong(seen)]
-        good = [*brief.successes, *(seen for seen in brief.runs if seen.passed)]
+        good = [*brief.successes, *(seen for seen in brief.runs if seen.run.passed)]
         if not good or len({seen.task.key for seen in failing}) < TASKS_MIN:
             return
         try:
@@ -130,7 +130,11 @@ def _calls(
 def _went_wrong(seen: ObservedRun) -> bool:
     """It came to a wrong end, by a check, a person's word, or the supervisor's."""
     fault = seen.run.outcome.fault if seen.run.outcome else None
-    return not seen.passed and fault is not None and kind_of(fault) in {*WRONG_ANSWER, KernelFault.SUPERVISOR}
+    return (
+        not seen.run.passed
+        and fault is not None
+        and kind_of(fault) in {*WRONG_ANSWER, KernelFault.SUPERVISOR}
+    )
 
 
 def _was_stopped(seen: ObservedRun) -> bool:
@@ -274,5 +278,4 @@ def _proposal(
         files=files,
         why_this_layer="a call that only failing runs make can be refused before it happens, whatever the agent thinks",
         predicted_fixes=tuple(dict.fromkeys(seen.task.id for seen in failing)),
-        tasks_at_risk=(),
     )

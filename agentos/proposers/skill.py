@@ -69,8 +69,8 @@ class SkillProposer:
         """One page a way, the most worth first; none that has nothing in common with the failing tasks."""
         if brief.layer is not Layer.SKILL or brief.path:
             return
-        passing = [*brief.successes, *(seen for seen in brief.runs if seen.passed)]
-        failing = [seen for seen in brief.runs if not seen.passed]
+        passing = [*brief.successes, *(seen for seen in brief.runs if seen.run.passed)]
+        failing = [seen for seen in brief.runs if not seen.run.passed]
         wanted = [words(seen.task.goal) for seen in failing]
         pages = {
             path: content.decode("utf-8", "replace")
@@ -293,5 +293,4 @@ def _proposal(way: CallSequence, files: Mapping[str, str], failing: Sequence[Obs
         files=files,
         why_this_layer="a way that worked in several tasks can be read where it fits, and costs nothing elsewhere",
         predicted_fixes=tuple(dict.fromkeys(seen.task.id for seen in failing)),
-        tasks_at_risk=(),
     )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pygit2
 
 from agentos.domain import Kind, Refusal, RefusalKind, ResourceId, Snapshot, Version, dataclass
-from agentos.errors import Conflict, Invalid, NotFound
+from agentos.errors import Conflict, ErrorKind, Invalid, NotFound
 from agentos.registry import wheels
 from agentos.registry.git import reading, versions
 from agentos.registry.git.repository import Repository
@@ -75,7 +75,7 @@ def add_candidate(
         ref = CANDIDATES + candidate_id
         present = repository.resolve(ref)
         if present not in (None, made):
-            raise Conflict(f"There is another candidate {candidate_id} already")
+            raise Conflict(f"There is another candidate {candidate_id} already", kind=ErrorKind.TAKEN)
         if present is None:
             repository.move(ref, made, expected=None)
     return Snapshot(str(made), str(tree))
@@ -86,19 +86,26 @@ def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: 
     commit = repository.commit(candidate.commit)
     if str(commit.tree_id) != candidate.tree:
         raise Conflict(
-            f"Candidate {candidate.commit[:12]} is not the tree {candidate.tree[:12]} that was judged"
+            f"Candidate {candidate.commit[:12]} is not the tree {candidate.tree[:12]} that was judged",
+            kind=ErrorKind.MISMATCHED,
         )
     if [str(parent) for parent in commit.parent_ids] != [base.commit]:
-        raise Conflict(f"Candidate {candidate.commit[:12]} does not stand on {base.commit[:12]}")
+        raise Conflict(
+            f"Candidate {candidate.commit[:12]} does not stand on {base.commit[:12]}",
+            kind=ErrorKind.MISMATCHED,
+        )
     if about.trailers.get("Candidate-Tree", candidate.tree) != candidate.tree:
-        raise Conflict("The verdict is about another tree than the candidate's")
+        raise Conflict("The verdict is about another tree than the candidate's", kind=RefusalKind.VERDICT)
     with repository.lock():
         main = repository.tip()
         if main.commit != base.commit:
             return _promoted_before(repository, base, candidate, about)
         changed, others = reading.touched(repository, main.tree, candidate.tree)
         if others:
-            raise Conflict(f"A candidate may touch resources only, this one touches {', '.join(others)}")
+            raise Conflict(
+                f"A candidate may touch resources only, this one touches {', '.join(others)}",
+                kind=RefusalKind.SURFACE,
+            )
         for resource in changed:
             _may_touch(repository, main, candidate, resource)
         trailers = {**about.trailers, "Candidate-Tree": candidate.tree}
@@ -138,11 +145,11 @@ def _faults_of(repository: Repository, base: str, tree: pygit2.Oid) -> list[str]
 def _may_touch(repository: Repository, main: Snapshot, candidate: Snapshot, resource: ResourceId) -> None:
     there = repository.files(main.tree, str(resource))
     if there and (fixed := why_fixed(repository, main, resource)):
-        raise Conflict(f"No evolution may touch it: {fixed.reason}")
+        raise Conflict(f"No evolution may touch it: {fixed.reason}", kind=fixed.kind)
     if str(resource) in reading.pins(repository, main):
-        raise Conflict(f"No evolution may touch it: {resource} is pinned")
+        raise Conflict(f"No evolution may touch it: {resource} is pinned", kind=RefusalKind.PINNED)
     if fault := _change_fault(repository, main.tree, candidate.tree, resource):
-        raise Conflict(fault)
+        raise Conflict(fault, kind=RefusalKind.SURFACE)
 
 
 def _change_fault(repository: Repository, base: str, tree: str, resource: ResourceId) -> str:
@@ -183,7 +190,8 @@ def _promoted_before(
             versions.record(repository, commit)
             return Snapshot(str(commit.id), candidate.tree)
     raise Conflict(
-        f"The registry moved on from {base.commit[:12]} since the candidate was judged; judge it again"
+        f"The registry moved on from {base.commit[:12]} since the candidate was judged; judge it again",
+        kind=ErrorKind.STALE,
     )
 
 
@@ -215,7 +223,8 @@ def undo_version(repository: Repository, resource: ResourceId, number: str) -> R
     if resource in brought and version.evolution:
         raise Conflict(
             f"{resource}@{number} came with another form of memories and cannot be undone alone. To undo "
-            f"all of it: agentos registry revert {version.evolution}"
+            f"all of it: `agentos registry revert {version.evolution}`",
+            kind=ErrorKind.LATER,
         )
     made = {resource: number}
     if resource in brought:
@@ -260,7 +269,9 @@ def carry_out(repository: Repository, plan: RevertPlan, about: CommitInfo) -> Sn
     """Make the plan true; Conflict when the registry moved since it was made. Needs the lock."""
     main = repository.tip()
     if main != plan.base:
-        raise Conflict("The registry moved since the revert was shown; look at it again")
+        raise Conflict(
+            "The registry moved since the revert was shown; look at it again", kind=ErrorKind.STALE
+        )
     said = about.message.strip()
     text = f"{plan.subject}: {said}" if said else plan.subject
     if plan.set_aside:
@@ -274,7 +285,9 @@ def evolution_commit(repository: Repository, evolution_id: str) -> pygit2.Commit
     for commit in versions.line(repository):
         if versions.said(commit).get("Evolution") == [evolution_id]:
             return commit
-    raise NotFound(f"No promoted evolution '{evolution_id}' is in the registry. Try: agentos evolution list")
+    raise NotFound(
+        f"No promoted evolution '{evolution_id}' is in the registry. Try: `agentos evolution list`"
+    )
 
 
 def _taken_back(
@@ -347,7 +360,7 @@ def _plan(
 def _get(repository: Repository, resource: ResourceId, number: str) -> Version:
     version = versions.get(repository, resource, number)
     if version is None:
-        raise NotFound(f"There is no version {resource}@{number}. Try: agentos registry log {resource}")
+        raise NotFound(f"There is no version {resource}@{number}. Try: `agentos registry log {resource}`")
     return version
 
 
@@ -375,7 +388,8 @@ def _without(repository: Repository, version: Version) -> str:
     if not old or any(now.get(path) != made.get(path) for path in changed):
         raise Conflict(
             f"{version.resource}@{version.number} cannot be undone alone: {', '.join(reversed(later))} came "
-            f"after it. To go back to an earlier content as a whole: agentos registry revert "
-            f"{version.resource} --to {version.parent or version.number}"
+            f"after it. To go back to an earlier content as a whole: `agentos registry revert "
+            f"{version.resource} --to {version.parent or version.number}`",
+            kind=ErrorKind.LATER,
         )
     return str(repository.write_tree(digests[2], {path: old.get(path) for path in changed}))

@@ -245,7 +245,7 @@ def resource_effect(site: WebContext, act: str, name: str, version: str) -> ActE
 def do_resource(site: WebContext, confirmed: ConfirmedAct) -> str:
     """Do it; the address to go to."""
     act, said, resource = confirmed.act, confirmed.said, parse_id(confirmed.subject)
-    reason = said.get("reason", "").strip()[:REASON_MAX]
+    reason = reason_of(said)
     if act == "pin":
         site.registry.pin(resource, reason)
     elif act == "unpin":

@@ -246,7 +246,7 @@ ADD = {
     "operation": "ADD",
     "lesson": "Amounts are in cents.",
     "cause": "it took cents for euros",
-    "predicted_fixes": ["T1", "t9"],
+    "predicted_fixes": ["T1", "t1", "t9"],
     "tasks_at_risk": [],
 }
 

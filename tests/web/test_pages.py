@@ -43,6 +43,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.plaintext import json_text
 from agentos.registry.store import Registry
+from agentos.web.acts import REASON_MAX
 from agentos.web.context import environment
 from agentos.web.pages import health
 from agentos.web.pages.tables import COLUMNS, as_csv
@@ -278,6 +279,8 @@ def test_a_resource_is_pinned_and_restored(browser: httpx.Client, served: Served
     registry = Registry(served.home.registry)
     assert registry.pinned()["skill/calc"] == "mine"
     assert act(browser, "/resources/skill/calc/unpin").status_code == 303
+    assert "skill/calc" not in registry.pinned()
+    assert act(browser, "/resources/skill/calc/pin", reason="x" * (REASON_MAX + 1)).status_code == 400
     assert "skill/calc" not in registry.pinned()
     page = b"---\nname: calc\ndescription: Other words.\n---\n"
     registry.commit({"skill/calc/SKILL.md": page}, "Other words", "edit")

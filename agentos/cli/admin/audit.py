@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import AsJson, noun
-from agentos.cli.output import LIMIT_MAX, moment_text, print_json, print_table, print_text
+from agentos.cli.group import AsJson, Newest, noun
+from agentos.cli.output import moment_text, print_json, print_table, print_text
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead
 from agentos.ledger.reading import Reader
@@ -88,9 +88,7 @@ def _print(found: AuditReport) -> None:
 
 @app.command("list")
 def list_(
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
-    ] = 50,
+    limit: Newest = 50,
     subject: Annotated[
         str | None, typer.Option(metavar="ID", help="Only entries on this run, evolution, …")
     ] = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import AsJson, noun
+from agentos.cli.group import AsJson, Yes, noun
 from agentos.cli.output import confirm, print_json, print_table, print_text
 from agentos.errors import Unavailable, UserError
 from agentos.home import Home
@@ -220,7 +220,7 @@ def _show(found: _Found) -> None:
 
 
 @app.command()
-def prune(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+def prune(yes: Yes = False) -> None:
     """Remove sandboxes that killed daemons left, and container images of other versions."""
     from agentos.sandboxes.docker import image
     from agentos.sandboxes.docker.engine import DockerEngine

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import AsJson, noun
+from agentos.cli.group import AsJson, Yes, noun
 from agentos.cli.output import confirm, print_json, print_table, print_text, tell_progress
 from agentos.errors import ModelFailed, UserError
 from agentos.home import Home
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 app = noun("Add, test and stop the models that agents ask.")
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _TEST_S = 120.0
 _HINTS: Mapping[str, str] = {

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 
 import typer
 
-from agentos.cli.group import AsJson, noun
-from agentos.cli.output import LIMIT_MAX, print_json, print_table, print_text
+from agentos.cli.group import AsJson, Newest, noun
+from agentos.cli.output import print_json, print_table, print_text
 from agentos.domain import Notification, NotificationState
 from agentos.errors import UserError
 from agentos.home import Home
@@ -54,9 +53,7 @@ def try_(as_json: AsJson = False) -> None:
 
 @app.command("list")
 def list_(
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
-    ] = 50,
+    limit: Newest = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the messages that were sent, and what became of each, newest first."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.evolutions import state_text
-from agentos.cli.group import AsJson, noun
-from agentos.cli.output import LIMIT_MAX, confirm, print_json, print_table, print_text, tell_cut, tell_held
+from agentos.cli.group import AsJson, Newest, Yes, noun
+from agentos.cli.output import confirm, print_json, print_table, print_text, tell_cut, tell_held
 from agentos.daemon.views.json_views import edit_of, evolution_summary, evolution_whole
 from agentos.domain import PROMOTED_STATES, Evolution, EvolutionState
 from agentos.errors import Conflict, NotFound, UserError
@@ -27,7 +27,6 @@ _USUAL = 100  # rows of a list
 app = noun("See, approve and undo evolutions: what was changed to mend a failure, and why.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The evolution's id, or enough of its start or end.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _POLL_S = 0.2
 _WATCHED = 200  # newest evolutions: what is older stands still
@@ -61,9 +60,7 @@ def list_(
         str | None,
         typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(EvolutionState)}."),
     ] = None,
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
-    ] = _USUAL,
+    limit: Newest = _USUAL,
     as_json: AsJson = False,
 ) -> None:
     """List the newest evolutions, the newest last: what failed, what was changed, how it ended."""

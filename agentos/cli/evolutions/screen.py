@@ -22,7 +22,6 @@ from agentos.domain import (
     Candidate,
     Evolution,
     EvolutionState,
-    Result,
     ReviewOpinion,
     Trial,
     TrialSet,
@@ -332,7 +331,7 @@ def _since(scene: Scene) -> Iterator[ScreenLine]:
         told = f"promoted {moment_text(evolution.ended_at)} as commit {commit}"
     yield ScreenLine(Text(told), label="Since")
     if evolution.state is not EvolutionState.ROLLED_BACK:
-        passed = sum(run.outcome is not None and run.outcome.result is Result.PASSED for run in scene.live)
+        passed = sum(run.passed for run in scene.live)
         yield ScreenLine(
             Text(f"{counted(len(scene.live), 'live task')} of new, checked work since, {passed} passed")
         )
@@ -362,11 +361,7 @@ def _others(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
         )
     for item in others[:_ROWS_MAX]:
         yield ScreenLine(Text(f"{item.rank}. {clean(item.edit.summary)}"), 2)
-        verdict = verdict_on(scene.story, item)
-        fate = f"screened out: {item.screened}" if item.screened else "not tried"
-        if verdict:
-            fate = f"{verdict.decision.value}: {'; '.join(verdict.reasons)}"
-        yield ScreenLine(Text(scene.named(fate), style="dim"), 5)
+        yield ScreenLine(Text(scene.fate(item), style="dim"), 5)
 
 
 def _where(trials: Sequence[Trial]) -> str:

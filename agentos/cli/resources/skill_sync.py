@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import AsJson
+from agentos.cli.group import AsJson, Yes
 from agentos.cli.output import confirm, print_json, print_text
 from agentos.domain import Kind, ResourceId
 from agentos.errors import Conflict, UserError
@@ -49,7 +49,7 @@ def sync(
             help="branch, patch or in-place: how newer text of the registry goes to the folder.",
         ),
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Settle differences between skills' folders and the registry: newer text goes to the other side.

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentos.cli.group import AsJson, noun
+from agentos.cli.group import AsJson, Newest, noun
 from agentos.cli.output import (
-    LIMIT_MAX,
     counted,
     print_json,
     print_table,
@@ -54,9 +53,7 @@ def list_(
     result: Annotated[
         str | None, typer.Option(metavar="RESULT", help=f"Only runs with this result: {', '.join(Result)}.")
     ] = None,
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
-    ] = _USUAL,
+    limit: Newest = _USUAL,
     as_json: AsJson = False,
 ) -> None:
     """List runs, newest first."""

@@ -78,8 +78,7 @@ def ask(
         print_json(_facts(home, task, run), line=True)
     else:
         _tell_answer(home, run)
-    passed = run is not None and run.outcome is not None and run.outcome.result is Result.PASSED
-    raise typer.Exit(0 if passed else 1)
+    raise typer.Exit(0 if run is not None and run.passed else 1)
 
 
 def _question(given: list[str]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import AsJson, noun
+from agentos.cli.group import AsJson, Yes, noun
 from agentos.cli.output import confirm, print_json, print_table, print_text, short_text, tell_notes
 from agentos.daemon.intake.filing import SCHEDULED, find_schedule, remove_schedule
 from agentos.daemon.views.json_views import (
@@ -219,7 +219,7 @@ def run(id: Id, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def remove(id: Id, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+def remove(id: Id, yes: Yes = False) -> None:
     """Remove a schedule. Its runs and what they delivered stay."""
     with _ledger() as ledger:
         task = find_schedule(ledger, id).task

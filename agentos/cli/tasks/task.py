@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentos.cli.group import AsJson, noun
+from agentos.cli.group import AsJson, Newest, noun
 from agentos.cli.output import (
-    LIMIT_MAX,
     clean,
     counted,
     print_json,
@@ -29,7 +28,7 @@ from agentos.cli.tasks.deliveries import tell_delivery
 from agentos.cli.tasks.model_waits import ModelWaits
 from agentos.cli.tasks.questions import ask_here, tell
 from agentos.daemon.views.json_views import task_facts, task_whole, why_text
-from agentos.domain import Outcome, Question, Result, Run, Step, Task, TaskState
+from agentos.domain import Outcome, Question, Run, Step, Task, TaskState
 from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -97,9 +96,7 @@ def list_(
     state: Annotated[
         str | None, typer.Option(metavar="STATE", help=f"Only those in this state: {', '.join(TaskState)}.")
     ] = None,
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=LIMIT_MAX, help="How many of the newest.")
-    ] = _USUAL,
+    limit: Newest = _USUAL,
     every: Annotated[
         bool, typer.Option("--all", help="Show each run of a schedule in a row of its own.")
     ] = False,
@@ -284,8 +281,7 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
             if state not in _ENDED:
                 continue
             task = left.pop(task_id)
-            outcome = run.outcome if run else None
-            passed = passed and outcome is not None and outcome.result is Result.PASSED
+            passed = passed and run is not None and run.passed
             if not quiet:
                 counter = f"[{len(tasks) - len(left)}/{len(tasks)}] " if len(tasks) > 1 else ""
                 _tell_end(counter, task, state, run)
@@ -345,7 +341,7 @@ def _tell_end(counter: str, task: Task, state: TaskState, run: Run | None) -> No
     print_text(f"{counter}{result:<8} {task.name}  ({run.id if run else task.id})", _COLOUR.get(result, ""))
     if outcome is not None and outcome.reason:
         print_text(f"         {outcome.reason[:400]}")
-    if run is not None and outcome is not None and outcome.result is Result.PASSED:
+    if run is not None and run.passed:
         print_text(f"         {clean(short_text(run.answer, 400))}", "dim")
 
 

@@ -29,8 +29,8 @@ from agentos.domain import (
 )
 from agentos.domain.assessments import BEGAN_WITH
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
-from agentos.evolver.promote.consent import genuine, read_key
-from agentos.evolver.promote.rebasing import misplaced, misquoted, rebase_trailers
+from agentos.evolver.promote.consent import genuine, misquoted, read_key
+from agentos.evolver.promote.rebasing import misplaced, rebase_trailers
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead, Noted
 from agentos.ledger.blobs import BlobStore

@@ -83,6 +83,12 @@ class Scene:
         """The text with tasks called by their names; without control characters."""
         return clean(re.sub(r"task-\w+", lambda found: self._name(found[0]), text))
 
+    def fate(self, candidate: Candidate) -> str:
+        """What a candidate came to."""
+        if verdict := verdict_on(self.story, candidate):
+            return self.named(f"{verdict.decision.value}: {'; '.join(verdict.reasons)}")
+        return self.named(f"screened out: {candidate.screened}") if candidate.screened else "not tried"
+
     def _name(self, task_id: str) -> str:
         return f"“{self.names[task_id]}”" if task_id in self.names else task_id
 
@@ -316,7 +322,7 @@ def version_of(registry: Registry, resource: ResourceId, number: str | None) -> 
     """The version, the newest where none is named. Raises NotFound."""
     version = registry.version(resource, number) if number else registry.latest(resource)
     if version is None and number:
-        raise NotFound(f"There is no version {resource}@{number}. Try: agentos registry log {resource}")
+        raise NotFound(f"There is no version {resource}@{number}. Try: `agentos registry log {resource}`")
     if version is None:
         from agentos.resources import unknown
 
@@ -330,7 +336,7 @@ def files_of(registry: Registry, resource: ResourceId, number: str | None) -> Ma
     snapshot = registry.repository.snapshot(version.commit) if number else registry.stable()
     files = registry.files(snapshot, str(resource))
     if not files:
-        raise NotFound(f"{resource} was retired ({version.reason}). Try: agentos registry log {resource}")
+        raise NotFound(f"{resource} was retired ({version.reason}). Try: `agentos registry log {resource}`")
     return files
 
 

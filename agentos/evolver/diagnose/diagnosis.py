@@ -236,7 +236,7 @@ def ladder(
 
 def _start(runs: Sequence[ObservedRun], klass: FailureClass | None) -> tuple[Layer, str]:
     """Where to begin, by what the runs show."""
-    failing = [seen for seen in runs if not seen.passed]
+    failing = [seen for seen in runs if not seen.run.passed]
     if sign := _loop_sign(runs):
         return Layer.HARNESS, f"{sign}, in most failing runs and in no passing one"
     if klass is not None and klass.layer is Layer.HARNESS:
@@ -250,7 +250,7 @@ def _start(runs: Sequence[ObservedRun], klass: FailureClass | None) -> tuple[Lay
             "most failing runs were stopped before they came to an answer: they lack a way to do it",
         )
     keys = {seen.task.key for seen in failing}
-    if any(seen.passed and seen.task.key in keys for seen in runs):
+    if any(seen.run.passed and seen.task.key in keys for seen in runs):
         return (
             Layer.MEMORY,
             "runs of the same task pass and fail: what the passing ones did can be remembered",
@@ -263,7 +263,7 @@ def _start(runs: Sequence[ObservedRun], klass: FailureClass | None) -> tuple[Lay
 
 def _loop_sign(runs: Sequence[ObservedRun]) -> str:
     """What the loop itself did wrong in more than half of the failing runs, and never in a passing one."""
-    signs = [(seen.passed, astray(seen.run.outcome, seen.steps)) for seen in runs]
+    signs = [(seen.run.passed, astray(seen.run.outcome, seen.steps)) for seen in runs]
     failing = Counter(sign for passed, sign in signs if not passed)
     for sign, count in failing.most_common(1):
         if sign and count * 2 > failing.total() and (True, sign) not in signs:
@@ -282,7 +282,7 @@ def _faulty_tool(
     parts: DiagnosisContext, base: Snapshot, runs: Sequence[ObservedRun], evidence: Evidence
 ) -> Iterator[EditTarget]:
     """The tool that the failure is named by, as one below the runs may be; else whose fault most failing runs hold."""
-    failing = [seen for seen in runs if not seen.passed]
+    failing = [seen for seen in runs if not seen.run.passed]
     named = evidence.fingerprint.signature.partition(" | ")[0]
     below = named.startswith(("tool/", "skill/")) and any(failed_below(seen.steps) for seen in failing)
     if below and parts.snapshots.files(base, named):

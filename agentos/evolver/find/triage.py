@@ -38,7 +38,7 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound, UserError
 from agentos.evolver.find import HoldBackContext, TriageContext
 from agentos.evolver.policy import MinePolicy
-from agentos.evolver.states import ReadContext, new_evolution
+from agentos.evolver.states import ReadContext
 from agentos.ports import Cursor, Evolvable, ObservedRun
 from agentos.resources import parse_id
 
@@ -80,16 +80,14 @@ def triage(parts: TriageContext) -> list[Evolution]:
         if _file(ripe.fingerprint) in busy or is_retired(parts.evolvable, ripe.fingerprint.resource):
             continue
         past = _past(parts, ripe.fingerprint)
-        if _mended(ripe, past, parts.now()):
+        if not (unmended := _unmended(ripe.sightings, past, parts.now())):
             if past[-1].state is not EvolutionState.CANCELLED:
                 _close(parts, ripe, end)
             continue
         if not _worth_trying(ripe, past, parts):
             continue
         try:
-            opened.append(
-                _open(parts, ripe, _unmended(ripe.sightings, past, parts.now()), position + len(opened))
-            )
+            opened.append(_open(parts, ripe, unmended, position + len(opened)))
         except Conflict:
             break
         busy.add(_file(ripe.fingerprint))
@@ -230,13 +228,8 @@ def _past(parts: TriageContext, fingerprint: Fingerprint) -> Sequence[Evolution]
     return [*takewhile(lambda item: item.state not in PROMOTED_STATES, found)][::-1]
 
 
-def _mended(ripe: RipeFailure, past: Sequence[Evolution], now: datetime) -> bool:
-    """Whether its last evolution is over with success, and nothing failed since: only news can change that."""
-    return not _unmended(ripe.sightings, past, now)
-
-
 def _unmended(sightings: Sequence[Sighting], past: Sequence[Evolution], now: datetime) -> Sequence[Sighting]:
-    """What was seen since its last evolution, if that ended with success: what failed before passes now.
+    """What was seen since its last evolution, if that ended with success: what failed before passes now. None: it is mended.
 
     Of one that the machinery cut short all of it counts again, as soon as anything new is seen.
     """
@@ -296,7 +289,7 @@ def _changed_since(evolution: Evolution, parts: TriageContext) -> bool:
 
 
 def _break_circuit(parts: TriageContext, last: Evolution, ripe: RipeFailure) -> None:
-    broken = new_evolution(parts, last.evidence_id, ripe.fingerprint.id, "")
+    broken = parts.opened(last.evidence_id, ripe.fingerprint.id)
     parts.move(
         broken,
         EvolutionState.CIRCUIT_BROKEN,
@@ -320,7 +313,7 @@ def _open(parts: TriageContext, ripe: RipeFailure, sightings: Sequence[Sighting]
     )
     given = [item for item in chosen if _is_hidden(parts, item)]
     evolution = replace(
-        new_evolution(parts, evidence.id, ripe.fingerprint.id, ""),
+        parts.opened(evidence.id, ripe.fingerprint.id),
         given=tuple(item.task_id for item in given),
     )
     said = {"sha256": evidence.sha256, "evolution": evolution.id}
@@ -414,7 +407,7 @@ def runs_of(parts: ReadContext, tasks: Sequence[Task]) -> tuple[ObservedRun, ...
         for run in parts.journal.runs_of(task.key, parts.policy.look_back.shown):
             if is_open(parts, run) and run.outcome is not None and run.sandbox != IMPORT:
                 found.append(ObservedRun(task, run, tuple(parts.journal.steps(run.id))))
-        passed = [seen for seen in found if seen.passed][:most]
+        passed = [seen for seen in found if seen.run.passed][:most]
         failed = [seen for seen in found if _failed(seen)][: most - bool(passed)]
         failing += failed
         passing += passed[: most - len(failed)]

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from agentos.evolver.policy import Policy
     from agentos.ports import Cursor, Evolvable, Journal, Records, Snapshots
 
+# When predictions were held against what was observed: by the replay, and by live use.
+AT_PROMOTION, AFTER_PROBATION = "promotion", "probation"
+
 
 class HistoryContext(ReadContext, TaskReader, Protocol):
     """What is looked up of earlier runs and evolutions."""

@@ -15,13 +15,12 @@ from __future__ import annotations
 import difflib
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from agentos.domain import (
-    FAILING,
     PROMOTED_STATES,
     WITHOUT_SUCCESS,
     Arm,
@@ -34,14 +33,12 @@ from agentos.domain import (
     Layer,
     Parent,
     ProposerCost,
-    Result,
-    Run,
     SearchEffort,
     Trial,
     TrialSet,
     Verdict,
 )
-from agentos.evolver.history import HistoryContext
+from agentos.evolver.history import AFTER_PROBATION, HistoryContext
 from agentos.evolver.policy import ProposePolicy
 from agentos.evolver.verdict.paired_tests import PairTally, log_e_above
 from agentos.evolver.verdict.pairing import counted, judged_trials
@@ -401,68 +398,3 @@ def _sentences(track: TrackRecord) -> Iterable[str]:
 
 def _edits(count: int) -> str:
     return f"{count} edits" if count != 1 else "edit"
-
-
-# --- Attest: what a manifest predicted beside what was observed, at the promotion and after the probation
-# At the promotion the replay is what was observed; after the probation it is live use. Both are kept:
-# the first says how well a proposer knew its edit, the second how well the replay knew the world.
-
-
-AT_PROMOTION, AFTER_PROBATION = "promotion", "probation"
-
-
-def attest_replay(parts: HistoryContext, candidate: Candidate, verdict: Verdict) -> Attestation:
-    """Compare the manifest with the replay that promoted the candidate."""
-    return _stored(parts, candidate, AT_PROMOTION, verdict.fixed, verdict.broken)
-
-
-def attest_live(
-    parts: HistoryContext,
-    candidate: Candidate,
-    fixed: Sequence[str],
-    live: Iterable[Run],
-    regressions: Sequence[str],
-) -> Attestation:
-    """Compare it with live use: of what the replay ``fixed``, what passes; and what got worse."""
-    passes: dict[str, list[bool]] = {}
-    for run in live:
-        if run.outcome is not None and run.outcome.result in {*FAILING, Result.PASSED}:
-            passes.setdefault(run.task_key, []).append(run.passed)
-    # Work that was not asked for again stands as the replay left it.
-    holds = [task.id for task in parts.tasks(tuple(fixed)) if _mostly(passes.get(task.key, [True]))]
-    return _stored(parts, candidate, AFTER_PROBATION, holds, regressions)
-
-
-def label(predicted: Collection[str], observed: Collection[str], regressions: Collection[str]) -> str:
-    """AHE's five labels: predicted fixes that came true, beside regressions."""
-    if regressions:
-        return "mixed" if observed else "harmful"
-    if not observed:
-        return "ineffective"
-    return "effective" if predicted and set(predicted) <= set(observed) else "partly"
-
-
-def _stored(
-    parts: HistoryContext,
-    candidate: Candidate,
-    when: str,
-    fixes: Sequence[str],
-    regressions: Sequence[str],
-) -> Attestation:
-    manifest = candidate.manifest
-    attestation = Attestation(
-        id=f"att-{candidate.evolution_id.removeprefix('evo-')}{'-replay' if when == AT_PROMOTION else ''}",
-        evolution_id=candidate.evolution_id,
-        predicted_fixes=manifest.predicted_fixes,
-        observed_fixes=tuple(fixes),
-        predicted_risks=manifest.tasks_at_risk,
-        observed_regressions=tuple(regressions),
-        verdict=label(manifest.predicted_fixes, fixes, regressions),
-        when=when,
-    )
-    parts.records.put(attestation)
-    return attestation
-
-
-def _mostly(passed: Sequence[bool]) -> bool:
-    return 2 * sum(passed) >= len(passed)

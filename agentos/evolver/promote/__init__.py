@@ -81,6 +81,10 @@ class PromotionContext(ConsentContext, ProbeContext, RebaseContext, HistoryConte
 
     evolvable: Evolvable
 
+    def weakened(self, candidate: Candidate, /) -> Refusal | None:
+        """Which rule of the home or of a touched skill it weakens, by the trees, whatever the edit says."""
+        ...
+
     def image_of(self, sandbox: str, /) -> str:
         """What boxes of a sandbox are made of now, as ``Trial.image``."""
         ...

@@ -1,4 +1,4 @@
-"""Consent: approval that only the kernel can issue, and what a second model said before it.
+"""Consent: approval that only the kernel can issue, what it was given for, and what a second model said before it.
 
 A token is an HMAC-SHA256 over everything it is bound to (candidate tree, manifest, verdict, who,
 until when). The key lies in the home with mode 0600 and is in no sandbox, no registry and no
@@ -13,7 +13,7 @@ import os
 import pwd
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -32,10 +32,11 @@ from agentos.domain import (
     new_id,
 )
 from agentos.durable import flush_folder
-from agentos.errors import PromotionRefused, UserError
+from agentos.errors import ErrorKind, PromotionRefused, Unavailable, UserError
 
 if TYPE_CHECKING:
-    from agentos.ports import Records
+    from agentos.evolver.states import RecordContext
+    from agentos.ports import Records, Snapshots
 
 KEY_BYTES = 32
 TERMINAL, YES, STANDING, PAGE = "terminal", "--yes", "standing", "page"  # how a consent was given
@@ -67,16 +68,19 @@ def read_key(path: Path) -> bytes:
         key = path.read_bytes()
     except OSError as error:
         raise UserError(
-            f"The consent key {path} cannot be read ({error.strerror}); run `agentos init`."
+            f"The consent key {path} cannot be read ({error.strerror}); run `agentos init`.",
+            kind=ErrorKind.UNREADABLE,
         ) from None
     if stat.S_IMODE(mode) & 0o077:
         raise UserError(
-            f"The consent key {path} is readable by others; run `chmod 600 {path}` and replace the key."
+            f"The consent key {path} is readable by others; run `chmod 600 {path}` and replace the key.",
+            kind=ErrorKind.EXPOSED,
         )
     if len(key) != KEY_BYTES:
         raise UserError(
             f"The consent key {path} has {len(key)} bytes, {KEY_BYTES} were expected: restore it from a backup, or remove "
-            "it and run `agentos init`."
+            "it and run `agentos init`.",
+            kind=ErrorKind.DAMAGED,
         )
     return key
 
@@ -188,6 +192,24 @@ def _token(key: bytes, consent: Consent) -> str:
     if not consent.given:  # made before that was written down
         del bound["given"]
     return hmac.new(key, canonical(bound | {"token": ""}), "sha256").hexdigest()
+
+
+def misquoted(snapshots: Snapshots, candidate: Candidate) -> Iterator[str]:
+    """Each file of the edit that is on record with another text than in the candidate's snapshot."""
+    brought = candidate.migration.files if candidate.migration else {}
+    for path, text in {**candidate.edit.files, **brought}.items():
+        try:
+            found = snapshots.files(candidate.snapshot, path).get(path)
+        except Unavailable as error:
+            yield f"{candidate.id}: its snapshot cannot be read: {error}"
+            return
+        if found != text.encode("utf-8", "replace"):
+            yield f"{candidate.id}: {path} on record is not what stands in its snapshot"
+
+
+def is_overtaken(parts: RecordContext, candidate: Candidate) -> bool:
+    """The registry moved since the candidate was judged, or was put on a newer base."""
+    return parts.snapshots.stable() != candidate.stands_on[0]
 
 
 def failing_review(records: Records, candidate: Candidate) -> Review | None:

@@ -40,6 +40,7 @@ from agentos.evolver.guards.assurance.contract import RetryingExecutor, ask
 from agentos.evolver.guards.assurance.dynamic import breaches
 from agentos.evolver.history.recordings import asks, recording_of, whole
 from agentos.evolver.promote import CanaryContext, ProbeContext, PromotionContext
+from agentos.evolver.promote.consent import is_overtaken
 from agentos.evolver.promote.promotion import (
     DRIVING,
     ProbeShown,
@@ -50,7 +51,7 @@ from agentos.evolver.promote.promotion import (
     is_done,
     keep_probe,
 )
-from agentos.evolver.promote.rebasing import is_overtaken, rebased, stands_on
+from agentos.evolver.promote.rebasing import rebased
 from agentos.ports import Plan, Snapshots
 from agentos.resources import examine
 from agentos.resources.documents import disagreements, documents_of
@@ -80,7 +81,7 @@ def probe_promotion(parts: PromotionContext, evolution: Evolution) -> Evolution:
 
 def probe_fault(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
     """Why the candidate may not drive runs; None when it may, or when it changes nothing of that."""
-    base, snapshot = stands_on(candidate)
+    base, snapshot = candidate.stands_on
     if not concerns(parts.snapshots, snapshot, base):
         return None
     shown = probe(parts, snapshot, base, candidate.evolution_id)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentos.domain import (
     AT_WORK,
     PROMOTED_STATES,
+    Attestation,
     Candidate,
     Consent,
     Decision,
@@ -27,31 +27,36 @@ from agentos.domain import (
     Verdict,
     content_sha256,
     digest,
-    is_rule_file,
     new_id,
     tier_of,
 )
 from agentos.errors import Conflict, NotFound, PromotionRefused
-from agentos.evolver.history.proposers import attest_replay
+from agentos.evolver.history import AT_PROMOTION, HistoryContext
 from agentos.evolver.promote import (
     ConsentContext,
     PromotionContext,
     RollBackContext,
 )
-from agentos.evolver.promote.consent import STANDING, Approval, expiry, failing_review, issue, verify
+from agentos.evolver.promote.consent import (
+    STANDING,
+    Approval,
+    expiry,
+    failing_review,
+    is_overtaken,
+    issue,
+    misquoted,
+    verify,
+)
 from agentos.evolver.promote.rebasing import (
     applies,
-    is_overtaken,
+    end_stale,
     misplaced,
-    misquoted,
     rebase_trailers,
     rebased,
-    stands_on,
 )
 from agentos.evolver.states import RecordContext, retry
 from agentos.evolver.verdict.doubts import Doubt, fresh_work, questions, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
-from agentos.rules.document import weakened
 
 if TYPE_CHECKING:
     from agentos.ports import Snapshots
@@ -147,22 +152,6 @@ def _measured_otherwise(parts: PromotionContext, candidate: Candidate) -> Refusa
     return None
 
 
-def settle_overtaken(parts: PromotionContext, evolution: Evolution) -> bool:
-    """Whether an evolution that awaits consent had gone stale: then it has ended, and is measured again.
-
-    Where the registry moved and what its trials got is the same, it is put on the new base and goes on waiting.
-    """
-    take_up_stale(parts, evolution)  # it may have gone stale by this, before a kill
-    if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
-        return False
-    candidate = parts.records.get(Candidate, evolution.candidate_id)
-    with suppress(Conflict):  # a person ended it meanwhile
-        if is_overtaken(parts, candidate) and rebased(parts, candidate) is None:
-            _stale(parts, evolution, "the registry moved while it waited for consent")
-            return True
-    return False
-
-
 def decline(parts: RollBackContext, evolution: Evolution, principal: str, reason: str) -> Evolution:
     """A person says no: the same failure is not taken up again until someone reconsiders it."""
     if evolution.state not in (EvolutionState.AWAITING_CONSENT, EvolutionState.HELD):
@@ -191,12 +180,12 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
     if is_overtaken(parts, candidate) and not is_done(parts, candidate):
         candidate = rebased(parts, candidate) or candidate
         if not _may_drive(parts, candidate):
-            return _stale(parts, evolution, "the registry moved while it was probed")
-    base, snapshot = stands_on(candidate)
+            return end_stale(parts, evolution, "the registry moved while it was probed")
+    base, snapshot = candidate.stands_on
     if not is_overtaken(parts, candidate):  # by itself before a kill, or by others
         # also for a consent of before the policy was changed, as one out of a backup: it opens no gate
         if why := parts.outgrown(candidate, verdict) or _measured_otherwise(parts, candidate):
-            return _stale(parts, evolution, why.reason)
+            return end_stale(parts, evolution, why.reason)
         if not _may_drive(parts, candidate):
             raise PromotionRefused(
                 RefusalKind.UNPROBED, f"{candidate.id} changes what runs are driven by, and passed no probe."
@@ -216,7 +205,7 @@ def promote(parts: PromotionContext, evolution: Evolution) -> Evolution:
     try:
         promoted = parts.candidates.promote(base, snapshot, trailers, candidate.edit.summary)
     except Conflict as error:
-        return _stale(parts, evolution, str(error))
+        return end_stale(parts, evolution, str(error))
     if promoted.tree != (snapshot.tree if candidate.rebase else verdict.candidate_tree):
         raise PromotionRefused(RefusalKind.UNTESTED, f"{promoted.commit} is not the tree that was tested.")
     attest_replay(parts, candidate, verdict)
@@ -245,32 +234,19 @@ def consented(parts: PromotionContext, evolution: Evolution) -> tuple[Candidate,
         )
     # Of a record the consent binds the tree that was judged: neither the edit's text, which is what is put on a newer
     # base, nor that base.
-    trials = parts.records.find(Trial, evolution_id=candidate.evolution_id)
-    for fault in (*misquoted(parts.snapshots, candidate), *misplaced(parts.snapshots, candidate, trials)):
+    faults = [*misquoted(parts.snapshots, candidate)]
+    if candidate.rebase:
+        trials = parts.records.find(Trial, evolution_id=candidate.evolution_id)
+        faults += misplaced(parts.snapshots, candidate, trials)
+    for fault in faults:
         raise PromotionRefused(RefusalKind.UNTESTED, f"Nobody consented to what is on record: {fault}.")
     if failing_review(parts.records, candidate) is not None:
         raise PromotionRefused(RefusalKind.REVIEW, f"The review of {candidate.id} fails it.")
-    if (weaker := _weakened(parts, candidate)) is not None:
+    if (weaker := parts.weakened(candidate)) is not None:
         raise PromotionRefused(
             weaker.kind, f"{candidate.id} may not be promoted, whoever consents: {weaker.reason}."
         )
     return candidate, verdict, consent
-
-
-def _weakened(parts: PromotionContext, candidate: Candidate) -> Refusal | None:
-    """Which rule of the home or of a touched skill it weakens, by the trees, whatever the edit says."""
-    skills = [name for name in candidate.edit.resources if name.startswith("skill/")]
-    before, after = (
-        {
-            path: content.decode("utf-8", "replace")
-            for place in (Kind.RULE.value, *skills)
-            for path, content in parts.snapshots.files(snapshot, place).items()
-            if is_rule_file(path)
-        }
-        for snapshot in stands_on(candidate)
-    )
-    paths = sorted(before.keys() | after.keys())
-    return weakened(before, {path: after.get(path) for path in paths if before.get(path) != after.get(path)})
 
 
 def is_done(parts: PromotionContext, candidate: Candidate) -> bool:
@@ -284,7 +260,7 @@ def is_done(parts: PromotionContext, candidate: Candidate) -> bool:
 
 def _may_drive(parts: PromotionContext, candidate: Candidate) -> bool:
     """Whether it changes nothing of what runs are driven by, or passed its probe."""
-    base, snapshot = stands_on(candidate)
+    base, snapshot = candidate.stands_on
     return not concerns(parts.snapshots, snapshot, base) or passed(parts, snapshot) is not None
 
 
@@ -342,24 +318,6 @@ def _on_probation(
         | {"base": base, "promoted": promoted}
     )
     return parts.move(moved, EvolutionState.PROBATION, "promoted, on probation", end=True)
-
-
-def _stale(parts: PromotionContext, evolution: Evolution, why: str) -> Evolution:
-    """The registry moved: what was measured no longer holds, so it is measured again."""
-    return take_up_stale(parts, parts.move(evolution, EvolutionState.STALE, why, end=True))
-
-
-def take_up_stale(parts: PromotionContext, ended: Evolution) -> Evolution:
-    """The same; if it is stale its evidence is taken up again, unless that was done, or as often as the policy says."""
-    if ended.state is not EvolutionState.STALE:
-        return ended
-    every = parts.records.find(Evolution, evidence_id=ended.evidence_id)
-    stale = sum(item.state is EvolutionState.STALE for item in every)
-    is_done = any(item.takes_up and item.takes_up == ended.candidate_id for item in every)
-    if stale <= parts.policy.mine.taken_up and not is_done:
-        with suppress(Conflict):  # somebody had it taken up already
-            retry(parts, ended, takes_up=ended.candidate_id or "")
-    return ended
 
 
 def _store(parts: ConsentContext, candidate: Candidate, principal: str, given: str) -> Consent:
@@ -480,3 +438,44 @@ def keep_probe(
         f"probe.{'passed' if passed else 'failed'}", shown.evolution_id or made.id, detail, (made,)
     )
     return made
+
+
+# --- Attest: what a manifest predicted beside what was observed, at the promotion and after the probation
+# At the promotion the replay is what was observed; after the probation it is live use. Both are kept:
+# the first says how well a proposer knew its edit, the second how well the replay knew the world.
+
+
+def attest_replay(parts: HistoryContext, candidate: Candidate, verdict: Verdict) -> Attestation:
+    """Compare the manifest with the replay that promoted the candidate."""
+    return attest(parts, candidate, AT_PROMOTION, verdict.fixed, verdict.broken)
+
+
+def label(predicted: Collection[str], observed: Collection[str], regressions: Collection[str]) -> str:
+    """AHE's five labels: predicted fixes that came true, beside regressions."""
+    if regressions:
+        return "mixed" if observed else "harmful"
+    if not observed:
+        return "ineffective"
+    return "effective" if predicted and set(predicted) <= set(observed) else "partly"
+
+
+def attest(
+    parts: HistoryContext,
+    candidate: Candidate,
+    when: str,
+    fixes: Sequence[str],
+    regressions: Sequence[str],
+) -> Attestation:
+    manifest = candidate.manifest
+    attestation = Attestation(
+        id=f"att-{candidate.evolution_id.removeprefix('evo-')}{'-replay' if when == AT_PROMOTION else ''}",
+        evolution_id=candidate.evolution_id,
+        predicted_fixes=manifest.predicted_fixes,
+        observed_fixes=tuple(fixes),
+        predicted_risks=manifest.tasks_at_risk,
+        observed_regressions=tuple(regressions),
+        verdict=label(manifest.predicted_fixes, fixes, regressions),
+        when=when,
+    )
+    parts.records.put(attestation)
+    return attestation

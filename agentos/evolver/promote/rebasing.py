@@ -9,13 +9,26 @@ What changed in any bundle is measured again (``promotion``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agentos.domain import Arm, Candidate, Decision, Evolution, Rebase, SafetyRate, Snapshot, Trial, digest
+from agentos.domain import (
+    Arm,
+    Candidate,
+    Decision,
+    Evolution,
+    EvolutionState,
+    Rebase,
+    SafetyRate,
+    Snapshot,
+    Trial,
+    digest,
+)
 from agentos.errors import Conflict, Invalid, Unavailable
-from agentos.evolver.promote import RebaseContext
-from agentos.evolver.states import RecordContext
+from agentos.evolver.promote import PromotionContext, RebaseContext
+from agentos.evolver.promote.consent import is_overtaken
+from agentos.evolver.states import RecordContext, retry
 from agentos.evolver.verdict.gates import judged_rates, safety_ruling
 from agentos.evolver.verdict.pairing import judged_trials
 
@@ -26,18 +39,6 @@ if TYPE_CHECKING:
 def rebase_trailers(judged: Snapshot, rebase: Rebase) -> dict[str, str]:
     """What the commit of such a promotion says of it."""
     return {"Judged-Tree": judged.tree, "Bundles": f"{rebase.bundles_sha256} of {rebase.trials} trials"}
-
-
-def stands_on(candidate: Candidate) -> tuple[Snapshot, Snapshot]:
-    """Base and snapshot with which it would be promoted now."""
-    if candidate.rebase is None:
-        return candidate.base, candidate.snapshot
-    return candidate.rebase.base, candidate.rebase.snapshot
-
-
-def is_overtaken(parts: RecordContext, candidate: Candidate) -> bool:
-    """The registry moved since the candidate was judged, or was put on a newer base."""
-    return parts.snapshots.stable() != stands_on(candidate)[0]
 
 
 def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:
@@ -67,19 +68,6 @@ def rebased(parts: RebaseContext, candidate: Candidate) -> Candidate | None:
     }
     parts.audit.note("candidate.rebased", candidate.evolution_id, detail, (moved,))
     return moved
-
-
-def misquoted(snapshots: Snapshots, candidate: Candidate) -> Iterator[str]:
-    """Each file of the edit that is on record with another text than in the candidate's snapshot."""
-    brought = candidate.migration.files if candidate.migration else {}
-    for path, text in {**candidate.edit.files, **brought}.items():
-        try:
-            found = snapshots.files(candidate.snapshot, path).get(path)
-        except Unavailable as error:
-            yield f"{candidate.id}: its snapshot cannot be read: {error}"
-            return
-        if found != text.encode("utf-8", "replace"):
-            yield f"{candidate.id}: {path} on record is not what stands in its snapshot"
 
 
 def misplaced(snapshots: Snapshots, candidate: Candidate, trials: Sequence[Trial]) -> Iterator[str]:
@@ -143,3 +131,37 @@ def _is_as_safe(parts: RebaseContext, candidate: Candidate, base: Snapshot, snap
     parts.measured(replace(evolution, id=apart, base=base), moved)
     rates = judged_rates(moved, parts.records.find(SafetyRate, evolution_id=apart))
     return not rates or safety_ruling(moved, rates)[0] is Decision.PROMOTE
+
+
+def settle_overtaken(parts: PromotionContext, evolution: Evolution) -> bool:
+    """Whether an evolution that awaits consent had gone stale: then it has ended, and is measured again.
+
+    Where the registry moved and what its trials got is the same, it is put on the new base and goes on waiting.
+    """
+    take_up_stale(parts, evolution)  # it may have gone stale by this, before a kill
+    if evolution.state is not EvolutionState.AWAITING_CONSENT or evolution.candidate_id is None:
+        return False
+    candidate = parts.records.get(Candidate, evolution.candidate_id)
+    with suppress(Conflict):  # a person ended it meanwhile
+        if is_overtaken(parts, candidate) and rebased(parts, candidate) is None:
+            end_stale(parts, evolution, "the registry moved while it waited for consent")
+            return True
+    return False
+
+
+def end_stale(parts: PromotionContext, evolution: Evolution, why: str) -> Evolution:
+    """The registry moved: what was measured no longer holds, so it is measured again."""
+    return take_up_stale(parts, parts.move(evolution, EvolutionState.STALE, why, end=True))
+
+
+def take_up_stale(parts: PromotionContext, ended: Evolution) -> Evolution:
+    """The same; if it is stale its evidence is taken up again, unless that was done, or as often as the policy says."""
+    if ended.state is not EvolutionState.STALE:
+        return ended
+    every = parts.records.find(Evolution, evidence_id=ended.evidence_id)
+    stale = sum(item.state is EvolutionState.STALE for item in every)
+    is_done = any(item.takes_up and item.takes_up == ended.candidate_id for item in every)
+    if stale <= parts.policy.mine.taken_up and not is_done:
+        with suppress(Conflict):  # somebody had it taken up already
+            retry(parts, ended, takes_up=ended.candidate_id or "")
+    return ended

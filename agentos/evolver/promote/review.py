@@ -24,7 +24,6 @@ from agentos.domain import (
     RefusalKind,
     Review,
     ReviewOpinion,
-    tier_of,
 )
 from agentos.errors import ModelFailed
 from agentos.evolver.advice import WIDE, RequestDraft, quoted, texts, told, with_data
@@ -47,9 +46,7 @@ _OWN = {
 
 
 def held_back(parts: ReviewContext, evolution: Evolution, candidate: Candidate) -> Refusal | None:
-    """Why the candidate is not promoted for now; None when no review is wanted or it does not fail."""
-    if not parts.policy.review.wants(tier_of(candidate.manifest.files)):
-        return None
+    """Why the candidate is not promoted for now; None when its review does not fail it."""
     review = stored_review(parts.records, candidate) or _reviewed(parts, evolution, candidate)
     if review.opinion is not ReviewOpinion.FAIL:
         return None

@@ -280,7 +280,7 @@ def _digests(case: Case) -> Iterator[str]:
 
 def _run(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> ObservedBehaviour | None:
     most = parts.policy.replay.neighbours
-    if parts.benches is None or not most:
+    if not most:
         return None
     found = [
         (task, path) for task in parts.tasks((*sets.evidence, *sets.guards)) if (path := _path(parts, task))

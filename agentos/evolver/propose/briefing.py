@@ -236,7 +236,7 @@ def calls_in(
     working: dict[str, tuple[Case, Json]] = {}
     if not path.startswith(("tool/", "skill/")):
         return AgentCalls()
-    roots = [(seen.task, seen.run) for seen in runs if not seen.passed]
+    roots = [(seen.task, seen.run) for seen in runs if not seen.run.passed]
     roots += [(task, run) for task in guards for run in parts.journal.runs_of(task.key, 1)]
     for root, above in roots:
         if root.call is not None:

@@ -30,7 +30,7 @@ from agentos.domain import (
     is_memory,
     tier_of,
 )
-from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable, lacking
+from agentos.errors import Conflict, ErrorKind, Invalid, ModelFailed, Unavailable, lacking
 from agentos.evolver.guards.static import untold
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
@@ -45,7 +45,8 @@ from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.gates import is_asked
 from agentos.plugins.registry import attempted, said
 from agentos.ports import Brief, Case, Proposal, Proposer
-from agentos.resources import is_tool_file, parse_id, tool_name
+from agentos.resources import is_tool_file, parse_id, resources_of, tool_name
+from agentos.resources.documents import CONCERNED
 
 BROKE_MAX = 500  # characters of an exception's text that are kept
 SEARCH = "repair"  # the proposer whose edits are all made by operators that ship: no plugin may take the name
@@ -157,10 +158,24 @@ def workable(parts: ProposalContext, diagnosis: Diagnosis) -> list[EditTarget]:
     ]
 
 
+def untouchable(parts: ProposalContext, diagnosis: Diagnosis) -> Refusal | None:
+    """Why no proposer may or can work on the diagnosed resource, None when one can."""
+    if not any(parts.proposers.get(site.layer) for site in diagnosis.sites):
+        layer = diagnosis.layer.value
+        told = f"the fault lies in the {layer} layer, which no proposer edits: {diagnosis.why}"
+        return Refusal(RefusalKind.UNEDITED, told)
+    if workable(parts, diagnosis):
+        return None
+    return next(filter(None, (why_fixed(parts, site) for site in diagnosis.sites)))
+
+
 def why_fixed(parts: ProposalContext, site: EditTarget) -> Refusal | None:
     """Why the site's resource may not be touched, None when it may."""
     resource = parse_id(site.resource)
-    return parts.evolvable.why_fixed(resource) or unwritten(parts, parts.snapshots.stable(), resource)
+    fixed = parts.evolvable.why_fixed(resource)
+    if fixed or resource.kind is not Kind.MEMORY:
+        return fixed
+    return unwritten(parts, parts.snapshots.stable(), resource)
 
 
 def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _Proposed) -> Refusal | None:
@@ -174,6 +189,7 @@ def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _
         if text is not None
     }
     checks = [check for seen in parts.tasks(tuple(_evidence_tasks(brief))) for check in seen.checks]
+    raised = [fault for fault in brief.faults if fault.where]
     source = all(path.endswith(".py") for path in proposal.files)
     unknown = untold(checks, [*map(_given, brief.cases)]) if source else checks
     reason = screen(old, proposal.files, unknown, parts.policy.surface, searched=proposer == SEARCH)
@@ -182,7 +198,11 @@ def _refusal(parts: ProposalContext, evolution: Evolution, brief: Brief, made: _
         or _taken_back(parts, proposal)
         or rule_fault(parts, evolution, proposal)
         or _pinned(parts, evolution, proposal)
-        or defused(_sources(parts, evolution, proposal), proposal.files, brief.faults, checked=bool(checks))
+        or (
+            defused(_sources(parts, evolution, proposal), proposal.files, raised, checked=bool(checks))
+            if raised
+            else None
+        )
         or _shadowing(parts, evolution, proposal)
         or _guarded(parts, evolution, proposal, rank)
     )
@@ -318,7 +338,7 @@ def _why(proposer: str, error: BaseException) -> str:
     if isinstance(error, Unavailable) or not isinstance(error, Exception):  # the whole step is done again
         raise error
     if why := lacking(error):
-        raise Unavailable(f"{proposer} could not go on: {why}") from error
+        raise Unavailable(f"{proposer} could not go on: {why}", kind=ErrorKind.FULL) from error
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"it broke: {said(error)}"[:BROKE_MAX] + where
@@ -346,7 +366,7 @@ def _store(
     )
     candidate_id = f"cand-{evolution.id.removeprefix('evo-')}-{rank}"
     snapshot, migration = evolution.base, None
-    if not reason:
+    if not reason and any(name.kind in CONCERNED for name in resources_of(proposal.files)):
         checks = [check for task in parts.tasks(evidence.task_ids) for check in task.checks]
         brought = bring_over(parts, evolution.base, proposal.files, checks)
         reason, migration = brought.fault, brought.migration

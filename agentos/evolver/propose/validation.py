@@ -83,7 +83,7 @@ def screen(
     if len(new) > surface.max_files:
         told = f"it touches {len(new)} files, at most {surface.max_files} are allowed"
         return Refusal(RefusalKind.SURFACE, told)
-    if weaker := weakened(old, dict(new)):
+    if any(map(is_rule_file, new)) and (weaker := weakened(old, dict(new))):
         return weaker
     for path, text in new.items():
         before = old.get(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -120,15 +120,10 @@ def run_all(parts: ReplayContext, jobs: Sequence[TrialJob]) -> list[Trial]:
         return [stored[job.id] for job in jobs]
     before = _Before(parts, jobs[0].evolution_id)
     with TrialBatch(parts.records, parts.blobs) as made:
-        trials = list(parts.replayer.map(lambda job: _stored_or_made(parts, job, stored, before, made), jobs))
+        trials = list(
+            parts.replayer.map(lambda job: stored.get(job.id) or _trial(parts, job, before, made), jobs)
+        )
     return [made.stored.get(trial.id, trial) for trial in trials]
-
-
-def _stored_or_made(
-    parts: ReplayContext, job: TrialJob, stored: Mapping[str, Trial], before: _Before, made: TrialBatch
-) -> Trial:
-    name = job.id
-    return stored.get(name) or _trial(parts, job, name, before, made)
 
 
 class TrialBatch:
@@ -247,8 +242,8 @@ def _served_from(plan: Plan) -> str:
     return plan.recording.run_ids[0] if plan.recording and plan.recording.run_ids else ""
 
 
-def _trial(parts: ReplayContext, job: TrialJob, name: str, before: _Before, made: TrialBatch) -> Trial:
-    began = time.monotonic()
+def _trial(parts: ReplayContext, job: TrialJob, before: _Before, made: TrialBatch) -> Trial:
+    began, name = time.monotonic(), job.id
     plan = _plan(parts, job)
     if known := before.of(job, plan):
         made.add(known, began, asked=False)

@@ -394,7 +394,7 @@ def _is_without(parts: HistoryContext, run: Run, unsettled: Sequence[_Unsettled]
 
 # --- How often candidates of a failure were looked at, whichever of its evolutions they are of
 # Whoever tries edits long enough finds one that looks good. So the error that a failure may cost is divided among
-# all candidates that were ever tried on it (``sequential.threshold``), and a hidden task tells only of the first few of
+# all candidates that were ever tried on it (``Judge.threshold``), and a hidden task tells only of the first few of
 # them: after that, what passes it may have been found by trying.
 
 

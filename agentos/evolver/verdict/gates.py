@@ -40,7 +40,7 @@ from agentos.domain import (
     is_memory,
 )
 from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, STOOD, Judge, Policy
-from agentos.evolver.verdict.paired_tests import Pair, log_e_above, log_e_below, tally, threshold
+from agentos.evolver.verdict.paired_tests import Pair, log_e_above, log_e_below, tally
 from agentos.evolver.verdict.pairing import unsteady
 
 ROUNDING = 1e-9  # three thirds are a whole
@@ -363,7 +363,7 @@ def _varying_credit(pairs: Mapping[str, Sequence[Pair]], own: Sequence[Trial], r
         return None
     found = tally(pairs)
     number = max((trial.number for trial in own if trial.set is TrialSet.EVIDENCE), default=1)
-    if log_e_above(found, 0.0) >= threshold(rules.alpha, max(1, number)):
+    if log_e_above(found, 0.0) >= rules.threshold(max(1, number)):
         return None
     counts = f"{found.wins:g} better and {found.losses:g} worse of {found.pairs:g} pairs"
     if found.wins <= found.losses:

@@ -23,7 +23,7 @@ and by the inequality of the arithmetic and geometric means that is at most 1 wh
 means is at most m. Hence e-values are taken at complete rounds only (``tally``).
 
 Whoever tries twenty edits that do nothing finds one that looks good. So all candidates of one failure share one
-allowance (``threshold``): the k-th gets 1/(k(k+1)) of it, which sums to 1 for any number of candidates, also those of
+allowance (``Judge.threshold``): the k-th gets 1/(k(k+1)) of it, which sums to 1 for any number of candidates, also those of
 a later evolution. docs/decisions/sequential-judge.md says why not otherwise.
 """
 
@@ -133,13 +133,6 @@ def log_e_rarer(hits: float, misses: float, share: float) -> float:
 def log_e_more_often(hits: float, misses: float, share: float) -> float:
     """For "hits are more frequent than ``share``", against at most as frequent; 0 < share < 1."""
     return log_e(((1.0, hits), (0.0, misses)), at_most=share, low=0.0)
-
-
-def threshold(alpha: float, number: int) -> float:
-    """The log e-value that the candidate of this number (from 1) must reach; never passed by chance with more than its share of ``alpha``."""
-    if number < 1:
-        raise ValueError(f"candidates are numbered from 1, not {number}")
-    return math.log(number * (number + 1) / alpha)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +310,7 @@ def claims_of(
 ) -> tuple[EValueTest, EValueTest]:
     """What the pairs of a set may show, and what they may refute it by: a gain on the evidence, no fall elsewhere."""
     against = math.log(1 / rules.beta)
-    needed = threshold(rules.alpha * share, number)
+    needed = rules.threshold(number, share)
     if which is TrialSet.EVIDENCE:
         gained = EValueTest(lambda counts: log_e_above(counts, 0.0), needed)
         return gained, EValueTest(lambda counts: log_e_below(counts, rules.min_effect), against)
@@ -364,7 +357,7 @@ def cost_bounded(spending: PairCost, number: int, rules: Judge) -> PairedFinding
         raise ValueError(f"{spending.unit}: costs are numbers of at least 0")
     dear = sum(after > before * rules.max_ratio + spending.slack for before, after in spending.pairs)
     found = PairTally(0, len(spending.pairs) - dear, dear)
-    share, needed, against = rules.dear_share, threshold(rules.alpha, number), math.log(1 / rules.beta)
+    share, needed, against = rules.dear_share, rules.threshold(number), math.log(1 / rules.beta)
     shown = EValueTest(lambda seen: log_e_rarer(seen.losses, seen.ties, share), needed)
     dearer = EValueTest(lambda seen: log_e_more_often(seen.losses, seen.ties, share), against)
     says = f"more than {rules.max_ratio:g} times the base's {spending.unit} in {dear} of {len(spending.pairs)} pairs"

@@ -39,7 +39,6 @@ from agentos.evolver.verdict.paired_tests import (
     SteadySummary,
     broken_tasks,
     decide,
-    threshold,
 )
 
 # Repeats: below, those of tasks of which every flip counts; then those by which a varying task is chosen; then pairs.
@@ -358,7 +357,7 @@ def log_luck(tasks: int, fixed: int, repeats: int) -> float:
 
 def repeats_needed(tasks: int, fixed: int, number: int, rules: Judge) -> int:
     """Trials on each side after which so many fixed tasks are no luck, for the failure's candidate of this number."""
-    may = -threshold(rules.alpha * rules.steady_share, number)
+    may = -rules.threshold(number, rules.steady_share)
     return max(1, math.ceil((log_luck(tasks, fixed, 0) - may) / (fixed * math.log(4))))
 
 

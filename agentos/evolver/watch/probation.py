@@ -28,9 +28,9 @@ from agentos.domain import (
 )
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.guards.assurance.contract import RetryingExecutor
-from agentos.evolver.history.proposers import attest_live
+from agentos.evolver.history import AFTER_PROBATION
 from agentos.evolver.history.recordings import asks, recording_of, whole
-from agentos.evolver.promote.promotion import roll_back, verdict_on
+from agentos.evolver.promote.promotion import attest, roll_back, verdict_on
 from agentos.evolver.select.curate import asks_models_live
 from agentos.evolver.watch import ProbationContext
 from agentos.evolver.watch.live_regression import LiveArms, LiveEvidence, named, standing
@@ -238,6 +238,17 @@ def _newest_of_each(runs: Sequence[Run]) -> list[Run]:
 def _attest(
     parts: ProbationContext, evolution: Evolution, sides: LiveArms, regressions: Sequence[str]
 ) -> None:
+    """Compare the manifest with live use: of what the replay fixed, what passes; and what got worse."""
     candidate = parts.records.get(Candidate, str(evolution.candidate_id))
-    fixed = verdict_on(parts, candidate.id).fixed
-    attest_live(parts, candidate, fixed, sides.live(), regressions)
+    passes: dict[str, list[bool]] = {}
+    for run in sides.live():
+        if run.outcome is not None and run.outcome.result in {*FAILING, Result.PASSED}:
+            passes.setdefault(run.task_key, []).append(run.passed)
+    # Work that was not asked for again stands as the replay left it.
+    fixed = parts.tasks(verdict_on(parts, candidate.id).fixed)
+    holds = [task.id for task in fixed if _mostly(passes.get(task.key, [True]))]
+    attest(parts, candidate, AFTER_PROBATION, holds, regressions)
+
+
+def _mostly(passed: Sequence[bool]) -> bool:
+    return 2 * sum(passed) >= len(passed)

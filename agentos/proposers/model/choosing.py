@@ -28,7 +28,7 @@ def rules_for(brief: Brief) -> list[str]:
     """At most ``RULES_MAX`` sentences, those that speak to most failing runs first."""
     counts: dict[str, int] = {}
     for seen in brief.runs:
-        if not seen.passed:
+        if not seen.run.passed:
             for rule in dict.fromkeys(_of_run(seen)):
                 counts[rule] = counts.get(rule, 0) + 1
     for rule in _by_contrast(brief.runs):
@@ -108,8 +108,8 @@ def _by_text(wanted: str, answer: str) -> Iterator[str]:
 
 def _by_contrast(runs: Sequence[ObservedRun]) -> Iterator[str]:
     """Tools that all passing runs called and no failing one."""
-    passed = [_tools(seen) for seen in runs if seen.passed]
-    failed = [_tools(seen) for seen in runs if not seen.passed]
+    passed = [_tools(seen) for seen in runs if seen.run.passed]
+    failed = [_tools(seen) for seen in runs if not seen.run.passed]
     if passed and failed:
         for tool in sorted(set.intersection(*passed).difference(*failed)):
             yield f"Use the tool {tool} for such tasks."

@@ -24,6 +24,7 @@ from agentos.evolver.advice import (
     parse,
     rule_choice,
     talk,
+    tasks_named,
     texts,
     told_of,
 )
@@ -223,7 +224,6 @@ class _Sitting:
             files={self.brief.path: with_rule(self.brief, rule)},
             why_this_layer=f"a rule of one line that the kernel made; {why}",
             predicted_fixes=tuple(told_of(self.brief, NARROW).labels.values()),
-            tasks_at_risk=(),
             model=self._model(),
         )
 
@@ -271,8 +271,8 @@ class _Sitting:
             operator=self._operator(),
             files=files,
             why_this_layer=findings.why_this_layer,
-            predicted_fixes=findings.tasks(findings.predicted_fixes, labels),
-            tasks_at_risk=findings.tasks(findings.tasks_at_risk, labels),
+            predicted_fixes=tasks_named(findings.predicted_fixes, labels),
+            tasks_at_risk=tasks_named(findings.tasks_at_risk, labels),
             parents=tuple(parent.candidate_id for parent in self.brief.parents),
             model=self._model(),
         )
@@ -283,10 +283,6 @@ class _Sitting:
             cause="",
             summary=f"answer {number} for the {self.brief.layer.value} layer was no edit",
             operator=self._operator(),
-            files={},
-            why_this_layer="",
-            predicted_fixes=(),
-            tasks_at_risk=(),
             unusable=why[:500],
             model=self._model(),
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
 from agentos.domain import KINDS, RESOURCE_NAME, ResourceId, Snapshot
 from agentos.durable import flush_folder
-from agentos.errors import Conflict, NotFound, Unavailable
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, lacking
 from agentos.registry.git import CONFIG, NO_GIT, environment
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ MAIN = "refs/heads/main"
 EMAIL = "agentos@localhost"  # of what this program itself commits
 WRITTEN = "refs/agentos/written"  # what this program wrote last
 SHIPPED = "refs/agentos/shipped"  # what the newest release shipped that was taken in
+_ROOM = 1 << 20  # bytes that a write of some files may need
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 # Plain git may push only there; everything else moves through this program alone.
@@ -76,7 +78,7 @@ class Repository:
             except pygit2.GitError as error:
                 if (self.path / "HEAD").exists():
                     raise Unavailable(f"The registry at {self.path} cannot be opened: {error}") from None
-                raise NotFound(f"There is no registry at {self.path}. Try: agentos init") from None
+                raise NotFound(f"There is no registry at {self.path}. Try: `agentos init`") from None
             self._local.handle = handle
         return handle
 
@@ -111,9 +113,19 @@ class Repository:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         except (OSError, pygit2.GitError) as error:  # a full disk, mostly
-            raise Unavailable(f"The registry cannot be written: {error}") from error
+            raise self._unwritten(error) from error
         finally:
             os.close(descriptor)
+
+    def _unwritten(self, error: Exception) -> Unavailable:
+        """What to say where a write failed: libgit2 tells of a full disk in the words of whatever failed before."""
+        why = lacking(error) or str(error)
+        try:
+            with tempfile.TemporaryFile(dir=self.path) as probe:
+                os.posix_fallocate(probe.fileno(), 0, _ROOM)
+        except OSError as found:
+            why = lacking(found) or why
+        return Unavailable(f"The registry cannot be written: {why}")
 
     def unwritable(self) -> str:
         """Why nothing can be written here, "" where it can."""
@@ -131,13 +143,17 @@ class Repository:
             found = self.git.references.get(ref)
             target = found.target if found is not None else None
         except pygit2.GitError as error:
-            raise Unavailable(f"The registry's reference {ref} is corrupt: {error}") from None
+            raise Unavailable(
+                f"The registry's reference {ref} is corrupt: {error}", kind=ErrorKind.DAMAGED
+            ) from None
         if target is None:
             return None
         if isinstance(target, pygit2.Oid):
             return target
         if not hops:
-            raise Unavailable(f"The registry's reference {ref} is corrupt: it leads to itself")
+            raise Unavailable(
+                f"The registry's reference {ref} is corrupt: it leads to itself", kind=ErrorKind.DAMAGED
+            )
         return self.resolve(target, hops - 1)
 
     def move(self, ref: str, to: pygit2.Oid, *, expected: pygit2.Oid | None) -> None:
@@ -149,7 +165,7 @@ class Repository:
             self._freeing(ref, lambda: self._move(ref, to, expected))
         except pygit2.GitError as error:
             if self.resolve(ref) == expected:  # a full disk, not another writer
-                raise Unavailable(f"The registry cannot be written: {error}") from None
+                raise self._unwritten(error) from None
             raise Conflict(f"{ref} moved while it was being written: {error}") from None
 
     def _freeing(self, ref: str, write: Callable[[], T]) -> T:
@@ -348,10 +364,11 @@ class Repository:
         found = self.resolve(MAIN)
         if found is None and self.lost():
             raise NotFound(
-                f"The registry at {self.path} has lost its branch main. `agentos init` brings it back"
+                f"The registry at {self.path} has lost its branch main. `agentos init` brings it back",
+                kind=ErrorKind.DAMAGED,
             )
         if found is None:
-            raise NotFound(f"The registry at {self.path} is empty. Try: agentos init")
+            raise NotFound(f"The registry at {self.path} is empty. Try: `agentos init`")
         return self.snapshot(found)
 
     def lost(self) -> pygit2.Oid | None:
@@ -425,7 +442,8 @@ class Repository:
 
 def _unreadable(id: pygit2.Oid, path: str, error: Exception) -> Unavailable:
     return Unavailable(
-        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: agentos registry check"
+        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: `agentos registry check`",
+        kind=ErrorKind.DAMAGED,
     )
 
 

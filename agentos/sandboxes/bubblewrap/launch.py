@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import agentos
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.sandboxes.box import worker_environment
 
 LABEL_VARIABLE = "AGENTOS_SANDBOX"  # in bubblewrap's own environment, for the reaper
@@ -62,7 +62,10 @@ class Runtime:
         for library in _LIBRARIES:
             spec = importlib.util.find_spec(library)
             if spec is None or not spec.submodule_search_locations:
-                raise Unavailable(f"The library {library} is not installed: install agentos-daemon again.")
+                raise Unavailable(
+                    f"The library {library} is not installed: install agentos-daemon again.",
+                    kind=ErrorKind.NOT_INSTALLED,
+                )
             site = Path(next(iter(spec.submodule_search_locations))).parent
             if site not in sites:
                 sites.append(site)
@@ -78,18 +81,21 @@ def require(run_uid: int | None) -> str:
     program = shutil.which("bwrap")
     if program is None:
         raise Unavailable(
-            "The sandbox needs bubblewrap, and there is no bwrap on the PATH: type `apt-get install bubblewrap`."
+            "The sandbox needs bubblewrap, and there is no bwrap on the PATH: type `apt-get install bubblewrap`.",
+            kind=ErrorKind.NOT_INSTALLED,
         )
     if os.geteuid() == 0:
         if not run_uid:
             raise Unavailable(
                 "The sandbox is never started by root itself: set run_uid in agentos.toml to a uid "
-                "that owns nothing, such as 65600."
+                "that owns nothing, such as 65600.",
+                kind=ErrorKind.USAGE,
             )
         missing = [name for name in ("unshare", "setpriv", "mount") if shutil.which(name) is None]
         if missing:
             raise Unavailable(
-                f"The sandbox needs {', '.join(missing)}: type `apt-get install util-linux mount`."
+                f"The sandbox needs {', '.join(missing)}: type `apt-get install util-linux mount`.",
+                kind=ErrorKind.NOT_INSTALLED,
             )
     return program
 

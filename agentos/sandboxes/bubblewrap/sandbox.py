@@ -26,7 +26,7 @@ from typing import IO, Any
 
 from agentos import shipped
 from agentos.domain import Limits
-from agentos.errors import Unavailable, lacking
+from agentos.errors import ErrorKind, Unavailable, lacking
 from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import (
     BoxLimits,
@@ -175,7 +175,7 @@ class Bubblewrap:
         """The template, started if there is none or it died."""
         with self._lock:
             if self._closed:
-                raise Unavailable(self._refusal)
+                raise Unavailable(self._refusal, kind=ErrorKind.CLOSED)
             if self._extras is None:
                 self._extras = box_limits()
                 self.groups = self.find_groups()

@@ -170,7 +170,7 @@ def evolution_page(site: WebContext, evolution_id: str, rank: int = 0) -> Evolut
         matrices=_matrices(scene, candidate, judged) if candidate else [],
         courses=progress_of(judged, policy_of(site.home).judge) if _varies(judged) else [],
         predictions=list(_predictions(scene, candidate, judged)) if candidate else [],
-        rest=[(item, _fate(scene, item)) for item in story.candidates if item is not candidate],
+        rest=[(item, scene.fate(item)) for item in story.candidates if item is not candidate],
         cost=_cost(scene),
         until=evolution.ended_at + timedelta(days=scene.probation.days)
         if watched and evolution.ended_at
@@ -335,13 +335,6 @@ def _predictions(scene: Scene, candidate: Candidate, judged: Sequence[Trial]) ->
             yield Prediction(name, "may break", "broke" if flip.broken else "held", not flip.broken)
         elif flip.fixed or flip.broken:
             yield Prediction(name, "nothing", came, flip.fixed)
-
-
-def _fate(scene: Scene, candidate: Candidate) -> str:
-    if candidate.screened:
-        return scene.named(f"screened out: {candidate.screened}")
-    verdict = verdict_on(scene.story, candidate)
-    return scene.named(f"{verdict.decision.value}: {'; '.join(verdict.reasons)}") if verdict else "not tried"
 
 
 def _cost(scene: Scene) -> dict[str, float | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
 
-from agentos.domain import Evolution, EvolutionState, ResourceId, Result, Snapshot, Version
+from agentos.domain import Evolution, EvolutionState, ResourceId, Snapshot, Version
 from agentos.errors import NotFound, Unavailable
 from agentos.resources import parse_id
 from agentos.resources.documents import MAIN_FILE
@@ -91,7 +91,7 @@ def _lines(site: WebContext, resource: ResourceId, versions: Sequence[Version]) 
         if (had := version_then(versions, digests[commit], run.started_at)) is not None:
             one = counts[had.number]
             one[0] += 1
-            one[1] += run.outcome is not None and run.outcome.result is Result.PASSED
+            one[1] += run.passed
     for version in versions:
         yield VersionLine(version, *counts[version.number])
 

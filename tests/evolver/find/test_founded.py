@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentos.domain import Candidate, Consent, Decision, Edit, Evolution, Snapshot, Verdict
-from agentos.evolver.promote.rebasing import misquoted
+from agentos.evolver.promote.consent import misquoted
 from agentos.evolver.replay.verification import unfounded
 
 if TYPE_CHECKING:

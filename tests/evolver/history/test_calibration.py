@@ -20,8 +20,9 @@ from agentos.domain import (
     Snapshot,
     Verdict,
 )
-from agentos.evolver.history.proposers import calibrate, in_words, label, lately
+from agentos.evolver.history.proposers import calibrate, in_words, lately
 from agentos.evolver.policy import LookBack
+from agentos.evolver.promote.promotion import label
 from agentos.evolver.watch.probation import settle
 from agentos.testing import MemoryLedger
 

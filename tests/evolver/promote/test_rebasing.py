@@ -34,8 +34,8 @@ from agentos.evolver.cycle import (
     try_candidate,
 )
 from agentos.evolver.policy import ConsentPolicy, Policy
-from agentos.evolver.promote.promotion import approve, settle_overtaken
-from agentos.evolver.promote.rebasing import misplaced
+from agentos.evolver.promote.promotion import approve
+from agentos.evolver.promote.rebasing import misplaced, settle_overtaken
 from agentos.evolver.replay.verification import borrowed, unfounded
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.judge import recompute

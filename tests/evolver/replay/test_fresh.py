@@ -31,8 +31,8 @@ from agentos.errors import Conflict
 from agentos.evolver.cycle import finish_promotion, fresh_due, trials_of, try_fresh
 from agentos.evolver.documents import policy_from_json
 from agentos.evolver.policy import Judge, Policy
-from agentos.evolver.promote.promotion import approve, settle_overtaken
-from agentos.evolver.promote.rebasing import misplaced
+from agentos.evolver.promote.promotion import approve
+from agentos.evolver.promote.rebasing import misplaced, settle_overtaken
 from agentos.evolver.replay.verification import untimely
 from agentos.evolver.select.curate import LookCounter, used_up
 from agentos.evolver.verdict.doubts import FreshWork, fresh_work

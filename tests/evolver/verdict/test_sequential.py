@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentos.evolver.policy import Judge
 from agentos.evolver.verdict.paired_tests import (
     STAKES,
     PairTally,
@@ -21,8 +22,8 @@ from agentos.evolver.verdict.paired_tests import (
     log_e_more_often,
     log_e_rarer,
     tally,
-    threshold,
 )
+from tests.refusals import raises
 
 WIN, TIE, LOSS = (False, True), (True, True), (True, False)
 STEPS = {1: PairTally(wins=1), 0: PairTally(ties=1), -1: PairTally(losses=1)}
@@ -164,21 +165,22 @@ def test_a_fall_by_the_margin_is_excluded_by_chance_at_most_as_often_as_promised
 @pytest.mark.slow
 def test_twenty_candidates_without_effect_share_one_allowance() -> None:
     total = sum(
-        ever_reached([(0.3, 0.3)], 40, partial(convinced, threshold(0.05, number))) for number in range(1, 21)
+        ever_reached([(0.3, 0.3)], 40, partial(convinced, Judge(alpha=0.05).threshold(number)))
+        for number in range(1, 21)
     )
     assert 0 < total <= 0.05
 
 
 def test_the_parts_of_the_allowance_add_up_to_it() -> None:
-    parts = [math.exp(-threshold(0.05, number)) for number in range(1, 5000)]
+    parts = [math.exp(-Judge(alpha=0.05).threshold(number)) for number in range(1, 5000)]
     assert 0.049 < sum(parts) <= 0.05
     assert parts[0] == pytest.approx(0.025)
-    with pytest.raises(ValueError, match="numbered from 1"):
-        threshold(0.05, 0)
+    with raises(ValueError, message="pairs.candidate_number"):
+        Judge(alpha=0.05).threshold(0)
 
 
 def test_a_few_clean_repairs_are_enough_and_a_few_lucky_ones_are_not() -> None:
-    needed = threshold(0.05, 1)
+    needed = Judge(alpha=0.05).threshold(1)
     assert log_e_above(PairTally(wins=7), 0.0) >= needed > log_e_above(PairTally(wins=6), 0.0)
     assert log_e_above(PairTally(wins=8, losses=3), 0.0) < needed
     assert log_e_above(PairTally(ties=43), -0.1) >= needed > log_e_above(PairTally(ties=42), -0.1)

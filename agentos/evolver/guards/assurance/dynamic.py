@@ -142,8 +142,6 @@ def measure(parts: SafetyContext, evolution: Evolution, candidate: Candidate) ->
     Raises Unavailable when the machinery failed, and ModelAway when an edit of what a model reads cannot be
     probed: then nothing is known.
     """
-    if not parts.safety_probes:
-        return []
     try:
         return _measure(parts, evolution, candidate, with_models=True)
     except ModelAway:
