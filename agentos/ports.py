@@ -284,10 +284,14 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A sandbox of one host; ``host`` is the worker's name, "" for this machine."""
+    """A sandbox of one host; ``host`` is the worker's name, "" for this machine.
+
+    ``plugin`` is the label of what brings the sandbox, "" of one that ships.
+    """
 
     sandbox: Sandbox
     host: str = ""
+    plugin: str = ""
 
 
 class Places(Protocol):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -64,8 +65,7 @@ def prune(
     Without ``apply`` nothing is changed. Killed anywhere it is simply done again: a blob goes after the rows that named it.
     """
     size = size_of(home)
-    ledger = Ledger(home.ledger)
-    try:
+    with closing(Ledger(home.ledger)) as ledger:
         with LedgerSnapshot(home.ledger) as frozen:
             before = _cut(frozen, now, limits, size)
             rows = frozen.rows
@@ -94,8 +94,6 @@ def prune(
         wheels, more = _sweep_wheels(home, now, apply)
         runs, kept = (sum(len(getattr(batch, name)) for batch in batches) for name in ("runs", "kept"))
         return RetentionReport(runs, kept, len(trials), removed, freed + more, size, wheels)
-    finally:
-        ledger.close()
 
 
 def _sweep(home: Home, ledger: Ledger, gone: PrunedTotals, apply: bool) -> tuple[int, int]:
