@@ -34,6 +34,7 @@ from agentos.evolver.promote.promotion import attest, roll_back, verdict_on
 from agentos.evolver.select.curate import asks_models_live
 from agentos.evolver.watch import ProbationContext
 from agentos.evolver.watch.live_regression import LiveArms, LiveEvidence, named, standing
+from agentos.plaintext import counted
 from agentos.ports import Plan
 
 _LATE = timedelta(days=2)  # beyond the end of a watch
@@ -200,10 +201,10 @@ def _end_of_watch(
 ) -> tuple[EvolutionEnding, str]:
     """What can be said when nothing speaks against it: also that nothing speaks for it."""
     if live:
-        return EvolutionEnding.STOOD, f"{len(live)} live run{'s' if len(live) != 1 else ''} stood the test"
+        return EvolutionEnding.STOOD, f"{counted(len(live), 'live run')} stood the test"
     days = f"{parts.policy.probation.days:g} days"
     if used := len(sides.used()):
-        runs = f"{used} live run{'s' if used != 1 else ''}"
+        runs = counted(used, "live run")
         return (
             EvolutionEnding.UNPROVEN,
             f"{runs} in {days}, and none of new, checked work: live use shows nothing of it",
