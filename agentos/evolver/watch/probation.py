@@ -29,7 +29,7 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.guards.assurance.contract import RetryingExecutor
 from agentos.evolver.history import AFTER_PROBATION
-from agentos.evolver.history.recordings import asks, recording_of, whole
+from agentos.evolver.history.recordings import recording_for_run
 from agentos.evolver.promote.promotion import attest, roll_back, verdict_on
 from agentos.evolver.select.curate import asks_models_live
 from agentos.evolver.watch import ProbationContext
@@ -157,11 +157,7 @@ def _results(parts: ProbationContext, run: Run, snapshot: Snapshot, side: str, p
 
 def _plan(parts: ProbationContext, evolution: Evolution, run: Run) -> Plan:
     """Like a trial: nothing acts on the outside, which answers from the record of the run."""
-    steps = parts.journal.steps(run.id)
-    recording = None
-    if asks(steps):
-        answers = parts.journal.answers(run.task_id)
-        recording = recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
+    recording = recording_for_run(parts.journal, parts.blobs, run)
     return Plan(mode=Mode.REPLAY_THEN_LIVE, recording=recording, evolution_id=evolution.id)
 
 
