@@ -25,10 +25,15 @@ _IDLE_S = 2.0  # after which another connection is opened
 
 
 class ApiError(Exception):
-    """The API refused. ``kind`` is for programs (docs/use/api.md#errors), the text of the error for people."""
+    """The API refused. ``kind`` is for programs (docs/use/api.md#errors), the text of the error for people.
 
-    def __init__(self, status: int, kind: str, detail: str, faults: Sequence[str] = ()) -> None:
-        self.status, self.kind, self.faults = status, kind, tuple(faults)
+    ``type_next`` are the commands that the text says to type, ``faults`` those of a document.
+    """
+
+    def __init__(
+        self, status: int, kind: str, detail: str, faults: Sequence[str] = (), type_next: Sequence[str] = ()
+    ) -> None:
+        self.status, self.kind, self.faults, self.type_next = status, kind, tuple(faults), tuple(type_next)
         super().__init__(detail)
 
 
@@ -262,7 +267,8 @@ class Client:
         text = response.read().decode("utf-8", "replace")
         try:
             said = json.loads(text)
-            raise ApiError(response.status, said["kind"], said["detail"], said.get("faults", ()))
+            more = said.get("faults", ()), said.get("type_next", ())
+            raise ApiError(response.status, said["kind"], said["detail"], *more)
         except (ValueError, KeyError, TypeError):
             raise ApiError(response.status, "no_api", text[:500] or response.reason) from None
 

@@ -8,20 +8,83 @@ something the machinery stands on is gone.
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Any
 
 
+class ErrorKind(StrEnum):
+    """What a program goes by where it tells errors apart; ``docs/use/api.md`` has the table.
+
+    Each class has one that says no more than the class; a finer one is given where callers act differently on it.
+    """
+
+    # of a class
+    ERROR = "error"
+    REFUSED = "refused"
+    NOT_FOUND = "not_found"
+    INVALID = "invalid"
+    CONFLICT = "conflict"
+    BUSY = "busy"
+    BUG = "bug"  # of ours: a report was written
+    UNAVAILABLE = "unavailable"
+    # a person gives something else
+    USAGE = "usage"  # options or arguments that do not go together, or one too few
+    AMBIGUOUS = "ambiguous"  # a name or an id stands for several
+    EXPOSED = "exposed"  # others may read what is to be kept from them
+    UNREADABLE = "unreadable"  # a file or folder that cannot be read, or is not of its form
+    NEWER = "newer"  # a newer release wrote it
+    OLDER = "older"  # an older one did
+    HIDDEN = "hidden"  # it belongs to the hold-out, which nobody who proposes may learn of
+    NOT_INSTALLED = "not_installed"  # a program or a part of agentos
+    NOT_RUNNING = "not_running"  # the daemon is wanted
+    # it stands otherwise than was thought
+    TAKEN = "taken"  # there is another thing of this name or number
+    STALE = "stale"  # it moved since it was read
+    MISMATCHED = "mismatched"  # two things do not belong together
+    LATER = "later"  # something came after it and stands on it
+    DECIDED = "decided"  # it was said, answered or done already
+    OVER = "over"  # it has ended and takes no more
+    AT_WORK = "at_work"  # another one does it now
+    FIXED = "fixed"  # it is never changed
+    # something underneath
+    DAMAGED = "damaged"  # content that is not what it was; a backup may have it
+    NOT_WRITTEN = "not_written"
+    FULL = "full"  # the disk, or a limit of the machine
+    CLOSED = "closed"  # it was ended here, and takes no more
+    TIMEOUT = "timeout"  # all tries within the time that it is given failed
+
+
+_COMMAND = re.compile(r"`((?:agentos|apt-get|chmod|dockerd|git|pip|python|sudo|systemctl) [^`]+)`")
+
+
 class AgentOSError(Exception):
-    """Base of all errors that the program raises on purpose."""
+    """Base of all errors that the program raises on purpose; ``kind`` is for programs, the text for people."""
+
+    kind: str = ErrorKind.ERROR
+
+    def __init__(self, sentence: str = "", *, kind: str = "") -> None:
+        if kind:
+            self.kind = kind
+        super().__init__(sentence)
+
+    @property
+    def type_next(self) -> tuple[str, ...]:
+        """The commands that the sentence says to type (in backticks), in its order; empty where it names none."""
+        return tuple(_COMMAND.findall(str(self)))
 
 
 class UserError(AgentOSError):
     """A person can fix it. One sentence: what was expected, what was found, what to type next."""
 
+    kind: str = ErrorKind.REFUSED
+
 
 class NotFound(UserError):
     """A name or id that the home does not know."""
+
+    kind: str = ErrorKind.NOT_FOUND
 
 
 _TOLD = 12  # faults of one document that the sentence names; a file of another kind has one in each line
@@ -33,15 +96,19 @@ class Invalid(UserError):
     ``faults`` holds one sentence per fault, in the order found.
     """
 
-    def __init__(self, what: str, faults: list[str]) -> None:
+    kind: str = ErrorKind.INVALID
+
+    def __init__(self, what: str, faults: list[str], *, kind: str = "") -> None:
         self.faults = list(faults)
         more = len(faults) - _TOLD
         told = faults[:_TOLD] + ([f"and {more} more faults"] if more > 0 else [])
-        super().__init__(f"{what}: " + "; ".join(told))
+        super().__init__(f"{what}: " + "; ".join(told), kind=kind)
 
 
 class Conflict(UserError):
     """The state moved since it was read (compare-and-swap lost, stale verdict, merge conflict)."""
+
+    kind: str = ErrorKind.CONFLICT
 
 
 class PromotionRefused(Conflict):
@@ -51,12 +118,13 @@ class PromotionRefused(Conflict):
     """
 
     def __init__(self, kind: str, message: str) -> None:
-        self.kind = kind
-        super().__init__(message)
+        super().__init__(message, kind=kind)
 
 
 class HomeBusy(UserError):
     """Another process holds what is needed (a second daemon on one home)."""
+
+    kind: str = ErrorKind.BUSY
 
 
 class Unavailable(AgentOSError):
@@ -65,9 +133,13 @@ class Unavailable(AgentOSError):
     During a replay it voids the trial; it never counts for or against a candidate.
     """
 
+    kind: str = ErrorKind.UNAVAILABLE
+
 
 class DamagedBlob(Unavailable):
     """Content that is not what its name says: waiting does not mend it, a backup may."""
+
+    kind: str = ErrorKind.DAMAGED
 
 
 class ModelAway(Unavailable):
@@ -107,6 +179,17 @@ class HostAway(Unavailable):
 
 class HostLost(HostAway):
     """The host of a box that was at work is gone, or was given up."""
+
+
+def error_json(error: AgentOSError) -> dict[str, Any]:
+    """What programs are told of it: ``kind``, ``detail`` (the sentence), ``faults`` and ``type_next`` (lists of texts)."""
+    faults = error.faults if isinstance(error, Invalid) else []
+    return {
+        "kind": str(error.kind),
+        "detail": str(error),
+        "faults": list(faults),
+        "type_next": list(error.type_next),
+    }
 
 
 _LACKING = {
@@ -171,12 +254,11 @@ class ModelFailed(AgentOSError):
     ``budget`` (the run's), ``evolution_budget``, ``day_budget``, ``not_recorded``, ``not_allowed`` (the run may not use this model) and ``auth`` end
     the run. ``unreachable``, ``overloaded`` and ``timeout`` (each after all retries) say nothing of
     the run: the machinery is away. ``slow`` (a server of one's own that talks, but had no answer in time) is the
-    run's time-out. ``malformed``, ``cut``, ``refused``, ``empty``, ``context`` (the
+    run's time-out. ``internal`` is a bug of the gateway's: the run is void, and the call is not made again. ``malformed``, ``cut``, ``refused``, ``empty``, ``context`` (the
     request is too long) and ``request`` (the provider refuses it) are for the agent to deal with.
     ``used`` is what the call is booked with all the same, by a ``Reply``'s names and ``estimated``; empty where it was not sent.
     """
 
     def __init__(self, kind: str, message: str, used: Mapping[str, Any] | None = None) -> None:
-        self.kind = kind
         self.used = used or {}
-        super().__init__(message)
+        super().__init__(message, kind=kind)

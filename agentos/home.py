@@ -9,6 +9,14 @@ from pathlib import Path
 from agentos.errors import UserError
 
 
+def folder_of_user() -> Path:
+    """The home directory of whoever runs this; raises UserError for a user of no name, as containers have."""
+    found = os.path.expanduser("~")
+    if found == "~":
+        raise UserError("This user has no home directory: set HOME, or give whole paths")
+    return Path(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     """``AGENTOS_HOME``: each property is one entry of it."""

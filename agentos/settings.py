@@ -24,7 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from agentos.domain import Budget
-from agentos.errors import Invalid, meant, shown
+from agentos.errors import ErrorKind, Invalid, meant, shown
 from agentos.plaintext import line_of
 from agentos.plugins import registry
 
@@ -297,7 +297,9 @@ def load_settings(path: Path) -> Settings:
     except FileNotFoundError:
         table = {}
     except OSError as error:
-        raise Invalid(str(path), [f"it cannot be read: {error.strerror}"]) from None
+        raise Invalid(
+            str(path), [f"it cannot be read: {error.strerror}"], kind=ErrorKind.UNREADABLE
+        ) from None
     except UnicodeDecodeError as error:
         raise Invalid(str(path), [f"it is not UTF-8 text (byte {error.start})"]) from None
     except (ValueError, RecursionError) as error:

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from agentos.domain import InputFile, InputSource
-from agentos.errors import Invalid, UserError
+from agentos.errors import ErrorKind, Invalid, UserError
 
 ENTRIES_MAX = 100_000  # looked at below one folder
 FOLDER_DEPTH_MAX = 200  # folders in one another; os.fwalk takes a part of Python's stack for each
@@ -80,7 +80,8 @@ def read_bounded(file: Path, most: int, what: str) -> bytes:
     with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise UserError(
-                f"{file} is no regular file; give a file, or - for standard input where that may be."
+                f"{file} is no regular file; give a file, or - for standard input where that may be.",
+                kind=ErrorKind.UNREADABLE,
             )
         content = opened.read(most + 1)
     if len(content) > most:

@@ -1,6 +1,6 @@
 """Repairs of tools that the search was not made with: how many are promoted, and how many of those are right.
 
-    python benchmarks/bench_tools.py [--set develop|report|...|report7] [--only NAME,NAME] [--after NAME] [--part K/N] [--limit N]
+    python benchmarks/bench_tools.py [--set develop|report|...|report8] [--only NAME,NAME] [--after NAME] [--part K/N] [--limit N]
                                      [--seconds S] [--fresh N] [--wanted N] [--json FILE]
 
 Each tool of the set (`benchmarks/data/tools/README.md`) gets a fresh home with a daemon, is dropped into its folder
@@ -322,7 +322,7 @@ def table(results: list[Result]) -> None:
 
 def summary(which: str, results: list[Result]) -> None:
     """The result lines of `benchmarks/README.md`."""
-    for kind in ("one", "several", "all"):
+    for kind in ("one", "several", "none", "all"):
         chosen = [item for item in results if kind in (item.edit, "all")]
         promoted = [item for item in chosen if item.promoted]
         if not chosen:

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from agentos.errors import shown
+from agentos.errors import (
+    AgentOSError,
+    Conflict,
+    ErrorKind,
+    Invalid,
+    NotFound,
+    Unavailable,
+    UserError,
+    error_json,
+    missing_extra,
+    shown,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.parametrize("value", ["x" * 100, "it's " * 30, ["a"] * 50, {"a": "b" * 90}])
@@ -17,3 +32,43 @@ def test_what_is_cut_keeps_its_closing_mark(value: object) -> None:
 
 def test_what_fits_is_whole() -> None:
     assert (shown("short"), shown(10**6), shown(None)) == ("'short'", "1000000", "None")
+
+
+def test_an_error_has_the_kind_of_its_class_or_a_finer_one() -> None:
+    classes = (AgentOSError, UserError, NotFound, Conflict, Unavailable)
+    assert [kind(" ").kind for kind in classes] == [
+        "error",
+        "refused",
+        "not_found",
+        "conflict",
+        "unavailable",
+    ]
+    finer = Conflict("it moved", kind=ErrorKind.STALE)
+    assert (finer.kind, Conflict("it moved").kind) == (ErrorKind.STALE, ErrorKind.CONFLICT)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "commands"),
+    [
+        ("There is no run 'x'. Try: `agentos run list`", ["agentos run list"]),
+        ("type `agentos model list`, or `agentos model add`", ["agentos model list", "agentos model add"]),
+        ("the setting `parallel` is no number", []),
+        (missing_extra("web", "The page"), ["pip install 'agentos-daemon[web]'"]),
+    ],
+)
+def test_what_to_type_next_is_what_the_sentence_says(sentence: str, commands: list[str]) -> None:
+    assert error_json(UserError(sentence)) == {
+        "kind": "refused",
+        "detail": sentence,
+        "faults": [],
+        "type_next": commands,
+    }
+
+
+def test_each_fault_of_a_document_is_told_to_programs() -> None:
+    assert error_json(Invalid("x", ["a", "b"]))["faults"] == ["a", "b"]
+
+
+def test_each_kind_of_error_is_documented() -> None:
+    text = (ROOT / "docs/use/api.md").read_text(encoding="utf-8")
+    assert [kind for kind in ErrorKind if f"`{kind}`" not in text] == []

@@ -15,13 +15,14 @@ import pytest
 
 from agentos.cli.admin.web import web
 from agentos.domain import Budget, Mode
-from agentos.errors import ModelFailed, Unavailable, UserError
+from agentos.errors import ErrorKind, ModelFailed, Unavailable, UserError
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ports import Grant
 from agentos.rules.predicate import compiled, environment
 from agentos.sandboxes.choice import Choice
+from tests.refusals import raises
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -97,7 +98,7 @@ def test_without_the_extra_only_who_wants_the_container_sandbox_is_refused(
 ) -> None:
     without("docker")
     choice = Choice(tmp_path, None, "docker")
-    with pytest.raises(Unavailable, match=r"agentos-daemon\[docker\]"):
+    with raises(Unavailable, type_next="pip install 'agentos-daemon[docker]'"):
         choice.start()
     choice.close()
 
@@ -107,7 +108,7 @@ def test_without_the_extra_only_who_wants_pods_is_refused(
 ) -> None:
     without("httpx")
     choice = Choice(tmp_path, None, "kubernetes")
-    with pytest.raises(Unavailable, match=r"agentos-daemon\[kubernetes\]"):
+    with raises(Unavailable, type_next="pip install 'agentos-daemon[kubernetes]'"):
         choice.start()
     choice.close()
 
@@ -115,7 +116,9 @@ def test_without_the_extra_only_who_wants_pods_is_refused(
 def test_pods_need_no_container_engine(tmp_path: Path, without: Callable[[str], None]) -> None:
     without("docker")
     choice = Choice(tmp_path, None, "kubernetes")
-    with pytest.raises(Unavailable, match=r"\[kubernetes\] of agentos.toml"):  # it has no image yet
+    with raises(
+        Unavailable, type_next="agentos sandbox build", names=["[kubernetes] of agentos.toml"]
+    ):  # it has no image yet
         choice.start()
     choice.close()
 
@@ -126,7 +129,7 @@ def test_without_the_extra_the_page_says_what_to_type(
     for module in [it for it in sys.modules if it.startswith("agentos.web.")]:
         monkeypatch.delitem(sys.modules, module)
     without("jinja2")
-    with pytest.raises(UserError, match=r"agentos-daemon\[web\]"):
+    with raises(UserError, ErrorKind.NOT_INSTALLED, type_next="pip install 'agentos-daemon[web]'"):
         web(port=0, open_browser=False)
 
 
@@ -134,7 +137,7 @@ def test_without_the_extra_a_rule_says_what_to_type(without: Callable[[str], Non
     compiled.cache_clear()
     environment.cache_clear()
     without("cel_expr_python")
-    with pytest.raises(Unavailable, match=r"agentos-daemon\[rules\]"):
+    with raises(Unavailable, ErrorKind.NOT_INSTALLED, type_next="pip install 'agentos-daemon[rules]'"):
         compiled("tool == 'x'")
     environment.cache_clear()
 
@@ -145,5 +148,5 @@ def test_without_the_extra_a_ledger_in_postgresql_says_what_to_type(
     monkeypatch.delitem(sys.modules, "agentos.ledger.postgres.connection", raising=False)
     without("psycopg")
     (tmp_path / "agentos.toml").write_text('database = "postgresql://host/agentos"\n')
-    with pytest.raises(UserError, match=r"agentos-daemon\[postgres\]"):
+    with raises(UserError, ErrorKind.NOT_INSTALLED, type_next="pip install 'agentos-daemon[postgres]'"):
         Reader(tmp_path / "ledger.db")

@@ -8,6 +8,7 @@ from agentos.domain import Kind, ResourceId
 from agentos.errors import Invalid
 from agentos.resources import read
 from agentos.resources.documents import concerned_by, disagreements, form_in, with_form
+from tests.refusals import raises
 
 AGENT, OTHER = ResourceId(Kind.AGENT, "default"), ResourceId(Kind.AGENT, "other")
 HARNESS, SPARE = ResourceId(Kind.HARNESS, "default"), ResourceId(Kind.HARNESS, "spare")
@@ -66,7 +67,7 @@ def test_a_form_is_written_into_a_document_or_not_at_all(text: str) -> None:
 
 
 def test_a_form_is_not_written_into_a_text_within_the_document() -> None:
-    with pytest.raises(ValueError, match="cannot be written"):
+    with raises(ValueError, message="form.not_written"):
         with_form('description = """\nstate = 1\n"""\n', 2)
 
 

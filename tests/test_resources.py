@@ -9,7 +9,7 @@ import pytest
 
 from agentos import shipped
 from agentos.domain import Kind, ResourceId
-from agentos.errors import Invalid, NotFound, UserError
+from agentos.errors import ErrorKind, Invalid, NotFound, UserError
 from agentos.programs import LOCK_FILE
 from agentos.resources import (
     examine,
@@ -26,6 +26,7 @@ from agentos.resources import (
 )
 from agentos.resources.declarations import definition_of, server_tool, without_server_locks
 from agentos.resources.documents import FILE_MAX
+from tests.refusals import raises
 
 SKILL = ResourceId(Kind.SKILL, "counting")
 GOOD = "---\nname: counting\ndescription: Counts.\n---\nBody\n"
@@ -235,7 +236,7 @@ def test_a_missing_document_is_one_fault() -> None:
     assert [fault for fault in examine(resource, {}).faults if "missing" in fault] == [
         "resource.toml is missing"
     ]
-    with pytest.raises(Invalid, match=r"agent/default: resource\.toml is missing"):
+    with raises(Invalid, message="resource.no_document"):
         read(resource, {})
 
 
@@ -273,7 +274,7 @@ def test_tool_references() -> None:
     assert tool_path("word-count", paths) == tool_path("word_count", paths) == paths[0]
     assert tool_path("a/word_count", paths) == paths[3]
     assert tool_path("b/sum", paths) == paths[2]
-    with pytest.raises(UserError, match="a/sum, b/sum"):
+    with raises(UserError, ErrorKind.AMBIGUOUS, names=["a/sum, b/sum"]):
         tool_path("sum", paths)
     for unknown in ("c/sum", "nothing", "", "a/b/sum", "../sum"):
         with pytest.raises(NotFound):

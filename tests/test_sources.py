@@ -16,6 +16,7 @@ import pytest
 from agentos.domain import InputFile, InputSource
 from agentos.errors import Invalid
 from agentos.sources import SourceReading, read_sources, regex, source_of
+from tests.refusals import raises
 
 Read = Callable[..., SourceReading]
 
@@ -144,17 +145,17 @@ def test_a_file_that_becomes_a_link_while_it_is_read_is_not_followed(tmp_path: P
         (tmp_path / "in/b").symlink_to(tmp_path / "secret")
         return kept(content)
 
-    with pytest.raises(Invalid, match="link"):
+    with raises(Invalid, message="inputs.became_a_link"):
         read_sources([source_of("in", tmp_path, None)], swap, max_bytes=1 << 20, since={})
 
 
 def test_sizes_and_counts_have_limits_that_say_what_to_raise(tmp_path: Path, read: Read) -> None:
     make(tmp_path, *(f"in/{number}.txt" for number in range(5)))
-    with pytest.raises(Invalid, match="max_files"):
+    with raises(Invalid, names=["max_files"]):
         read("in", max_files=4)
-    with pytest.raises(Invalid, match="max_bytes"):
+    with raises(Invalid, names=["max_bytes"]):
         read("in", max_bytes=10)
-    with pytest.raises(Invalid, match="max_bytes"):
+    with raises(Invalid, names=["max_bytes"]):
         read("in", **{"max_bytes": 10})
     assert places(read("in", exclude=("[1-4].txt",))) == ["in/0.txt"]
 
@@ -169,9 +170,9 @@ def test_only_what_changed_since_then(tmp_path: Path, read: Read) -> None:
 
 def test_inputs_that_exclude_each_other_are_told(tmp_path: Path, read: Read) -> None:
     make(tmp_path, "a", "b/c")
-    with pytest.raises(Invalid, match="stands in the workspace as 'a'"):
+    with raises(Invalid, message="inputs.same_place", hidden={"folder": tmp_path}):
         read("a", beside=(InputFile("a", "0" * 64, 1),))
-    with pytest.raises(Invalid, match="needs a folder"):
+    with raises(Invalid, message="inputs.file_and_folder"):
         read("b", beside=(InputFile("b", "0" * 64, 1),))
 
 

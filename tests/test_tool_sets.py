@@ -39,7 +39,7 @@ def test_a_set_holds_tens_of_tools_of_both_kinds_and_none_is_in_both() -> None:
     for which in filter(tool_sets.folders, tool_sets.SETS):  # ``report`` is empty between two measurements
         kinds = [tool_sets.read(folder).edit for folder in tool_sets.folders(which)]
         assert len(kinds) >= 12, which
-        assert set(kinds) == {"one", "several"}
+        assert {"one", "several"} <= set(kinds) <= {"one", "several", "none"}
         assert kinds.count("one") > kinds.count("several")
 
 
@@ -54,7 +54,9 @@ def test_the_right_version_passes_and_the_faulty_one_fails_what_is_declared(
         tool = tool_sets.read(folder)
         assert shape_faults(tool) == [], folder.name
         right, faulty = Version(tool, "right"), Version(tool, "faulty")
-        assert [task["name"] for task in tool.tasks if not passes(right, task)] == [], folder.name
+        spoiled = [task["name"] for task in tool.tasks if task["fails"] and tool.edit == "none"]
+        assert [task["name"] for task in tool.tasks if not passes(right, task)] == spoiled, folder.name
+        assert (tool.files("right") == tool.files("faulty")) is (tool.edit == "none"), folder.name
         failed = [task["name"] for task in tool.tasks if not passes(faulty, task)]
         assert failed == [task["name"] for task in tool.tasks if task["fails"]], folder.name
         shown = sum(task["fails"] for task in tool.shown)
@@ -66,7 +68,9 @@ def test_the_right_version_passes_and_the_faulty_one_fails_what_is_declared(
 
 def shape_faults(tool: Any) -> list[str]:
     """What keeps a tool from being of a size that people write, with inputs that differ and no look at a clock."""
-    everything = [json.dumps([case["args"], case["files"]]) for case in (*tool.tasks, *tool.fresh)]
+    # Where nothing is wrong with a tool, tasks with one input and two answers contradict one another.
+    cases = [case for case in (*tool.tasks, *tool.fresh) if tool.edit != "none" or not case.get("fails")]
+    everything = [json.dumps([case["args"], case["files"]]) for case in cases]
     found = [] if len(set(everything)) == len(everything) else ["an input occurs twice"]
     found += [] if (len(tool.tasks), len(tool.shown)) == (14, 9) else ["so many tasks"]
     found += [] if len(tool.fresh) in (24, 48) else ["so many fresh inputs"]

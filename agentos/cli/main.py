@@ -28,7 +28,7 @@ import typer.core
 from typer.core import TyperCommand, TyperGroup
 
 from agentos import __version__
-from agentos.errors import AgentOSError, Unavailable
+from agentos.errors import AgentOSError, ErrorKind, Unavailable, UserError, error_json
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ COMMANDS = {
 }
 
 
+_USAGE: Any = typer.BadParameter.__base__  # of click, which typer may bring with itself
 _USED: list[Plugin] = []  # whose noun this call is
 
 
@@ -119,6 +120,11 @@ def _while_it_is_read() -> Iterator[None]:
         if not isinstance(ended.__context__, BrokenPipeError):
             raise
         raise typer.Exit from None  # rich ends with 1 itself
+    except _USAGE as wrong:
+        if not _wants_json():
+            raise
+        _say(UserError(wrong.format_message(), kind=ErrorKind.USAGE))
+        raise typer.Exit(wrong.exit_code) from None
 
 
 class _Lazy(TyperGroup):
@@ -215,23 +221,28 @@ def run() -> None:
     try:
         app(prog_name="agentos")
     except AgentOSError as error:
-        _say(str(error))
+        _say(error)
         _leave(1)
     except OSError as error:
-        _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}{of_another(error)}")
+        where = f": {error.filename}" if error.filename else ""
+        _say(Unavailable(f"{error.strerror or error}{where}{of_another(error)}"))
         _leave(1)
     except Exception as error:  # noqa: BLE001 - the barrier: a bug becomes a report and exit code 3
         if isinstance(error, UnicodeEncodeError) and (
             bad := [arg for arg in sys.argv[1:] if not _is_text(arg)]
         ):
-            _say(f"{bad[0]!a} is no UTF-8 text; only names of files may be anything else")
+            _say(UserError(f"{bad[0]!a} is no UTF-8 text; only names of files may be anything else"))
             _leave(1)
         if _USED:
             from agentos.plugins.registry import said
 
-            _say(str(_USED[0].failed(f"it raised {said(error)}")) + f" A report lies in {_report()}.")
+            failed = _USED[0].failed(f"it raised {said(error)}")
+            _say(UserError(f"{failed} A report lies in {_report()}."))
             _leave(1)
-        _say(f"This is a bug of agentos ({type(error).__name__}: {error}). A report lies in {_report()}.")
+        sentence = (
+            f"This is a bug of agentos ({type(error).__name__}: {error}). A report lies in {_report()}."
+        )
+        _say(AgentOSError(sentence, kind=ErrorKind.BUG))
         _leave(3)
 
 
@@ -252,9 +263,18 @@ def _is_text(argument: str) -> bool:
     return argument.isascii() or not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
-def _say(sentence: str) -> None:
-    from agentos.cli.output import clean, with_local_times
+def _wants_json() -> bool:
+    return "--json" in itertools.takewhile(lambda argument: argument != "--", sys.argv[1:])
 
+
+def _say(error: AgentOSError) -> None:
+    """On standard error, so that all on standard output is what was asked for: a sentence, or one line of JSON."""
+    from agentos.cli.output import clean, json_line, with_local_times
+
+    if _wants_json():
+        print(json_line({"error": error_json(error)}), file=sys.stderr)
+        return
+    sentence = str(error)
     # a sentence may begin with a file's name or an id, which are given as they are
     word = sentence.split(" ", 1)[0]
     given = word in sys.argv

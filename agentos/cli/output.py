@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agentos.errors import AgentOSError, UserError
+from agentos.errors import AgentOSError, ErrorKind, UserError
 from agentos.home import Home
 from agentos.plaintext import clean as clean
 from agentos.plaintext import counted as counted
@@ -35,10 +35,17 @@ def print_json(value: Any, *, line: bool = False) -> None:
     What a terminal would obey, and halves of characters, which no file can hold, are written as JSON's escapes,
     as is all beyond ASCII where the output takes no UTF-8.
     """
-    text = json_text(value, indent=None if line else 2, ascii=not _speaks_utf8())
-    escaped = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-    sys.stdout.write(f"{escaped}\n")
+    sys.stdout.write(f"{_as_json(value, indent=None if line else 2, ascii=not _speaks_utf8())}\n")
     sys.stdout.flush()
+
+
+def json_line(value: Any) -> str:
+    """One JSON document as a line of ASCII, for whatever takes it."""
+    return _as_json(value, indent=None, ascii=True)
+
+
+def _as_json(value: Any, *, indent: int | None, ascii: bool) -> str:
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text(value, indent=indent, ascii=ascii))
 
 
 def short_text(value: Any, width: int) -> str:
@@ -240,7 +247,9 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UserError(f"{question} This needs an answer: run it in a terminal, or add --yes.")
+        raise UserError(
+            f"{question} This needs an answer: run it in a terminal, or add --yes.", kind=ErrorKind.USAGE
+        )
     print(clean(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)  # output may be for a program
     if input().strip().lower() not in ("y", "yes"):
         raise UserError("Nothing was changed.")

@@ -6,12 +6,8 @@ costs before a run asks. A task that names its tool asks for nothing.
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-
-import structlog
 
 from agentos.daemon.evolve.benches import load_tools
 from agentos.daemon.evolve.coding_agent import BoxAgentRunner
@@ -30,27 +26,25 @@ from agentos.daemon.requests.run_requests import RunContext
 from agentos.daemon.requests.secret_requests import HomeVault
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.supervision import SupervisorPlan
-from agentos.daemon.requests.tool_calls import ToolAsks
+from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.daemon.run.delegation import DelegationHandlers
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.upkeep.supervising import SupervisorCalibration
-from agentos.domain import Budget, Json, Kind, ModelSpec, ResourceId, Snapshot, Task
-from agentos.errors import AgentOSError, Invalid, NotFound
+from agentos.domain import Budget, Kind, ModelSpec, ResourceId, Snapshot, Task
+from agentos.errors import Invalid, NotFound
 from agentos.gateway.setup import Setup
 from agentos.home import Home
 from agentos.ledger.store import Ledger
-from agentos.models.redaction import redactor_of
+from agentos.models.redaction import LiveConfig
 from agentos.models.resolving import spec_of
 from agentos.ports import Adviser, Models, Sandbox
 from agentos.programs import LOCK_FILE
 from agentos.registry.store import Registry
 from agentos.resources import read
-from agentos.resources.declarations import ServerTool, is_server
+from agentos.resources.declarations import ServerTool
 from agentos.retrieval.installed import index_of
 from agentos.retrieval.storage import Storage
-from agentos.settings import Settings, load_settings
-
-log = structlog.get_logger("agentos.services")
+from agentos.settings import Settings
 
 
 class RunServicesFactory:
@@ -60,7 +54,7 @@ class RunServicesFactory:
         self,
         home: Home,
         settings: Settings,
-        current: LiveConfig,
+        current: LiveConfig[Setup],
         parts: tuple[Ledger, Registry, Sandbox],
         models: Models,
     ) -> None:
@@ -100,7 +94,7 @@ class RunServicesFactory:
                     lambda asking: self.specs(asking.bundle, asking.snapshot),
                     self.pending_calls,
                 ),
-                "tool": self._tools,
+                "tool": partial(tool_asks, servers=partial(RunServers, self._servers)),
                 "person": People(self._ledger).answerer,
                 "recall": memories.recalling,
                 "remember": memories.remembering,
@@ -182,9 +176,6 @@ class RunServicesFactory:
             partial(speed_in, self._home),
         )
 
-    def _tools(self, asking: RunContext) -> ToolAsks:
-        return ToolAsks(asking, RunServers(self._servers, asking) if is_server(asking.bundle.files) else None)
-
     def _program(self, asking: RunContext, tool: ServerTool) -> ServerProgram:
         """What the server of the tool is made of at the run's snapshot."""
         files = self._registry.files(asking.snapshot, tool.resource)
@@ -203,65 +194,3 @@ class RunServicesFactory:
         """End the gateway and let go of the index."""
         self._models.close()
         self._index.close()
-
-
-# --- What the settings say of models now -------------------------------------------------------
-
-
-class LiveConfig:
-    """What ``agentos.toml`` and ``keys.toml`` say of models now: a daemon that runs need not be restarted for a model.
-
-    Looks at both files whenever it is asked; reads them when they changed. All other settings are those of its start.
-    What cannot be read changes nothing, and is told once. Thread-safe.
-    """
-
-    def __init__(self, home: Home, settings: Settings) -> None:
-        """Raises UserError when others may read the file of keys."""
-        self._home = home
-        # as text: this is looked at several times in each run
-        self._paths = [str(path) for path in (home.settings, home.keys, home.secrets)]
-        self._lock = threading.Lock()
-        self._seen = self._stamps()
-        self._take(settings)
-
-    def model(self) -> str:
-        """The setting ``model``."""
-        self._look()
-        return self._settings.model
-
-    def setup(self) -> Setup:
-        """What the gateway has to know; the same object until something changed."""
-        self._look()
-        return self._setup
-
-    def redact(self, value: Json) -> Json:
-        """The value without any secret of the home."""
-        self._look()
-        return self._redactor.value(value)
-
-    def _look(self) -> None:
-        with self._lock:
-            stamps = self._stamps()
-            if stamps == self._seen:
-                return
-            try:
-                self._take(load_settings(self._home.settings))
-            except AgentOSError as error:
-                log.warning("models stay as they were set up", why=str(error))
-            self._seen = stamps  # not where the machine cannot read them: then the next one looks again
-
-    def _take(self, settings: Settings) -> None:
-        self._redactor = redactor_of(self._home, settings)
-        self._settings = settings
-        self._setup = Setup.of(settings)
-
-    def _stamps(self) -> Sequence[tuple[int, ...]]:
-        return [_stamp(path) for path in self._paths]
-
-
-def _stamp(path: str) -> tuple[int, ...]:
-    try:
-        about = os.stat(path)
-    except OSError:
-        return ()
-    return about.st_ino, about.st_mtime_ns, about.st_size

@@ -33,7 +33,7 @@ from agentos.daemon.run.execution import BoxExecutor
 from agentos.daemon.run.spot_checks import SpotCheckedExecutor
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, RunnerOptions, StopSignal, TaskRunner
 from agentos.daemon.run.trial_pool import TrialPool
-from agentos.daemon.run_services import LiveConfig, RunServicesFactory
+from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Mode, ResourceId
 from agentos.errors import (
@@ -51,10 +51,11 @@ from agentos.evolver.policy import WaitPolicy
 from agentos.evolver.promote.rebasing import settle_overtaken
 from agentos.evolver.watch import probation
 from agentos.gateway.client import GatewayModels
+from agentos.gateway.setup import Setup
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.messages import ToolCard
-from agentos.models.redaction import redactor_of
+from agentos.models.redaction import LiveConfig, redactor_of
 from agentos.ports import Adviser, Durable, Executor, Proposer
 from agentos.proposers.lesson import LessonProposer
 from agentos.proposers.model import ModelProposer
@@ -358,7 +359,12 @@ def service(
         sandbox = given or Choice(home.root, settings.run_uid, settings.sandbox)
         workers = wired.enter_context(workers_of(home, settings, sandbox, ledger, listens=listens))
         stopping = StopSignal()
-        current = LiveConfig(home, settings)
+        current = LiveConfig(
+            home,
+            settings,
+            Setup.of,
+            lambda why: log.warning("models stay as they were set up", why=why),
+        )
         models = GatewayModels(home, current.setup, socket_name=socket_name)
         served = RunServicesFactory(home, settings, current, (ledger, registry, sandbox), models)
         serving = served.serving(lambda: executor, stopping.hold_if_set)

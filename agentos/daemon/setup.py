@@ -50,7 +50,12 @@ def init_home(home: Home) -> bool:
     parts = (home.settings, home.registry, home.consent_key)
     folders = (home.run, home.logs, home.blobs, home.skills)
     fresh = not all(part.exists() for part in (*parts, *folders)) or not has_ledger(home.ledger)
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{root} cannot be made ({error.strerror}); give another place with --home or AGENTOS_HOME"
+        ) from None
     if not home.settings.exists():  # first, so that an interrupted init knows its own
         text = first_settings(claim_uid(root) if os.geteuid() == 0 else None)
         if address := address_of(home.ledger):  # of a variable, which the next shell may not have

@@ -130,12 +130,11 @@ class Tick:
     def run(self, go_on: Callable[[], bool]) -> None:
         """Turn until ``go_on`` says no."""
         while go_on():
-            try:
-                self.turn(time.monotonic())
-                self.heartbeat.turned()
-            except Exception as error:  # noqa: BLE001 - the daemon outlives a bug in one turn
+            if error := _fault_of(lambda: self.turn(time.monotonic())):
                 self._failed(error)
                 time.sleep(1.0)
+            else:
+                self.heartbeat.turned()
             self._beat()
             self._service.workers.tell()
             self.wake.wait(POLL_S)
@@ -146,7 +145,7 @@ class Tick:
         why = cause(error)
         self._version = -1
         if why != self._told:
-            log.exception("turn failed")
+            log.error("turn failed", exc_info=error)
             self._told = why
         if of_the_machine(error):
             self._breaker.open(why, for_good=damaged(error))
@@ -442,11 +441,18 @@ class Tick:
         return True
 
     def _guarded(self, name: str, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as error:  # a chore that fails is told and comes again; nothing waits for it
+        """One that fails is told and comes again; nothing waits for it."""
+        if error := _fault_of(work):
             if self.heartbeat.chore(name, type(error).__name__, cause(error)):
-                log.exception("chore failed", chore=name)
-        else:
-            if self.heartbeat.chore(name):
-                log.info("chore works again", chore=name)
+                log.error("chore failed", chore=name, exc_info=error)
+        elif self.heartbeat.chore(name):
+            log.info("chore works again", chore=name)
+
+
+def _fault_of(work: Callable[[], None]) -> Exception | None:
+    """What the work raised."""
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001 - the daemon outlives a bug in a turn, and in a chore
+        return error
+    return None

@@ -57,6 +57,7 @@ from agentos.domain.identity import SearchHit as SearchHit
 from agentos.domain.identity import Snapshot as Snapshot
 from agentos.domain.identity import Tier as Tier
 from agentos.domain.identity import Version as Version
+from agentos.domain.identity import call_key as call_key
 from agentos.domain.identity import canonical as canonical
 from agentos.domain.identity import content_sha256 as content_sha256
 from agentos.domain.identity import dataclass as dataclass

@@ -92,6 +92,11 @@ def digest(value: object) -> str:
     return hashlib.sha256(value if isinstance(value, bytes) else canonical(value)).hexdigest()
 
 
+def call_key(tool: str, args: Json) -> str:
+    """Equal calls have equal keys."""
+    return digest([tool, args])
+
+
 def content_sha256(files: Mapping[str, bytes]) -> str:
     """Identity of files by their paths, as a tool finds it in the box."""
     lines = (f"{path}\n{hashlib.sha256(files[path]).hexdigest()}\n" for path in sorted(files))

@@ -33,7 +33,7 @@ from agentos.domain import (
     is_rule_file,
     new_id,
 )
-from agentos.errors import Conflict, NotFound, Unavailable
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable
 from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.guards.static.check import screened
 from agentos.evolver.memory import MigrationResult
@@ -204,7 +204,9 @@ class Dependencies:
             stored = self.evolution(evolution.id)
             ended = stored.ended_at is not None and evolution.ended_at is None
             if ended or (stored.state is _GONE and evolution.state is not _GONE):
-                raise Conflict(f"{evolution.id} has ended meanwhile: it is {stored.state.value}.")
+                raise Conflict(
+                    f"{evolution.id} has ended meanwhile: it is {stored.state.value}.", kind=ErrorKind.OVER
+                )
         if state is _GONE and evolution.candidate_id is not None:
             self.cursor.advance(_reverted(self._edit_of(evolution)), 1, [])
         under_way = state in RUNNING_STATES

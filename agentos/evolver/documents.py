@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import RESOURCE_NAME, Layer, Mode, Tier
-from agentos.errors import Invalid, meant, shown
+from agentos.errors import ErrorKind, Invalid, meant, shown
 from agentos.evolver.guards.static import RULES
 from agentos.evolver.policy import (
     ConsentPolicy,
@@ -247,7 +247,7 @@ def toml_of(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise Invalid(str(path), ["the file is missing"]) from None
+        raise Invalid(str(path), ["the file is missing"], kind=ErrorKind.UNREADABLE) from None
     except OSError as error:
         raise Invalid(str(path), [f"it cannot be read: {error.strerror}"]) from None
     except (ValueError, RecursionError) as error:

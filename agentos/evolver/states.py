@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.domain import AT_WORK, Evolution
-from agentos.errors import Conflict
+from agentos.errors import Conflict, ErrorKind
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -104,7 +104,8 @@ def retry(parts: RetryContext, evolution: Evolution, *, takes_up: str = "") -> E
         if other.state in AT_WORK:
             raise Conflict(
                 f"{other.id} is at work on the same evidence ({other.state.value}); "
-                f"`agentos evolution show {other.id}` shows how far it is."
+                f"`agentos evolution show {other.id}` shows how far it is.",
+                kind=ErrorKind.AT_WORK,
             )
     why = f"takes up {evolution.id} again"
     fresh = replace(parts.opened(evolution.evidence_id, evolution.fingerprint_id, why), takes_up=takes_up)

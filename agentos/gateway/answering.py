@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 import weakref
@@ -34,7 +35,8 @@ from agentos.models.requests import (
 from agentos.ports import Grant
 
 # A call that failed in one of these ways is over; after any other it may be asked again.
-_FINAL = frozenset({*FAULTS, "context", "request"})
+_FINAL = frozenset({*FAULTS, "context", "request", "internal"})
+log = logging.getLogger("agentos.gateway")
 _DEARER = 20.0  # times the price of plain text, for sounds and pictures
 
 
@@ -363,12 +365,17 @@ class CallService:
         began, tally = time.monotonic(), AttemptTally(wanted.call.tries)
         try:
             call = ModelCall(wanted.asked, wanted.call.idempotency, deadline, tally)
-            answered = await ask(wanted.spec, call, self._providers)
+            ended, body = self._ended(wanted, await ask(wanted.spec, call, self._providers))
+            ended = _with_late(ended, wanted.call, tally.given_up)
         except ModelFailed as error:
             ended, body = self._failed(wanted.call, error, uncertain=tally.uncertain), b""
-        else:
-            ended, body = self._ended(wanted, answered)
-            ended = _with_late(ended, wanted.call, tally.given_up)
+        # the call may be paid: without an end on record it would be paid again and again
+        except Exception as bug:
+            log.exception("a bug of ours over the call %s", wanted.call.id)
+            told = ModelFailed(
+                "internal", f"a bug of the gateway ({type(bug).__name__}); see logs/gateway.log"
+            )
+            ended, body = self._failed(wanted.call, told, uncertain=True), b""
         return replace(ended, latency_ms=(time.monotonic() - began) * 1e3, tries=tally.tries), body
 
     def _failed(self, call: ProviderCall, error: ModelFailed, *, uncertain: bool) -> ProviderCall:

@@ -15,10 +15,10 @@ import re
 import ssl
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 import httpx
 import litellm
@@ -29,13 +29,12 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_ran
 from agentos.domain import ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.gateway.setup import ProviderTarget
+from agentos.gateway.transport import REPLY_MAX, ReplyTooLong
 from agentos.models.requests import texts, tokens_of
 from agentos.wire import LEVELS_MAX, is_deeper
 
 TRIES_MAX = 5
 _RETRY_AFTER_MAX_S = 60.0
-_REPLY_MAX = 32 << 20
-_PACKED_MAX = 128  # bytes that are unpacked at once: gzip makes a thousand of one, zstd 128 KiB of four
 # Never reached. litellm's timeout is for each read rather than the whole call, and it makes (and leaks)
 # a new client with its own connections for each value that it is given.
 _LITELLM_TIMEOUT_S = 24 * 3600.0
@@ -51,80 +50,14 @@ _NOT_SET_UP = (_NO_PROVIDER, "Missing credentials", "Unable to locate credential
 _MISSING = (
     "look whether the provider has a model of that name, and whether its api_base is whole (most end in /v1)"
 )
+_ELSEWHERE = (
+    "its server redirects to another one, which is not followed: set the api_base of its provider to where it is "
+    "reached now, if you trust that"
+)
 _ALIVE_S = 5.0  # for an idle word of a server that works on an answer
 # names of litellm's classes
 _PREFIX = re.compile(r"^((litellm\.)?\w+(Error|Exception): )*(\w+Exception - )?")
 
-
-class _ReplyTooLong(Exception):
-    """A provider sent more than ``_REPLY_MAX`` bytes, as they are when unpacked."""
-
-
-_Read: TypeAlias = Callable[..., Iterator[bytes]]
-_AsyncRead: TypeAlias = Callable[..., AsyncIterator[bytes]]
-
-
-def _bounded(read: _Read) -> _Read:
-    def iter_bytes(response: httpx.Response, chunk_size: int | None = None) -> Iterator[bytes]:
-        size = 0
-        for chunk in read(response, chunk_size):
-            size += len(chunk)
-            if size > _REPLY_MAX:
-                response.close()
-                raise _ReplyTooLong
-            yield chunk
-
-    return iter_bytes
-
-
-def _bounded_async(read: _AsyncRead) -> _AsyncRead:
-    async def aiter_bytes(response: httpx.Response, chunk_size: int | None = None) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in read(response, chunk_size):
-            size += len(chunk)
-            if size > _REPLY_MAX:
-                await response.aclose()
-                raise _ReplyTooLong
-            yield chunk
-
-    return aiter_bytes
-
-
-def _sliced(read: _Read) -> _Read:
-    def iter_raw(response: httpx.Response, chunk_size: int | None = None) -> Iterator[bytes]:
-        for chunk in read(response, chunk_size):
-            yield from _slices(response, chunk)
-
-    return iter_raw
-
-
-def _sliced_async(read: _AsyncRead) -> _AsyncRead:
-    async def aiter_raw(response: httpx.Response, chunk_size: int | None = None) -> AsyncIterator[bytes]:
-        async for chunk in read(response, chunk_size):
-            for part in _slices(response, chunk):
-                yield part
-
-    return aiter_raw
-
-
-def _slices(response: httpx.Response, chunk: bytes) -> Iterator[bytes]:
-    """Of packed content little at a time: what it unpacks to is only counted when it is in memory.
-
-    Packed twice, even a little is too much.
-    """
-    encoding = response.headers.get("content-encoding", "")
-    if "," in encoding:
-        raise _ReplyTooLong
-    size = _PACKED_MAX if encoding else max(1, len(chunk))
-    return (chunk[at : at + size] for at in range(0, len(chunk), size))
-
-
-# litellm and openai join all that comes, until the memory is full, and litellm makes clients of its own for most
-# providers: what all of them read with is the one place for a bound.
-httpx.Response.iter_raw = _sliced(httpx.Response.iter_raw)  # type: ignore[method-assign]
-httpx.Response.aiter_raw = _sliced_async(httpx.Response.aiter_raw)  # type: ignore[method-assign]
-httpx.Response.iter_bytes = _bounded(httpx.Response.iter_bytes)  # type: ignore[method-assign]
-httpx.Response.aiter_bytes = _bounded_async(httpx.Response.aiter_bytes)  # type: ignore[method-assign]
 
 litellm.suppress_debug_info = True
 litellm.drop_params = True  # one request fits all models: what a provider does not know is left out
@@ -316,9 +249,11 @@ async def _once(spec: ModelSpec, call: ModelCall, where: Mapping[str, Any]) -> C
     except TimeoutError:
         raise CallFailed("timeout", f"{spec.model} did not answer in {left:.1f} s") from None
     except openai.OpenAIError as error:
-        if any(isinstance(one, _ReplyTooLong) for one in _chain(error)):
-            raise _too_long(spec) from None
+        if (bound := next((one for one in _chain(error) if isinstance(one, ReplyTooLong)), None)) is not None:
+            raise _unusable(spec, str(bound)) from None
         raise _failure(spec, error) from None
+    except ReplyTooLong as error:
+        raise _unusable(spec, str(error)) from None
     except _BUGS as error:  # over an answer that is there: what goes wrong before is an OpenAIError, too
         raise _unusable(spec, f"cannot be read: {error}") from None
     listed = getattr(response, "_hidden_params", {}).get("response_cost")
@@ -333,8 +268,8 @@ def _body(spec: ModelSpec, response: Any) -> dict[str, Any]:
         raise _unusable(spec, f"is not JSON: {error}") from None
     # half of a surrogate pair, which JSON may spell, can neither be sent on nor stored
     encoded = dumped.encode("utf-8", "replace")
-    if len(encoded) > _REPLY_MAX:
-        raise _too_long(spec)
+    if len(encoded) > REPLY_MAX:
+        raise _unusable(spec, f"has more than {REPLY_MAX:,} bytes")
     body = json.loads(encoded)
     if is_deeper(body, LEVELS_MAX, encoded):
         raise _unusable(spec, f"is nested more than {LEVELS_MAX} levels deep")
@@ -343,10 +278,6 @@ def _body(spec: ModelSpec, response: Any) -> dict[str, Any]:
 
 def _unusable(spec: ModelSpec, why: str) -> ModelFailed:
     return ModelFailed("malformed", f"the reply of {spec.model} {why}"[:1000])
-
-
-def _too_long(spec: ModelSpec) -> ModelFailed:
-    return _unusable(spec, f"has more than {_REPLY_MAX:,} bytes")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -392,6 +323,8 @@ def _failure(spec: ModelSpec, error: openai.OpenAIError) -> CallFailed:
     if any(words in said for words in _NOT_SET_UP):
         kind = "auth"
     status = getattr(error, "status_code", None)
+    if not kind and any(map(_is_redirect, _chain(error))):
+        kind, said = "auth", _ELSEWHERE
     # 422 is also litellm's own word, for a reply that it cannot read
     if not kind and isinstance(status, int) and 400 <= status < 500 and status not in (408, 409, 422, 429):
         kind = "request"
@@ -444,6 +377,11 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
+
+
+def _is_redirect(error: BaseException) -> bool:
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return isinstance(status, int) and 300 <= status < 400
 
 
 def _is_plain(error: BaseException) -> bool:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentos.domain import Json, Reply
 from agentos.errors import ModelFailed, missing_extra
+from agentos.gateway.calls import CallReading
 from agentos.gateway.setup import CALL_HEADER, READY, SOCKET, TIMEOUT_HEADER, Setup
 from agentos.home import Home
 from agentos.models.stop import model_stop
@@ -36,6 +37,7 @@ _GRACE_S = 5.0  # beyond the deadline, at which the gateway answers by itself
 _IDLE_MAX = 64
 _DEATHS_MAX = 5  # of gateways over one call, which may be what kills them, and is paid each time
 _LOOK_S = 0.1  # how long a wait goes on after whoever waited has ended
+_ENDED = "this run has ended and may ask no model"
 _OVER = frozenset({"stopping", "token"})  # of a process that is being replaced: another one takes the call
 
 
@@ -231,7 +233,7 @@ class GatewayModels:
         Where ``setup`` gives another object than before, the calls under way are brought to their end and
         another process takes those that follow.
         """
-        self._home = home
+        self.home = home
         self._setup: Callable[[], Setup]
         if callable(setup):
             self._setup = setup
@@ -250,7 +252,7 @@ class GatewayModels:
     def process(self, deadline: float, given_up: Callable[[], bool] = lambda: False) -> _Process:
         """The process, started where it does not run; raises ModelFailed when it does not come up, calls are stopped, or
         whoever waits has ``given_up``."""
-        if (stopped := model_stop(self._home)) is not None:
+        if (stopped := model_stop(self.home)) is not None:
             why = f": {stopped.reason}" if stopped.reason else ""
             raise ModelFailed(
                 "unreachable",
@@ -270,7 +272,7 @@ class GatewayModels:
                 running.end(patience_s=_END_S if running.alive() else 0.0, given_up=is_over)
                 self._process = None
             if self._process is None:
-                self._process = _Process(self._home, setup, self._socket_name)
+                self._process = _Process(self.home, setup, self._socket_name)
             try:
                 self._process.wait_until_ready(deadline, is_over)
             except ModelFailed as error:
@@ -315,6 +317,7 @@ class GatewaySession:
         self._token = ""
         self._done: dict[str, list[int]] = {}
         self._waiting: set[_Connection] = set()
+        self._told: set[str] = set()  # ids of the calls of which somebody was told what they used
         self._closed = False
 
     def complete(self, request: Json, deadline: float) -> Reply:
@@ -335,6 +338,8 @@ class GatewaySession:
                 sent_by.add(process)
                 response = self._asked(process, token, content, until, sent)
             except _Gone:
+                if self._closed and sent:
+                    raise ModelFailed("not_allowed", _ENDED, self._left_behind()) from None
                 time.sleep(0.01)  # until the system knows that it is dead
                 continue
             if _said(response)[0] not in _OVER:
@@ -375,18 +380,38 @@ class GatewaySession:
     def _opened(self, deadline: float) -> tuple[_Process, str]:
         with self._lock:
             if self._closed:
-                raise ModelFailed("not_allowed", "this run has ended and may ask no model")
+                raise ModelFailed("not_allowed", _ENDED)
             process = self._models.process(deadline, lambda: self._closed)
             if process is not self._open_in:
                 opened = process.control("open", {"grant": asdict(self._grant), "done": self._done}, deadline)
                 self._open_in, self._id, self._token = process, opened["id"], opened["token"]
             return process, self._token
 
+    def _left_behind(self) -> Mapping[str, Any] | None:
+        """What the run is booked with for calls whose answers it did not wait for, once; of one without an answer that is
+        the estimate."""
+        reading = CallReading(self._models.home.calls)
+        with contextlib.closing(reading), self._lock:
+            calls = [
+                call
+                for call in reading.calls(self._grant.run_id)
+                if not (call.served_from or call.id in self._told)
+            ]
+            self._told |= {call.id for call in calls}
+        prices = [call.usd for call in calls if call.usd is not None]
+        return {
+            "input_tokens": sum(call.input_tokens for call in calls),
+            "output_tokens": sum(call.output_tokens for call in calls),
+            "usd": sum(prices) if len(prices) == len(calls) else None,
+            "estimated": any(call.state == "intent" or call.estimated for call in calls),
+        }
+
     def _reply(self, response: _Response, *, was_lost: bool) -> Reply:
         """``was_lost``: an answer may have come onto the record whose reply did not come here, so that nobody has counted it."""
         call = response.call
-        if call is not None and call["ended"]:
-            with self._lock:
+        with self._lock:
+            self._told.add(call["id"] if call else "")
+            if call is not None and call["ended"]:
                 self._done.setdefault(call["key"], []).append(call["nth"])
         if response.status != 200 or call is None:
             raise _failure(response)
@@ -426,4 +451,5 @@ def _said(response: _Response) -> tuple[str, str]:
         error = json.loads(response.body)["error"]
         return str(error["code"]), str(error["message"])
     except (ValueError, KeyError, TypeError):
-        return "unreachable", f"the gateway failed with {response.status}; see logs/gateway.log"
+        # a bug before anything was sent; what was sent is on record, and says more
+        return "internal", f"a bug of the gateway (status {response.status}); see logs/gateway.log"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentos.domain import Json, digest
-from agentos.errors import Unavailable, UserError
+from agentos.errors import ErrorKind, Unavailable, UserError
 from agentos.ledger.rows.codec import fields_of, kept, plain
 from agentos.ledger.rows.schema import LedgerConnection
 
@@ -55,7 +55,8 @@ class AuditHead:
         found = _HEAD.fullmatch(text.strip())
         if not found:
             raise UserError(
-                f"a head is 'number:hex digits' (12 to 64), as `agentos audit verify` prints it, not {text!r}"
+                f"a head is 'number:hex digits' (12 to 64), as `agentos audit verify` prints it, not {text!r}",
+                kind=ErrorKind.USAGE,
             )
         return cls(int(found[1]), found[2])
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from agentos.domain import dataclass
-from agentos.errors import Unavailable, UserError
+from agentos.errors import ErrorKind, Unavailable, UserError
 
 T = TypeVar("T")
 
@@ -160,7 +160,8 @@ class UrlBlobs:
         except tenacity.RetryError as error:
             why = error.last_attempt.exception()
             raise Unavailable(
-                f"a blob in {self._url} could not be {what}, tried for {self._patience_s:g} s: {_said(why)}"
+                f"a blob in {self._url} could not be {what}, tried for {self._patience_s:g} s: {_said(why)}",
+                kind=ErrorKind.TIMEOUT,
             ) from why
         except _FINAL as error:
             raise Unavailable(f"a blob in {self._url} could not be {what}: {_said(error)}") from error
@@ -192,7 +193,8 @@ class UrlBlobs:
         except ImportError as error:
             raise UserError(
                 f"blobs = {self._url!r} needs the extra 'blobs', or what fsspec opens such a URL with ({error}): "
-                "pip install 'agentos-daemon[blobs]'"
+                "type `pip install 'agentos-daemon[blobs]'`",
+                kind=ErrorKind.NOT_INSTALLED,
             ) from None
         except ValueError as error:
             raise UserError(f"blobs = {self._url!r} cannot be opened: {error}") from None

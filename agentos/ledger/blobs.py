@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from agentos.domain import Json, is_reference
 from agentos.durable import flush_folder
-from agentos.errors import DamagedBlob, NotFound, Unavailable, UserError
+from agentos.errors import DamagedBlob, ErrorKind, NotFound, Unavailable, UserError
 from agentos.ledger.blob_url import NAME, OWNER, BlobInfo, UrlBlobs
 from agentos.plugins import registry
 
@@ -123,7 +123,8 @@ def claim(store: Elsewhere, ledger: str, place: str) -> None:
     if ledger and (found := store.owner(ledger)) != ledger:
         raise UserError(
             f"the store {place!r} holds the content of another ledger ({found[:16]}; this one is {ledger[:16]}): give each a "
-            f"folder of its own there. If that ledger is gone for good, remove what is named '{OWNER}' in it"
+            f"folder of its own there. If that ledger is gone for good, remove what is named '{OWNER}' in it",
+            kind=ErrorKind.TAKEN,
         )
 
 
@@ -161,7 +162,10 @@ class BlobStore:
                 self._write(Path(path), data)
             flush_folder(folder)  # also when it was there: its writer may not have come so far
         except OSError as error:
-            raise Unavailable(f"the blob could not be written below {self._root}: {error.strerror}") from None
+            raise Unavailable(
+                f"the blob could not be written below {self._root}: {error.strerror}",
+                kind=ErrorKind.NOT_WRITTEN,
+            ) from None
 
     def get(self, sha256: str) -> bytes:
         """The content; NotFound when there is none, DamagedBlob when it does not match its name."""

@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentos.errors import NotFound, UserError
+from agentos.errors import ErrorKind, NotFound, UserError
 from agentos.ledger.postgres.address import address_of
 from agentos.ledger.rows.schema import HEAD, LedgerConnection, refuse_newer, unavailable, version_of
 
@@ -88,7 +88,8 @@ def refuse_other(path: Path, connection: LedgerConnection) -> None:
     if version != HEAD:
         raise UserError(
             f"the ledger {path} is of an older release (schema {version or 'none'}, now {HEAD}): "
-            "type `agentos init` to bring it up to date"
+            "type `agentos init` to bring it up to date",
+            kind=ErrorKind.OLDER,
         )
 
 
@@ -208,7 +209,8 @@ def _no_daemon(home: Path) -> Iterator[None]:
             if _daemon_of(home) != os.getpid():
                 raise UserError(
                     f"the ledger of {home} is of an older release, whose daemon still runs: type `agentos daemon stop` "
-                    "first, so that it can be brought up to date"
+                    "first, so that it can be brought up to date",
+                    kind=ErrorKind.BUSY,
                 ) from None
         yield
     finally:

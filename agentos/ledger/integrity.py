@@ -40,6 +40,7 @@ from agentos.ledger.retention import tasks_without_inputs
 from agentos.ledger.rows.codec import data_of, fields_of, from_text, plain, time_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
+    RUN_ENDS,
     SETS,
     SHELVES,
     column_value,
@@ -51,7 +52,6 @@ from agentos.ledger.rows.record_types import (
 )
 from agentos.ledger.rows.schema import LedgerConnection, unavailable
 
-_FINISHED = ("run.finished", "run.imported", "run.regraded")
 _SPOKEN = ("feedback", "standing_check")  # records of people: each has its entry
 
 
@@ -157,7 +157,7 @@ def told(reader: LedgerSnapshot) -> AuditedDigests:
 
 def _remember(found: AuditedDigests, entry: Entry, detail: Mapping[str, Json]) -> None:
     event, subject = entry.event, entry.subject
-    if event in _FINISHED:
+    if event in RUN_ENDS:
         found.runs[subject] = entry
     elif event == "run.flagged":
         found.flags[subject, str(detail.get("reason"))] += 1

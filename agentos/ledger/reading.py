@@ -40,7 +40,7 @@ from agentos.domain import (
     Verdict,
     dataclass,
 )
-from agentos.errors import NotFound, UserError
+from agentos.errors import ErrorKind, NotFound, UserError
 from agentos.ledger import audit
 from agentos.ledger.audit import AuditHead, Entry, HeadFile
 from agentos.ledger.connect import open_to_read, refuse_other
@@ -418,7 +418,8 @@ class Reader:
             raise NotFound(f"there is no {kind} {fragment!r}: {other}type `agentos {seen}` to see them")
         if len(found) > 1 and found[0] != fragment:
             some = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
-            raise UserError(f"{fragment!r} could be any of {some}: give more letters of the {kind}'s id")
+            told = f"{fragment!r} could be any of {some}: give more letters of the {kind}'s id"
+            raise UserError(told, kind=ErrorKind.AMBIGUOUS)
         return str(found[0])
 
     def _other(self, kind: str, name: str) -> str:

@@ -21,7 +21,7 @@ from agentos.domain import Json, dataclass
 from agentos.ledger.audit import PrunedTotals, Rows
 from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
-from agentos.ledger.rows.record_types import RECORDS, of_run, of_set
+from agentos.ledger.rows.record_types import RECORDS, RUN_ENDS, of_run, of_set
 
 BATCH = 500  # runs in one transaction
 NEWEST_OF_EACH = 200  # runs of each resource that keep their steps: what guards are replayed from
@@ -135,8 +135,10 @@ def spoken_of(rows: Callable[..., Iterable[Sequence[Any]]], runs: Sequence[str])
 
 def _untouched(rows: Rows, run_id: str, body: str | bytes) -> bool:
     """Whether the run is what its audit entry says; one without a digest is of an earlier release."""
-    sql = "SELECT detail FROM audit WHERE subject = ? AND event IN ('run.finished', 'run.imported') ORDER BY seq DESC"
-    for (detail,) in rows(sql, run_id):
+    sql = "SELECT event, detail FROM audit WHERE subject = ? ORDER BY seq DESC"
+    for event, detail in rows(sql, run_id):
+        if event not in RUN_ENDS:
+            continue
         said = data_of(detail).get(RECORDS, {}).get(f"run/{run_id}")
         return said is None or said == of_run(rows, run_id, body)
     return False

@@ -35,7 +35,7 @@ from agentos.domain import (
     TaskState,
     is_reference,
 )
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, ErrorKind, NotFound
 from agentos.ledger.audit import PRUNED, AuditHead, HeadFile, chained, newest
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger
@@ -127,7 +127,7 @@ class Ledger(Reader):
                 if old is None:
                     insert(connection, "task", row)
                 elif from_text(Task, old) != task:  # an earlier release wrote fewer fields
-                    raise Conflict(f"there is another task with the id {row['id']}")
+                    raise Conflict(f"there is another task with the id {row['id']}", kind=ErrorKind.TAKEN)
 
     def set_task_state(self, id: str, from_states: Collection[TaskState], to: TaskState) -> bool:
         """Move the task to ``to`` if it stands in one of ``from_states``; whether it did."""
@@ -149,14 +149,14 @@ class Ledger(Reader):
             if state is None:
                 raise NotFound(f"there is no task {run.task_id}")
             if state not in (TaskState.QUEUED, TaskState.RUNNING):
-                raise Conflict(f"the task {run.task_id} is {state}: it takes no further run")
+                told = f"the task {run.task_id} is {state}: it takes no further run"
+                raise Conflict(told, kind=ErrorKind.OVER)
             _move(connection, run.task_id, (TaskState.QUEUED,), TaskState.RUNNING)
             try:
                 insert(connection, "run", run_row(run, to_text(run)))
             except sqlite3.IntegrityError:
-                raise Conflict(
-                    f"attempt {run.attempt} at the task {run.task_id} was begun by another run"
-                ) from None
+                told = f"attempt {run.attempt} at the task {run.task_id} was begun by another run"
+                raise Conflict(told, kind=ErrorKind.TAKEN) from None
 
     def append_step(self, step: Step) -> None:
         """As ``append_steps``, of one."""
@@ -255,9 +255,8 @@ class Ledger(Reader):
             if first_value(connection, "SELECT no FROM run WHERE id = ?", run.id):
                 return False
             if first_value(connection, "SELECT no FROM task WHERE id = ?", task.id):
-                raise Conflict(
-                    f"there is a task with the id {task.id} already: {run.id} is a past run, and brings its own task"
-                )
+                told = f"there is a task with the id {task.id} already: {run.id} is a past run, and brings its own task"
+                raise Conflict(told, kind=ErrorKind.TAKEN)
             seq = _next_seq(connection)
             insert(connection, "task", task_row(task, run.share, TaskState.DONE))
             text = to_text(run)
@@ -271,7 +270,8 @@ class Ledger(Reader):
     def flag(self, run_id: str, reason: str) -> None:
         """Record a user's word that a finished run was bad. Raises NotFound, and Conflict while it is under way."""
         if self.run(run_id).outcome is None:
-            raise Conflict(f"{run_id} is still under way; `agentos run tail {run_id}` follows it")
+            told = f"{run_id} is still under way; `agentos run tail {run_id}` follows it"
+            raise Conflict(told, kind=ErrorKind.AT_WORK)
         with self._writing() as connection:
             row = {"run_id": run_id, "reason": reason, "flagged_at": time_text(datetime.now(UTC))}
             insert(connection, "flag", row)
@@ -294,11 +294,13 @@ class Ledger(Reader):
         with self._writing() as connection:
             question = from_text(Question, body_of(connection, "question", question_id))
             if question.answer is not None:
-                raise Conflict(f"the question {question.id} was answered already: {question.answer[:200]}")
+                told = f"the question {question.id} was answered already: {question.answer[:200]}"
+                raise Conflict(told, kind=ErrorKind.DECIDED)
             question = replace(question, answer=text, answered_at=datetime.now(UTC))
             state = first_value(connection, "SELECT state FROM task WHERE id = ?", question.root_id)
             if state != TaskState.WAITING:
-                raise Conflict(f"the task {question.root_id} is {state}: it waits for no answer")
+                told = f"the task {question.root_id} is {state}: it waits for no answer"
+                raise Conflict(told, kind=ErrorKind.OVER)
             said = {"task": question.root_id, "answer": text}
             self._note("question.answered", question.id, said, (question,))
             still = "SELECT seq FROM question WHERE root_id = ? AND answer IS NULL"
@@ -311,7 +313,7 @@ class Ledger(Reader):
         with self._writing() as connection:
             old = from_text(MemoryProposal, body_of(connection, "proposal", proposal.id))
             if old.state is not ProposalState.OPEN:
-                raise Conflict(f"the proposal {old.id} is {old.state.value} already")
+                raise Conflict(f"the proposal {old.id} is {old.state.value} already", kind=ErrorKind.DECIDED)
             detail = {"state": proposal.state, "resource": proposal.resource, "reason": proposal.reason}
             self._note("memory.decided", proposal.id, detail, (proposal,))
 
@@ -349,9 +351,10 @@ class Ledger(Reader):
         row = {"from_seq": batch.from_seq, "to_seq": batch.to_seq, "pruned_at": time_text(datetime.now(UTC))}
         with self._writing() as connection:
             if int(first_value(connection, "SELECT max(to_seq) FROM pruned") or 0) >= batch.from_seq:
-                raise Conflict("runs are being pruned by another process already")
+                raise Conflict("runs are being pruned by another process already", kind=ErrorKind.AT_WORK)
             if name := spoken_of(self._in_transaction, batch.runs):
-                raise Conflict(f"{name} may not go: a person spoke of it meanwhile; prune again")
+                told = f"{name} may not go: a person spoke of it meanwhile; prune again"
+                raise Conflict(told, kind=ErrorKind.STALE)
             insert(connection, "pruned", row)
             connection.executemany("DELETE FROM step WHERE run_id = ?", ((name,) for name in batch.runs))
             # Nobody looks for them by what they used: guards are replayed from runs that have all they had.
@@ -379,9 +382,8 @@ class Ledger(Reader):
         with self._writing() as connection:
             at = first_value(connection, "SELECT position FROM cursor WHERE name = ?", name) or 0
             if at > to or after not in (None, at):
-                raise Conflict(
-                    f"the cursor {name} is at {at} before it moves to {to}: another reader was faster"
-                )
+                told = f"the cursor {name} is at {at} before it moves to {to}: another reader was faster"
+                raise Conflict(told, kind=ErrorKind.STALE)
             upsert(connection, "cursor", ("name",), {"name": name, "position": to})
             if note:
                 self._note(*note, records)
@@ -450,9 +452,9 @@ def _append(connection: LedgerConnection, rows: Sequence[Mapping[str, Any]]) -> 
                 old[row["position"]] = (row["node"], row["action"])
                 new.append(row)
             elif (known[0], plain(known[1])) != (row["node"], plain(row["action"])):
-                raise Conflict(f"the run {run_id} has another step {row['position']}")
+                raise Conflict(f"the run {run_id} has another step {row['position']}", kind=ErrorKind.TAKEN)
         if new and first_value(connection, "SELECT result FROM run WHERE id = ?", run_id):
-            raise Conflict(f"the run {run_id} is over: it takes no further step")
+            raise Conflict(f"the run {run_id} is over: it takes no further step", kind=ErrorKind.OVER)
         if new:
             insert_all(connection, "step", new)
 

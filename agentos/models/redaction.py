@@ -6,12 +6,14 @@ import base64
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import quote, quote_plus
 
 from agentos.domain import Json
+from agentos.errors import AgentOSError
 from agentos.home import Home
 from agentos.models.secrets import read_keys, values
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from agentos.settings import Settings
 
 
+T = TypeVar("T")
 _SHORTEST = 8  # a shorter value would be found in innocent text
 _SECRET_NAME = re.compile(r"(_API_KEY|_TOKEN|_SECRET|_ACCESS_KEY|_PASSWORD)$", re.IGNORECASE)
 
@@ -225,3 +228,71 @@ class Redactor:
         if isinstance(value, list):
             return [self._clean(item) for item in value]
         return value
+
+
+# --- What the settings say of models now -------------------------------------------------------
+
+
+class LiveConfig(Generic[T]):
+    """What ``agentos.toml`` and ``keys.toml`` say of models now: a daemon that runs need not be restarted for a model.
+
+    Looks at both files whenever it is asked; reads them when they changed. All other settings are those of its start.
+    What cannot be read changes nothing, and is ``told`` once. Thread-safe.
+    """
+
+    def __init__(
+        self, home: Home, settings: Settings, setup_of: Callable[[Settings], T], told: Callable[[str], None]
+    ) -> None:
+        """``setup_of`` gives what the gateway has to know. Raises UserError when others may read the file of keys."""
+        self._home = home
+        self._setup_of = setup_of
+        self._told = told
+        # as text: this is looked at several times in each run
+        self._paths = [str(path) for path in (home.settings, home.keys, home.secrets)]
+        self._lock = threading.Lock()
+        self._seen = self._stamps()
+        self._take(settings)
+
+    def model(self) -> str:
+        """The setting ``model``."""
+        self._look()
+        return self._settings.model
+
+    def setup(self) -> T:
+        """What the gateway has to know; the same object until something changed."""
+        self._look()
+        return self._setup
+
+    def redact(self, value: Json) -> Json:
+        """The value without any secret of the home."""
+        self._look()
+        return self._redactor.value(value)
+
+    def _look(self) -> None:
+        with self._lock:
+            stamps = self._stamps()
+            if stamps == self._seen:
+                return
+            from agentos.settings import load_settings  # slow to import, and most who redact read none
+
+            try:
+                self._take(load_settings(self._home.settings))
+            except AgentOSError as error:
+                self._told(str(error))
+            self._seen = stamps  # not where the machine cannot read them: then the next one looks again
+
+    def _take(self, settings: Settings) -> None:
+        self._redactor = redactor_of(self._home, settings)
+        self._settings = settings
+        self._setup = self._setup_of(settings)
+
+    def _stamps(self) -> Sequence[tuple[int, ...]]:
+        return [_stamp(path) for path in self._paths]
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        about = os.stat(path)
+    except OSError:
+        return ()
+    return about.st_ino, about.st_mtime_ns, about.st_size

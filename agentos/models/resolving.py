@@ -49,9 +49,9 @@ def _settings(snapshots: Snapshots, snapshot: Snapshot, name: str, wanted: str) 
     if name != wanted:
         raise NotFound(f"The model '{wanted}' falls back to '{name}', which is not in the registry")
     if name == DEFAULT:
-        raise NotFound("No model is set up. Try: agentos model add NAME --model openai/… --default")
+        raise NotFound("No model is set up. Try: `agentos model add NAME --model openai/… --default`")
     known = [found.name for found in snapshots.names(snapshot) if found.kind is Kind.MODEL]
-    hint = meant(name, known, "Try: agentos model list, or agentos model add")
+    hint = meant(name, known, "Try: `agentos model list`, or `agentos model add`")
     raise NotFound(f"No model '{name}' is in the registry. {hint}")
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.durable import write_whole
-from agentos.errors import NotFound, Unavailable, UserError, meant
+from agentos.errors import ErrorKind, NotFound, Unavailable, UserError, meant
 from agentos.home import Home
 from agentos.plugins import registry
 
@@ -52,7 +52,9 @@ def keep(home: Home, secret: Secret, value: str, *, in_file: bool = False, store
     if wrong := [host for host in hosts if not _HOST.fullmatch(host)]:
         raise UserError(f"'{wrong[0]}' is no host: expected api.example.org, host:port, or http://host:port.")
     if in_file and store:
-        raise UserError("A secret is kept in one place: give --file or --store, not both.")
+        raise UserError(
+            "A secret is kept in one place: give --file or --store, not both.", kind=ErrorKind.USAGE
+        )
     if not hosts:
         raise UserError("A secret is bound to hosts: add --host api.example.org.")
     if not SHORTEST <= len(value) <= LONGEST or not value.isprintable():
@@ -73,7 +75,7 @@ def remove(home: Home, name: str) -> Secret:
     """Forget it. Raises NotFound."""
     table = _table(home)
     if name not in table:
-        hint = meant(name, table, "Type: agentos secret list")
+        hint = meant(name, table, "Type: `agentos secret list`")
         raise NotFound(f"There is no secret '{name}'. {hint}")
     secret = _secret(table[name])
     if secret.kept_in == "keyring" and (ring := _keyring()):
@@ -151,7 +153,8 @@ def _table(home: Home) -> dict[str, dict[str, Any]]:
     except (ValueError, AttributeError, KeyError, TypeError):
         # the reason is left out: it would quote the line, and that may be a secret
         raise UserError(
-            f"{home.secrets} is damaged: restore it, or remove it and set the secrets again"
+            f"{home.secrets} is damaged: restore it, or remove it and set the secrets again",
+            kind=ErrorKind.DAMAGED,
         ) from None
     return dict(table)
 
@@ -206,9 +209,13 @@ def read_keys(path: Path) -> dict[str, str]:
         table = tomllib.loads(read_private(path).decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError):
         # the reason is left out: it would quote the line, and that may be a key
-        raise UserError(f'{path} is not TOML; expected lines like OPENAI_API_KEY = "…"') from None
+        raise UserError(
+            f'{path} is not TOML; expected lines like OPENAI_API_KEY = "…"', kind=ErrorKind.UNREADABLE
+        ) from None
     if not all(isinstance(value, str) for value in table.values()):
-        raise UserError(f'{path} must hold nothing but lines like OPENAI_API_KEY = "…"')
+        raise UserError(
+            f'{path} must hold nothing but lines like OPENAI_API_KEY = "…"', kind=ErrorKind.UNREADABLE
+        )
     return table
 
 
@@ -224,11 +231,13 @@ def read_private(path: Path) -> bytes:
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
             raise
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        raise UserError(f"{path} cannot be read: {error.strerror}", kind=ErrorKind.UNREADABLE) from None
     with os.fdopen(descriptor, "rb") as file:
         about = os.fstat(descriptor)
         if about.st_uid != os.geteuid() or not stat.S_ISREG(about.st_mode):
             raise UserError(f"{path} holds keys, so it must be a file of yours; it belongs to somebody else")
         if about.st_mode & 0o077:
-            raise UserError(f"{path} holds keys, but others may read it; type: chmod 600 {path}")
+            raise UserError(
+                f"{path} holds keys, but others may read it; type: `chmod 600 {path}`", kind=ErrorKind.EXPOSED
+            )
         return file.read(1 << 20)

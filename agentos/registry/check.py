@@ -49,7 +49,7 @@ class Report:
 def check(repository: Repository) -> Report:
     """Look at everything. Reads the whole history once: seconds where it has thousands of commits."""
     try:
-        main = reading.tip(repository)
+        main = repository.tip()
     except Unavailable as error:
         return Report(0, (str(error), *_fsck(repository)), (), 0)
     faults, warnings = _main(repository, main)
@@ -57,7 +57,7 @@ def check(repository: Repository) -> Report:
     assumed: list[str] = []
     count = 0
     try:
-        for resource, tree in reading.resources(repository, main.tree):
+        for resource, tree in repository.resources(main.tree):
             count += 1
             _resource(repository, main, resource, str(tree), (faults, assumed))
         faults += reference_faults(repository, main.tree) + form_faults(repository, main.tree)
@@ -73,7 +73,7 @@ def check_newest(repository: Repository) -> Report:
     Takes as long in a registry of any size. Of the resources none is looked at.
     """
     try:
-        main = reading.tip(repository)
+        main = repository.tip()
     except Unavailable as error:
         return Report(0, (str(error),), (), 0)
     faults, warnings = _main(repository, main)
@@ -205,7 +205,7 @@ def _resource(
     faults, warnings = notes
     try:
         odd = reading.odd_entries(repository, main.tree, str(resource))
-        found = examine(resource, {} if odd else reading.files(repository, main.tree, str(resource)))
+        found = examine(resource, {} if odd else repository.files(main.tree, str(resource)))
         latest = versions.latest(repository, resource)
     except AgentOSError as error:
         faults.append(f"{resource}: {error}")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pygit2
 
 from agentos.domain import Kind, Refusal, RefusalKind, ResourceId, Snapshot, Version, dataclass
-from agentos.errors import Conflict, Invalid, NotFound
+from agentos.errors import Conflict, ErrorKind, Invalid, NotFound
 from agentos.registry import wheels
 from agentos.registry.git import reading, versions
 from agentos.registry.git.repository import Repository
@@ -75,7 +75,7 @@ def add_candidate(
         ref = CANDIDATES + candidate_id
         present = repository.resolve(ref)
         if present not in (None, made):
-            raise Conflict(f"There is another candidate {candidate_id} already")
+            raise Conflict(f"There is another candidate {candidate_id} already", kind=ErrorKind.TAKEN)
         if present is None:
             repository.move(ref, made, expected=None)
     return Snapshot(str(made), str(tree))
@@ -86,19 +86,26 @@ def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: 
     commit = repository.commit(candidate.commit)
     if str(commit.tree_id) != candidate.tree:
         raise Conflict(
-            f"Candidate {candidate.commit[:12]} is not the tree {candidate.tree[:12]} that was judged"
+            f"Candidate {candidate.commit[:12]} is not the tree {candidate.tree[:12]} that was judged",
+            kind=ErrorKind.MISMATCHED,
         )
     if [str(parent) for parent in commit.parent_ids] != [base.commit]:
-        raise Conflict(f"Candidate {candidate.commit[:12]} does not stand on {base.commit[:12]}")
+        raise Conflict(
+            f"Candidate {candidate.commit[:12]} does not stand on {base.commit[:12]}",
+            kind=ErrorKind.MISMATCHED,
+        )
     if about.trailers.get("Candidate-Tree", candidate.tree) != candidate.tree:
-        raise Conflict("The verdict is about another tree than the candidate's")
+        raise Conflict("The verdict is about another tree than the candidate's", kind=RefusalKind.VERDICT)
     with repository.lock():
-        main = reading.tip(repository)
+        main = repository.tip()
         if main.commit != base.commit:
             return _promoted_before(repository, base, candidate, about)
         changed, others = reading.touched(repository, main.tree, candidate.tree)
         if others:
-            raise Conflict(f"A candidate may touch resources only, this one touches {', '.join(others)}")
+            raise Conflict(
+                f"A candidate may touch resources only, this one touches {', '.join(others)}",
+                kind=RefusalKind.SURFACE,
+            )
         for resource in changed:
             _may_touch(repository, main, candidate, resource)
         trailers = {**about.trailers, "Candidate-Tree": candidate.tree}
@@ -108,7 +115,7 @@ def promote(repository: Repository, base: Snapshot, candidate: Snapshot, about: 
 
 def why_fixed(repository: Repository, main: Snapshot, resource: ResourceId) -> Refusal | None:
     """See ports.Evolvable."""
-    files = reading.files(repository, main.tree, str(resource))
+    files = repository.files(main.tree, str(resource))
     if not files:
         return Refusal(RefusalKind.NO_RESOURCE, f"{resource} does not exist")
     pinned = reading.pins(repository, main).get(str(resource))
@@ -125,7 +132,7 @@ def contents(repository: Repository, resource: ResourceId) -> Iterator[tuple[Ver
     for version in versions.lineage(repository, resource):
         if version.digest:
             tree = repository.snapshot(version.commit).tree
-            yield version, reading.files(repository, tree, str(resource))
+            yield version, repository.files(tree, str(resource))
 
 
 def _faults_of(repository: Repository, base: str, tree: pygit2.Oid) -> list[str]:
@@ -136,19 +143,19 @@ def _faults_of(repository: Repository, base: str, tree: pygit2.Oid) -> list[str]
 
 
 def _may_touch(repository: Repository, main: Snapshot, candidate: Snapshot, resource: ResourceId) -> None:
-    there = reading.files(repository, main.tree, str(resource))
+    there = repository.files(main.tree, str(resource))
     if there and (fixed := why_fixed(repository, main, resource)):
-        raise Conflict(f"No evolution may touch it: {fixed.reason}")
+        raise Conflict(f"No evolution may touch it: {fixed.reason}", kind=fixed.kind)
     if str(resource) in reading.pins(repository, main):
-        raise Conflict(f"No evolution may touch it: {resource} is pinned")
+        raise Conflict(f"No evolution may touch it: {resource} is pinned", kind=RefusalKind.PINNED)
     if fault := _change_fault(repository, main.tree, candidate.tree, resource):
-        raise Conflict(fault)
+        raise Conflict(fault, kind=RefusalKind.SURFACE)
 
 
 def _change_fault(repository: Repository, base: str, tree: str, resource: ResourceId) -> str:
     """What an evolution may do to no resource, "" when it does not. Of one that cannot be read: ``tree_faults``."""
-    before = reading.files(repository, base, str(resource))
-    after = reading.files(repository, tree, str(resource))
+    before = repository.files(base, str(resource))
+    after = repository.files(tree, str(resource))
     if not after:
         return f"An evolution may not retire {resource}"
     if is_server(before) and without_server_locks(before) != without_server_locks(after):
@@ -183,7 +190,8 @@ def _promoted_before(
             versions.record(repository, commit)
             return Snapshot(str(commit.id), candidate.tree)
     raise Conflict(
-        f"The registry moved on from {base.commit[:12]} since the candidate was judged; judge it again"
+        f"The registry moved on from {base.commit[:12]} since the candidate was judged; judge it again",
+        kind=ErrorKind.STALE,
     )
 
 
@@ -215,7 +223,8 @@ def undo_version(repository: Repository, resource: ResourceId, number: str) -> R
     if resource in brought and version.evolution:
         raise Conflict(
             f"{resource}@{number} came with another form of memories and cannot be undone alone. To undo "
-            f"all of it: agentos registry revert {version.evolution}"
+            f"all of it: `agentos registry revert {version.evolution}`",
+            kind=ErrorKind.LATER,
         )
     made = {resource: number}
     if resource in brought:
@@ -258,9 +267,11 @@ def undo_evolution(repository: Repository, evolution_id: str) -> RevertPlan:
 
 def carry_out(repository: Repository, plan: RevertPlan, about: CommitInfo) -> Snapshot:
     """Make the plan true; Conflict when the registry moved since it was made. Needs the lock."""
-    main = reading.tip(repository)
+    main = repository.tip()
     if main != plan.base:
-        raise Conflict("The registry moved since the revert was shown; look at it again")
+        raise Conflict(
+            "The registry moved since the revert was shown; look at it again", kind=ErrorKind.STALE
+        )
     said = about.message.strip()
     text = f"{plan.subject}: {said}" if said else plan.subject
     if plan.set_aside:
@@ -274,7 +285,9 @@ def evolution_commit(repository: Repository, evolution_id: str) -> pygit2.Commit
     for commit in versions.line(repository):
         if versions.said(commit).get("Evolution") == [evolution_id]:
             return commit
-    raise NotFound(f"No promoted evolution '{evolution_id}' is in the registry. Try: agentos evolution list")
+    raise NotFound(
+        f"No promoted evolution '{evolution_id}' is in the registry. Try: `agentos evolution list`"
+    )
 
 
 def _taken_back(
@@ -283,7 +296,7 @@ def _taken_back(
     """What the resources get when these versions of one commit are undone, and what is set aside for it."""
     contents: dict[ResourceId, str] = {}
     aside: list[str] = []
-    tree = reading.tip(repository).tree
+    tree = repository.tip().tree
     for resource, number in made.items():
         version, last = _get(repository, resource, number), versions.latest(repository, resource)
         if resource.kind is not Kind.MEMORY or resource not in brought:
@@ -313,8 +326,8 @@ def _brought_over(repository: Repository, commit: pygit2.Commit) -> dict[Resourc
 
 def _learnt_since(repository: Repository, brought: Mapping[ResourceId, int]) -> Iterator[Version]:
     """Further memories that stand on ``main`` in a form that is given up."""
-    tree = reading.tip(repository).tree
-    for resource, _ in reading.resources(repository, tree) if brought else ():
+    tree = repository.tip().tree
+    for resource, _ in repository.resources(tree) if brought else ():
         last = versions.latest(repository, resource)
         if resource.kind is not Kind.MEMORY or resource in brought or last is None:
             continue
@@ -324,7 +337,7 @@ def _learnt_since(repository: Repository, brought: Mapping[ResourceId, int]) -> 
 
 def _form(repository: Repository, tree: pygit2.Oid | str, resource: ResourceId) -> int:
     path = document_of(resource)
-    return form_in(reading.files(repository, tree, path).get(path, b""))
+    return form_in(repository.files(tree, path).get(path, b""))
 
 
 def _plan(
@@ -334,7 +347,7 @@ def _plan(
     trailers: Mapping[str, str],
     set_aside: tuple[str, ...] = (),
 ) -> RevertPlan:
-    main = reading.tip(repository)
+    main = repository.tip()
     now = {resource: reading.digest(repository, main.tree, resource) for resource in contents}
     changes = {resource: digest for resource, digest in contents.items() if digest != now[resource]}
     tree = repository.write_tree(
@@ -347,7 +360,7 @@ def _plan(
 def _get(repository: Repository, resource: ResourceId, number: str) -> Version:
     version = versions.get(repository, resource, number)
     if version is None:
-        raise NotFound(f"There is no version {resource}@{number}. Try: agentos registry log {resource}")
+        raise NotFound(f"There is no version {resource}@{number}. Try: `agentos registry log {resource}`")
     return version
 
 
@@ -368,14 +381,15 @@ def _without(repository: Repository, version: Version) -> str:
     digests = (
         before,
         version.digest,
-        reading.digest(repository, reading.tip(repository).tree, version.resource),
+        reading.digest(repository, repository.tip().tree, version.resource),
     )
-    old, made, now = ({**reading.files(repository, one, "")} if one else {} for one in digests)
+    old, made, now = ({**repository.files(one, "")} if one else {} for one in digests)
     changed = [path for path in old.keys() | made.keys() if old.get(path) != made.get(path)]
     if not old or any(now.get(path) != made.get(path) for path in changed):
         raise Conflict(
             f"{version.resource}@{version.number} cannot be undone alone: {', '.join(reversed(later))} came "
-            f"after it. To go back to an earlier content as a whole: agentos registry revert "
-            f"{version.resource} --to {version.parent or version.number}"
+            f"after it. To go back to an earlier content as a whole: `agentos registry revert "
+            f"{version.resource} --to {version.parent or version.number}`",
+            kind=ErrorKind.LATER,
         )
     return str(repository.write_tree(digests[2], {path: old.get(path) for path in changed}))

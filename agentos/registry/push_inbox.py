@@ -72,7 +72,7 @@ def _take_in(
     plan = _plan(repository, target)
     _complete(repository, plan, load, wheels)
     with repository.lock():
-        if reading.tip(repository) != plan.main or repository.resolve(INCOMING + name) != target:
+        if repository.tip() != plan.main or repository.resolve(INCOMING + name) != target:
             return None
         if plan.faults:
             _refuse(repository, name, target, plan.faults, about)
@@ -83,7 +83,7 @@ def _take_in(
 
 
 def _plan(repository: Repository, target: pygit2.Oid) -> _Plan:
-    main = reading.tip(repository)
+    main = repository.tip()
     plan = _Plan(main, pygit2.Oid(hex=main.tree))
     base_id = repository.git.merge_base(main.commit, target)
     if base_id is None:
@@ -116,7 +116,7 @@ def _pins(repository: Repository, sides: tuple[pygit2.Oid | str, ...], faults: l
     if isinstance(found, pygit2.Blob) and repository.size(found.id, PINS_FILE) > FILE_MAX:
         faults.append(f"{PINS_FILE} has more than {FILE_MAX} bytes")
         return b""
-    pins = [reading.files(repository, side, PINS_FILE).get(PINS_FILE, b"") for side in sides]
+    pins = [repository.files(side, PINS_FILE).get(PINS_FILE, b"") for side in sides]
     if pins[1] not in (pins[0], pins[2]):
         faults.append(f"{PINS_FILE}: changed differently on both sides")
     return pins[2]
@@ -128,7 +128,7 @@ def _complete(repository: Repository, plan: _Plan, load: Load | None, wheels: Wh
         return
     for resource in plan.changed:
         try:
-            files = reading.files(repository, plan.tree, str(resource))
+            files = repository.files(plan.tree, str(resource))
             plan.tree = repository.write_tree(plan.tree, wheels.renewed(str(resource), files))
         except Invalid as error:
             plan.faults.append(str(error))
@@ -140,7 +140,7 @@ def _tried(repository: Repository, plan: _Plan, load: Load | None) -> list[str]:
     return [
         f"{resource}: {fault}"
         for resource in plan.changed
-        if (files := reading.files(repository, plan.tree, str(resource)))
+        if (files := repository.files(plan.tree, str(resource)))
         for fault in trial(resource, files, load)[1]
     ]
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pygit2
+from pygit2.enums import FileMode
 
 from agentos.domain import Kind, Refusal, ResourceId, Snapshot, Version
-from agentos.errors import Conflict, Invalid, Unavailable
+from agentos.errors import Conflict, ErrorKind, Invalid, Unavailable
 from agentos.programs import LOCK_FILE, MANIFEST, is_script
 from agentos.registry.git import reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, SHIPPED, Repository
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # `registry list` needs none of these; each is imported by th
     from agentos.registry.wheels import Wheels
     from agentos.registry.writing import Load
 
+LOCKS_KEPT = 5  # of each resource: a repair may put an earlier one back
 LAST_GOOD = "refs/heads/last-good"
 _READ_AGAIN = 32  # places of snapshots: an evolution reads each of a few some dozen times
 
@@ -52,7 +54,7 @@ class Registry:
         self.clock = clock
         self._tools: tuple[str, list[str], dict[str, str]] = ("", [], {})  # tree, paths, what names which
         self._tools_lock = Lock()
-        self._read = lru_cache(maxsize=_READ_AGAIN)(partial(reading.files, self.repository))
+        self._read = lru_cache(maxsize=_READ_AGAIN)(self.repository.files)
         self._digests = lru_cache(maxsize=2)(self._digests_of)
         self._fixed = lru_cache(maxsize=_READ_AGAIN)(self._why_fixed)  # each stage of an evolution asks again
 
@@ -83,7 +85,7 @@ class Registry:
         with repository.lock():
             if repository.resolve(MAIN) is not None:
                 return registry
-            if (lost := reading.lost(repository)) is not None:
+            if (lost := repository.lost()) is not None:
                 repository.move(MAIN, lost, expected=None)
                 return registry
             now = clock()
@@ -91,7 +93,7 @@ class Registry:
             shipped = repository.write_commit(content, [], "Shipped content\n", now)
             repository.move(SHIPPED, shipped, expected=repository.resolve(SHIPPED))
             tree = repository.write_tree(content, {PINS_FILE: _PINS_TEXT})
-            changed = [resource for resource, _ in reading.resources(repository, tree)]
+            changed = [resource for resource, _ in repository.resources(tree)]
             advance(repository, None, tree, changed, CommitInfo("Seed the registry", "seed", now))
         return registry
 
@@ -99,7 +101,7 @@ class Registry:
 
     def stable(self) -> Snapshot:
         """The snapshot that new runs get: the tip of ``main``."""
-        return reading.tip(self.repository)
+        return self.repository.tip()
 
     def files(self, snapshot: Snapshot, prefix: str) -> Mapping[str, bytes]:
         """Path -> content of every file at or below ``prefix``; raises Unavailable."""
@@ -115,12 +117,12 @@ class Registry:
         return MappingProxyType(self._digests(snapshot.tree))
 
     def _digests_of(self, tree: str) -> dict[ResourceId, str]:
-        return {found: str(own) for found, own in reading.resources(self.repository, tree)}
+        return {found: str(own) for found, own in self.repository.resources(tree)}
 
     def tool_paths(self, snapshot: Snapshot) -> list[str]:
         """The registry paths of all tool files, by name alone (helpers that look like tools included)."""
         found = []
-        for resource, tree in reading.resources(self.repository, snapshot.tree):
+        for resource, tree in self.repository.resources(snapshot.tree):
             if resource.kind is Kind.TOOL:
                 manifest = self.repository.entry(tree, MANIFEST) is not None
                 found.append(f"{resource}/{MANIFEST if manifest else MAIN_FILE[Kind.TOOL]}")
@@ -286,7 +288,7 @@ class Registry:
     def _set_pin(self, resource: ResourceId, reason: str | None) -> Snapshot:
         with self.repository.lock():
             main = self.stable()
-            text = reading.files(self.repository, main.tree, PINS_FILE).get(PINS_FILE, _PINS_TEXT)
+            text = self.repository.files(main.tree, PINS_FILE).get(PINS_FILE, _PINS_TEXT)
             tree = self.repository.write_tree(main.tree, {PINS_FILE: with_pin(text, resource, reason)})
             verb = "Unpin" if reason is None else "Pin"
             about = CommitInfo(f"{verb} {resource}" + (f": {reason}" if reason else ""), "pin", self.clock())
@@ -387,6 +389,22 @@ class Registry:
         # most runs have none, and what reads wheels is much to import
         return self.wheels.of(files) if any(path.endswith(f"/{LOCK_FILE}") for path in files) else {}
 
+    def newest_locks(self) -> set[bytes]:
+        """The newest few locks of each resource that ``main`` has or had, and all that stand on another branch."""
+        found: dict[tuple[str, str], dict[str, bytes]] = {}
+        seen: set[str] = set()
+        heads = self.repository.below("refs/heads/").values()
+        trees = [str(self.repository.commit(commit).tree_id) for commit in heads]
+        for tree in [*trees, *(snapshot.tree for snapshot in self.line())]:
+            for kind, folder in _folders(self.repository, tree, seen):
+                for resource, own in _folders(self.repository, folder, seen):
+                    if LOCK_FILE in (files := self.repository.tree(own)):
+                        lock = files[LOCK_FILE]
+                        mine = found.setdefault((kind, resource), {})
+                        if len(mine) < LOCKS_KEPT or tree in trees:
+                            mine[str(lock.id)] = self.repository.blob(lock.id, LOCK_FILE)
+        return {content for mine in found.values() for content in mine.values()}
+
     def _locks(
         self, concerned: Sequence[ResourceId], changes: Mapping[str, bytes | None]
     ) -> dict[str, bytes | None]:
@@ -403,10 +421,21 @@ class Registry:
     def _unmoved(self, base: Snapshot, main: Snapshot, concerned: Sequence[ResourceId]) -> None:
         for resource in concerned:
             if self._digest(base, resource) != self._digest(main, resource):
-                raise Conflict(f"{resource} changed in the meantime; start again from its present content")
+                raise Conflict(
+                    f"{resource} changed in the meantime; start again from its present content",
+                    kind=ErrorKind.STALE,
+                )
 
     def _digest(self, snapshot: Snapshot, resource: ResourceId) -> str:
         return reading.digest(self.repository, snapshot.tree, resource)
+
+
+def _folders(repository: Repository, tree: str, seen: set[str]) -> Iterator[tuple[str, str]]:
+    """Name and tree of each folder in it that was not seen before."""
+    for entry in repository.tree(tree):
+        if entry.filemode == FileMode.TREE and str(entry.id) not in seen:
+            seen.add(str(entry.id))
+            yield entry.name or "", str(entry.id)
 
 
 def with_pin(text: bytes, resource: ResourceId, reason: str | None) -> bytes:

@@ -55,7 +55,7 @@ def upgrade(
     Idempotent. Raises Invalid when what ships breaks the rules.
     """
     with repository.lock():
-        main = reading.tip(repository)
+        main = repository.tip()
         old = repository.resolve(SHIPPED)
         before = repository.commit(old).tree_id if old else EMPTY_TREE
         new = repository.write_tree(EMPTY_TREE, dict(files))
@@ -95,7 +95,7 @@ def outdated(repository: Repository, files: Mapping[str, bytes]) -> list[str]:
     return [
         name
         for name in names
-        if reading.files(repository, tree, name)
+        if repository.files(tree, name)
         != {path: content for path, content in files.items() if path.startswith(f"{name}/")}
     ]
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from agentos.domain import dataclass
 from agentos.durable import write_whole
-from agentos.errors import Invalid, Unavailable
+from agentos.errors import ErrorKind, Invalid, Unavailable
 from agentos.programs import LOCK_FILE as LOCK_FILE
 from agentos.programs import is_manifest, requirements
 from agentos.registry import wheelfile
@@ -202,7 +202,11 @@ def _read(path: str, content: bytes) -> Lock:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         sound = False
     if not sound:
-        raise Invalid(path, ["it is no lock that agentos wrote; remove it, and it is made anew"])
+        raise Invalid(
+            path,
+            ["it is no lock that agentos wrote; remove it, and it is made anew"],
+            kind=ErrorKind.UNREADABLE,
+        )
     return lock
 
 
@@ -236,6 +240,16 @@ class Wheels:
         self.root = root
         self._lock = threading.Lock()
         self._known: dict[str, dict[str, bytes]] = {}  # unpacked before, by digest
+
+    def unnamed(self, locks: Iterable[bytes], before: float) -> list[Path]:
+        """Those files that none of the locks names, and that were fetched before that moment; oldest first.
+
+        Raises Invalid for what is no lock.
+        """
+        named = {wheel.sha256 for content in locks for wheel in _read(LOCK_FILE, content).wheels}
+        there = {path: path.stat().st_mtime for path in self.root.glob("*.whl")}
+        old = [path for path, at in there.items() if path.stem not in named and at < before]
+        return sorted(old, key=there.__getitem__)
 
     def renewed(self, resource: str, files: Mapping[str, bytes]) -> dict[str, bytes | None]:
         """What has to change for the resource's lock to be that of its tools, {} when it is.
@@ -303,6 +317,7 @@ class Wheels:
                     f"it was locked for {lock.machine}, this is {machine()}: "
                     f"type `agentos registry wheels {resource} --relock`"
                 ],
+                kind=ErrorKind.MISMATCHED,
             )
         with _aside() as place:
             exact = Path(place, "exact.txt")
@@ -317,7 +332,9 @@ class Wheels:
             for data in contents.values():
                 self._put(hashlib.sha256(data).hexdigest(), data)
         if left := self.missing(lock):
-            raise Invalid(resource, [f"{left[0].file} is not to be had as it was locked"])
+            raise Invalid(
+                resource, [f"{left[0].file} is not to be had as it was locked"], kind=ErrorKind.UNAVAILABLE
+            )
         return len(missing)
 
     def of(self, files: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
@@ -338,12 +355,13 @@ class Wheels:
         try:
             lock = _read(path, content)
         except Invalid as error:
-            raise Unavailable(str(error)) from None
+            raise Unavailable(str(error), kind=error.kind) from None
         for wheel in lock.wheels:
             if not wheel.anywhere and lock.machine != machine():
                 raise Unavailable(
                     f"{resource} was locked for {lock.machine}, this is {machine()}: "
-                    f"type `agentos registry wheels {resource} --relock`"
+                    f"type `agentos registry wheels {resource} --relock`",
+                    kind=ErrorKind.MISMATCHED,
                 )
             yield wheel
 
@@ -351,7 +369,8 @@ class Wheels:
         data = self._get(wheel)
         if data is None:
             raise Unavailable(
-                f"The wheel {wheel.file} of {resource} is missing or altered: type `agentos registry wheels`"
+                f"The wheel {wheel.file} of {resource} is missing or altered: type `agentos registry wheels`",
+                kind=ErrorKind.DAMAGED,
             )
         with self._lock:
             known = self._known.get(wheel.sha256)
@@ -360,7 +379,9 @@ class Wheels:
         try:
             contents = dict(wheelfile.contents(data))
         except BadWheel as error:
-            raise Unavailable(f"The wheel {wheel.file} of {resource} cannot be used: {error}") from None
+            raise Unavailable(
+                f"The wheel {wheel.file} of {resource} cannot be used: {error}", kind=ErrorKind.DAMAGED
+            ) from None
         with self._lock:
             if sum(sum(map(len, it.values())) for it in self._known.values()) > _KEPT_BYTES:
                 self._known.clear()
@@ -380,7 +401,10 @@ class Wheels:
             self.root.mkdir(mode=0o700, exist_ok=True)
             write_whole(self.root / f"{sha256}.whl", data)
         except OSError as error:
-            raise Unavailable(f"A wheel could not be written below {self.root}: {error.strerror}") from None
+            raise Unavailable(
+                f"A wheel could not be written below {self.root}: {error.strerror}",
+                kind=ErrorKind.NOT_WRITTEN,
+            ) from None
 
 
 @contextmanager
@@ -401,7 +425,9 @@ def _must_fit(resource: str, wheels: Mapping[str, bytes]) -> None:
             for _, content in wheelfile.contents(data):
                 size, count = size + len(content), count + 1
         except BadWheel as error:
-            raise Invalid(resource, [f"its dependency {name} cannot be used: {error}"]) from None
+            raise Invalid(
+                resource, [f"its dependency {name} cannot be used: {error}"], kind=ErrorKind.DAMAGED
+            ) from None
     if size > wheelfile.BYTES_MAX or count > wheelfile.FILES_MAX:
         most = f"{wheelfile.BYTES_MAX >> 20} MB in {wheelfile.FILES_MAX} files"
         raise Invalid(
@@ -428,4 +454,6 @@ def _pip(resource: str, arguments: Sequence[str]) -> None:
         said = "ERROR: this Python has no pip; type `python -m ensurepip` with it"
     errors = [line.partition(":")[2].strip() for line in said.splitlines() if line.startswith("ERROR:")]
     why = "; ".join(errors) or said.strip()[-300:] or "pip gave no reason"
-    raise Invalid(resource, [f"its dependencies could not be had as wheels: {why[:600]}"])
+    raise Invalid(
+        resource, [f"its dependencies could not be had as wheels: {why[:600]}"], kind=ErrorKind.UNAVAILABLE
+    )

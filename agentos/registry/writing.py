@@ -11,7 +11,7 @@ import pygit2
 from pygit2.enums import MergeFlag
 
 from agentos.domain import Kind, ResourceId, Snapshot, dataclass
-from agentos.errors import Conflict, Invalid
+from agentos.errors import Conflict, ErrorKind, Invalid
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, Repository
 from agentos.resources import examine, missing_references, read
@@ -64,7 +64,8 @@ def advance(
         if external_commits.foreign(repository):
             raise Conflict(
                 f"Somebody moved main of the registry to {main.commit[:12]} with git itself. A running daemon "
-                "takes that in like a push: type `agentos daemon start`, then try again"
+                "takes that in like a push: type `agentos daemon start`, then try again",
+                kind=ErrorKind.STALE,
             )
         external_commits.note(repository, parent.id)  # these two complete what a killed writer left undone
         versions.record(repository, parent)
@@ -97,11 +98,11 @@ def tree_faults(repository: Repository, tree: pygit2.Oid, changed: Collection[Re
             continue
         found = reading.odd_entries(repository, tree, str(resource))
         if not found:
-            files = reading.files(repository, tree, str(resource))
+            files = repository.files(tree, str(resource))
             found = [*(examine(resource, files).faults or wheels.faults(files) or _not_text(resource, files))]
         faults += [f"{resource}: {fault}" for fault in found]
     try:
-        reading.parse_pins(reading.files(repository, tree, PINS_FILE).get(PINS_FILE, b""))
+        reading.parse_pins(repository.files(tree, PINS_FILE).get(PINS_FILE, b""))
     except Invalid as error:
         faults.append(str(error))
     if not faults and any(resource.kind in _REFERENCED for resource in changed):
@@ -124,12 +125,12 @@ def _not_text(resource: ResourceId, files: Mapping[str, bytes]) -> list[str]:
 
 def reference_faults(repository: Repository, tree: pygit2.Oid | str) -> list[str]:
     """One sentence for each reference of an agent that leads nowhere."""
-    known = [resource for resource, _ in reading.resources(repository, tree) if resource.kind in _REFERENCED]
+    known = [resource for resource, _ in repository.resources(tree) if resource.kind in _REFERENCED]
     return [
         fault
         for agent in known
         if agent.kind is Kind.AGENT
-        for fault in missing_references(read(agent, reading.files(repository, tree, str(agent))), known)
+        for fault in missing_references(read(agent, repository.files(tree, str(agent))), known)
     ]
 
 
@@ -140,10 +141,10 @@ def form_faults(
 
     Where before ``changed`` there were none, only what these may have brought about is looked at.
     """
-    names = [resource for resource, _ in reading.resources(repository, tree)]
+    names = [resource for resource, _ in repository.resources(tree)]
     if changed is not None:
         names = concerned_by(changed, names)
-    return disagreements(documents_of(names, lambda path: reading.files(repository, tree, path)))
+    return disagreements(documents_of(names, lambda path: repository.files(tree, path)))
 
 
 # --- How tools are tried before they are let in: a callable that the daemon provides -------------

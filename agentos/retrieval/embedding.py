@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentos.errors import UserError, missing_extra
+from agentos.errors import ErrorKind, UserError, missing_extra
 
 
 class Embedder(Protocol):
@@ -35,7 +35,9 @@ class WordLlama:
         try:
             self.name = f"wordllama-{version('wordllama')}-256"
         except PackageNotFoundError:
-            raise UserError(missing_extra("embeddings", 'retrieval = "hybrid"')) from None
+            raise UserError(
+                missing_extra("embeddings", 'retrieval = "hybrid"'), kind=ErrorKind.NOT_INSTALLED
+            ) from None
 
     @cached_property
     def _model(self) -> Any:

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.retrieval.texts import STOP_WORDS, words
 
 T = TypeVar("T")
@@ -79,12 +79,16 @@ class Storage:
                 return self._try(work)
             except sqlite3.DatabaseError as error:
                 if _code(error) in _AWAY:
-                    raise Unavailable(f"The index {self._path} cannot be used: {error}") from None
+                    raise Unavailable(
+                        f"The index {self._path} cannot be used: {error}", kind=ErrorKind.NOT_WRITTEN
+                    ) from None
             try:
                 self._discard()
                 return self._try(work)
             except (sqlite3.DatabaseError, OSError) as error:
-                raise Unavailable(f"The index {self._path} cannot be made: {error}") from None
+                raise Unavailable(
+                    f"The index {self._path} cannot be made: {error}", kind=ErrorKind.NOT_WRITTEN
+                ) from None
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable, missing_extra
 
 if TYPE_CHECKING:
     from agentos.domain import Json
@@ -53,10 +53,6 @@ TYPES: Mapping[str, str] = {
 _LOOPS = frozenset({"all", "exists", "exists_one", "filter"})
 _SEARCH, _SEARCH_TEXT = "matched", "text_matched"  # of the length of "matches" and "text.matches"
 _TOGETHER_FROM = 32  # characters of a text from which all patterns are looked for at once
-_MISSING = (
-    "Rules need the libraries cel-expr-python and google-re2, which are not both installed; "
-    "type: pip install 'agentos-daemon[rules]'"
-)
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*)
     |(?P<text>[rR]?(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}))
@@ -124,7 +120,7 @@ def environment() -> Any:
     try:
         from cel_expr_python import cel
     except ImportError:
-        raise Unavailable(_MISSING) from None
+        raise Unavailable(missing_extra("rules", "A rule"), kind=ErrorKind.NOT_INSTALLED) from None
     kinds = cel.Type
     types = {
         "string": kinds.STRING,
@@ -150,7 +146,7 @@ def pattern(text: str) -> Any:
     try:
         import re2
     except ImportError:
-        raise Unavailable(_MISSING) from None
+        raise Unavailable(missing_extra("rules", "A rule"), kind=ErrorKind.NOT_INSTALLED) from None
     options = re2.Options()
     options.max_mem = _PATTERN_MEMORY
     options.log_errors = False

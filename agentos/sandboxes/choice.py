@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agentos.domain import Limits
-from agentos.errors import HostAway, Unavailable, UserError
+from agentos.errors import ErrorKind, HostAway, Unavailable, UserError
 from agentos.plugins import registry
 from agentos.plugins.registry import Plugin, PluginFailed
 from agentos.ports import Box, Place, Placement, Sandbox
@@ -134,7 +134,7 @@ class Choice:
         for name in names:
             with self._locks[name]:  # one that is slow to start holds up only those who want it
                 if self._closed:
-                    raise Unavailable("the sandbox is closed")
+                    raise Unavailable("the sandbox is closed", kind=ErrorKind.CLOSED)
                 why_not = self._start(name)
                 if not why_not:
                     return self._made[name]

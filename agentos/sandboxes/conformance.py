@@ -91,7 +91,7 @@ def _run(
             _must(frame.head.get("type") == "done", f"the run ended with {frame.head}")
             fault = frame.head.get("fault")
             _must(fault is None, f"the run failed: {fault}")
-            files, refused = read_tar(frame.blobs[0])
+            files, refused = read_tar(b"".join(frame.blobs))
             return _Ended(frame.head["answer"], nodes, files, refused, box.close())
 
 

@@ -48,6 +48,12 @@ def home_id(home: Path) -> str:
     return hashlib.sha256(os.fsencode(home.absolute())).hexdigest()[:12]
 
 
+def place_of(home: Path) -> str:
+    """What the system knows the home's folder by, under whichever path; a copy is another one. Raises OSError."""
+    found = home.stat()
+    return f"{found.st_dev}:{found.st_ino}"
+
+
 def _started(pid: int) -> int:
     """Start time in clock ticks since boot; -1 when there is no such process (or only its corpse)."""
     try:

@@ -31,7 +31,7 @@ from agentos.domain import (
     Task,
     Trigger,
 )
-from agentos.errors import Invalid, NotFound, shown
+from agentos.errors import ErrorKind, Invalid, NotFound, shown
 from agentos.plugins.checks import faults as check_faults
 from agentos.schedule_document import (
     DestinationPart,
@@ -176,7 +176,11 @@ def read_drafts(path: Path, said: Mapping[str, Json] = _NOTHING) -> list[Draft]:
     except OSError as error:
         raise NotFound(f"{path}: {error.strerror}; expected a task file in YAML or JSON") from None
     if not stat.S_ISREG(facts.st_mode):
-        raise Invalid(str(path), ["it is no regular file; give a YAML or JSON file, or - for standard input"])
+        raise Invalid(
+            str(path),
+            ["it is no regular file; give a YAML or JSON file, or - for standard input"],
+            kind=ErrorKind.UNREADABLE,
+        )
     if facts.st_size > MAX_BYTES:
         raise Invalid(str(path), [_too_large(facts.st_size)])
     with path.open("rb") as file:

@@ -32,7 +32,7 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, ErrorKind, NotFound
 from agentos.ports import Grant, Noted
 
 R = TypeVar("R")
@@ -73,7 +73,7 @@ class MemoryLedger:
     def add_task(self, task: Task, share: Share, state: TaskState = TaskState.QUEUED) -> None:
         """Store a task; doing so again changes nothing. Conflict when the id is another task's."""
         if self._tasks.setdefault(task.id, task) != task:
-            raise Conflict(f"there is another task with the id {task.id}")
+            raise Conflict(f"there is another task with the id {task.id}", kind=ErrorKind.TAKEN)
         self.states.setdefault(task.id, state)
 
     def begin_run(self, run: Run) -> None:
@@ -81,9 +81,12 @@ class MemoryLedger:
         if run.id in self._runs:
             return
         if self.states[self.task(run.task_id).id] in _ENDED:
-            raise Conflict(f"the task {run.task_id} takes no further run")
+            raise Conflict(f"the task {run.task_id} takes no further run", kind=ErrorKind.OVER)
         if (run.task_id, run.attempt) in {(old.task_id, old.attempt) for old in self._runs.values()}:
-            raise Conflict(f"attempt {run.attempt} at the task {run.task_id} was begun by another run")
+            raise Conflict(
+                f"attempt {run.attempt} at the task {run.task_id} was begun by another run",
+                kind=ErrorKind.TAKEN,
+            )
         self._runs[run.id] = run
         self.states[run.task_id] = TaskState.RUNNING
 
@@ -91,10 +94,10 @@ class MemoryLedger:
         """Store a step; the same one again changes nothing, another one, or one of a run that is over, is a Conflict."""
         run = self._runs.get(step.run_id)
         if run and run.outcome and step.index not in self._steps.get(step.run_id, {}):
-            raise Conflict(f"the run {step.run_id} is over: it takes no further step")
+            raise Conflict(f"the run {step.run_id} is over: it takes no further step", kind=ErrorKind.OVER)
         kept = self._steps.setdefault(step.run_id, {}).setdefault(step.index, step)
         if (kept.node, kept.action) != (step.node, step.action):
-            raise Conflict(f"the run {step.run_id} has another step {step.index}")
+            raise Conflict(f"the run {step.run_id} has another step {step.index}", kind=ErrorKind.TAKEN)
 
     def insert_step(self, step: Step) -> None:
         """A step of a run that is over, as if it had come before its end: for records that a test makes up."""
@@ -187,10 +190,14 @@ class MemoryLedger:
             old = self._records.get(type(record), {}).get(_id_of(record))
             if isinstance(record, _APPEND_ONLY) and old not in (None, record):
                 raise Conflict(
-                    f"the {type(record).__name__} {_id_of(record)} stands already and is never changed"
+                    f"the {type(record).__name__} {_id_of(record)} stands already and is never changed",
+                    kind=ErrorKind.FIXED,
                 )
             if old != record and (over := self._ended(record)) is not None:
-                raise Conflict(f"the evolution {over.id} has ended meanwhile: it is {over.state.value}.")
+                raise Conflict(
+                    f"the evolution {over.id} has ended meanwhile: it is {over.state.value}.",
+                    kind=ErrorKind.OVER,
+                )
         self.put_back(*records)
 
     def put_back(self, *records: object) -> None:
@@ -281,7 +288,10 @@ class MemoryLedger:
         """Store ``records``, the new position and the note: all or nothing."""
         at = self.read(name)
         if at > to or after not in (None, at):
-            raise Conflict(f"the cursor {name} is at {at} before it moves to {to}: another reader was faster")
+            raise Conflict(
+                f"the cursor {name} is at {at} before it moves to {to}: another reader was faster",
+                kind=ErrorKind.STALE,
+            )
         before = {kind: dict(shelf) for kind, shelf in self._records.items()}
         try:
             for record in records:

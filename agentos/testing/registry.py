@@ -27,7 +27,7 @@ from agentos.domain import (
     Version,
     digest,
 )
-from agentos.errors import AgentOSError, Conflict, Invalid, NotFound, Unavailable
+from agentos.errors import AgentOSError, Conflict, ErrorKind, Invalid, NotFound, Unavailable
 from agentos.ports import Attempt, BoxUsage, Brief, Case, Plan, Proposal
 from agentos.resources import path_fault, resource_of
 from agentos.wire import Channel
@@ -92,7 +92,7 @@ class FakeRegistry:
         changed = {path: text.encode() for path, text in files.items()}
         made = self._commit(base, {**self._known(base).files, **changed}, "", "candidate", candidate_id)
         if self._candidates.setdefault(candidate_id, made) != made:
-            raise Conflict(f"There is another candidate {candidate_id} already")
+            raise Conflict(f"There is another candidate {candidate_id} already", kind=ErrorKind.TAKEN)
         return made
 
     def promote(
@@ -102,17 +102,19 @@ class FakeRegistry:
         evolution = trailers.get("Evolution", "")
         proposed = self._known(candidate)
         if proposed.parent != base:
-            raise Conflict("the candidate does not stand on this base")
+            raise Conflict("the candidate does not stand on this base", kind=ErrorKind.MISMATCHED)
         if trailers.get("Candidate-Tree", candidate.tree) != candidate.tree:
-            raise Conflict("the verdict is about another tree than the candidate's")
+            raise Conflict("the verdict is about another tree than the candidate's", kind=RefusalKind.VERDICT)
         if self._main != base:
             done = self._by_evolution(evolution)
             if done and done.parent == base and done.snapshot.tree == candidate.tree:
                 return done.snapshot
-            raise Conflict("the registry moved on since the candidate was judged; judge it again")
+            raise Conflict(
+                "the registry moved on since the candidate was judged; judge it again", kind=ErrorKind.STALE
+            )
         for resource in _touched(self._known(base).files, proposed.files):
             if self.files(base, str(resource)) and (why := self.why_fixed(resource)):
-                raise Conflict(f"No evolution may touch it: {why.reason}")
+                raise Conflict(f"No evolution may touch it: {why.reason}", kind=why.kind)
         self._main = self._commit(base, proposed.files, evolution, "evolution", message)
         return self._main
 
@@ -128,7 +130,9 @@ class FakeRegistry:
         later = touched & _touched(promoted.files, now)
         if later:
             names = ", ".join(map(str, sorted(later)))
-            raise Conflict(f"later versions of {names} build on the evolution {evolution_id}")
+            raise Conflict(
+                f"later versions of {names} build on the evolution {evolution_id}", kind=ErrorKind.LATER
+            )
         kept = {path: data for path, data in now.items() if resource_of(path) not in touched}
         put_back = {path: data for path, data in before.items() if resource_of(path) in touched}
         self._main = self._commit(self._main, {**kept, **put_back}, "", origin, reason)

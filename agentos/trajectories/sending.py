@@ -14,7 +14,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from agentos.domain import Json
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.trajectories.chat import FinishedRun
 from agentos.trajectories.spans import otlp
 
@@ -37,7 +37,8 @@ class Collector:
             host = None
         if not host or url.scheme not in ("http", "https"):
             raise UserError(
-                f"{setting} is {address!r}, expected the address of a collector, as http://localhost:4318"
+                f"{setting} is {address!r}, expected the address of a collector, as http://localhost:4318",
+                kind=ErrorKind.USAGE,
             )
         secure = url.scheme == "https"
         self._port = port or (443 if secure else 80)  # left out, the end of an IPv6 address is taken for it

@@ -19,7 +19,7 @@ from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.registry.store import Registry
-from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.owner import Owner, place_of
 from agentos.web.app import make_app
 from agentos.web.context import Reach, WebContext
 from agentos.web.listening import BoundedServer, listening_on
@@ -96,7 +96,8 @@ def _noted(home: Home, reach: Reach, key: bytes) -> Iterator[None]:
     aside = path.with_suffix(f".{os.getpid()}")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        json.dump({"owner": str(Owner.here(home.root)), "address": reach.address, "key": key.hex()}, file)
+        owner, place = str(Owner.here(home.root)), place_of(home.root)
+        json.dump({"owner": owner, "place": place, "address": reach.address, "key": key.hex()}, file)
     aside.rename(path)
     try:
         yield

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from agentos.daemon.control.tokens import Token, TokenScope
-from agentos.errors import Conflict
+from agentos.errors import Conflict, ErrorKind
 from agentos.evolver.promote.consent import PAGE, login, person
 
 LINK_S = 600  # for which a link may be used
@@ -157,7 +157,7 @@ class Sessions:
         if found is None or (found.act, found.subject) != (act, subject):
             raise Conflict("This was done already, or was never shown: look at it again.")
         if found.expires <= time.time():
-            raise Conflict("You looked at this too long ago: look at it again.")
+            raise Conflict("You looked at this too long ago: look at it again.", kind=ErrorKind.STALE)
         if found.bound != bound:
             raise Conflict("It has changed since you looked: look at it again.")
 

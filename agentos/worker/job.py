@@ -15,7 +15,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentos.messages import (
-    FaultFrame,
     GradeJob,
     LoadDone,
     LoadJob,
@@ -126,7 +125,8 @@ _JOBS: Mapping[
 def serve(channel: Channel, *, workspace: str = "/ws", snapshot: str = "/snapshot") -> None:
     """Do the one job that comes over the channel, then return.
 
-    ``workspace`` and ``snapshot`` are fresh, empty directories. Call with a single thread.
+    ``workspace`` and ``snapshot`` are fresh, empty directories. Call with a single thread, by ``template.call``, which
+    sends on what it raises.
     """
     place = WorkerPlace(Path(workspace), Path(snapshot), alone=os.getpid() == 1)
     os.environ.update(QUIET)
@@ -139,8 +139,7 @@ def serve(channel: Channel, *, workspace: str = "/ws", snapshot: str = "/snapsho
         work(channel, kind.model_validate(frame.head), frame.blobs, place)
     except WireClosed:
         return  # the kernel has lost interest
-    except Exception as error:  # noqa: BLE001 - worker entry: whatever it is, the kernel must hear of it
-        if isinstance(error, OSError) and children.lacks_process(error):
-            return  # as if it was killed: nothing of the job is to blame
-        what = fault("worker", f"{type(error).__name__}: {error}")
-        channel.send(FaultFrame(fault=what).model_dump())
+    except OSError as error:
+        if not children.lacks_process(error):
+            raise
+        return  # as if it was killed: nothing of the job is to blame

@@ -215,12 +215,13 @@ def _serve(channel: Channel, entry: str) -> None:
 
 
 def call(entry: str, channel: Channel) -> None:
-    """Run ``module:function`` with the channel; what it raises is sent on."""
+    """Run ``module:function`` with the channel; what it raises is sent on: whatever it is, the kernel must hear of it."""
     module, _, function = entry.partition(":")
     try:
         getattr(importlib.import_module(module), function)(channel)
     except Exception as error:  # noqa: BLE001 - the entry's own fault, sent on as data
-        fault = {"type": type(error).__name__, "message": str(error)[:10_000], "where": entry, "resource": ""}
+        message = f"{type(error).__name__}: {error}"[:10_000].encode("utf-8", "backslashreplace").decode()
+        fault = {"type": "worker", "message": message, "where": entry, "resource": ""}
         channel.send({"type": "fault", "fault": fault})
 
 

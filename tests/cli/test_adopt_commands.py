@@ -32,7 +32,7 @@ from agentos.domain import (
     Snapshot,
     Task,
 )
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
@@ -41,6 +41,7 @@ from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from agentos.settings import load_settings
 from agentos.taskfile.text import parse
+from tests.refusals import raises
 
 Ran = subprocess.CompletedProcess[str]
 Agentos = Callable[..., Ran]
@@ -256,13 +257,13 @@ def test_the_inputs_of_a_run_are_written_over_nothing(
     mine = tmp_path / "task-inputs" / "letter.txt"
     mine.parent.mkdir()
     mine.write_text("mine")
-    with pytest.raises(UserError, match="task-inputs"):
+    with raises(UserError, ErrorKind.TAKEN, names=["task-inputs"]):
         write_task("run-a", tmp_path / "task.yaml", "")
     assert mine.read_text() == "mine"
     assert not (tmp_path / "task.yaml").exists()
     write_task("run-a", tmp_path / "other.yaml", "")
     for taken in ("/", ".", str(tmp_path)):
-        with pytest.raises(UserError, match="exists already"):
+        with raises(UserError, ErrorKind.TAKEN):
             write_task("run-a", Path(taken), "")
     assert (tmp_path / "other-inputs" / "letter.txt").read_bytes() == b"given"
     assert parse((tmp_path / "other.yaml").read_text("utf-8"), "task")["name"] == "é"  # type: ignore[index, call-overload]

@@ -14,10 +14,11 @@ from agentos.cli.evolutions.evolution import app
 from agentos.cli.evolutions.evolve import _follow, _tell_left, _under_way, trials_of
 from agentos.daemon.upkeep.heartbeat import settings_digest, stale_settings
 from agentos.domain import Evolution, EvolutionState, Snapshot
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from tests.refusals import raises
 
 Agentos = Callable[..., CompletedProcess[str]]
 
@@ -57,7 +58,7 @@ def test_who_follows_is_told_when_the_daemon_ends(home: Home) -> None:
     ledger.put(Evolution("evo-1", "evd-1", "f", EvolutionState.REPLAYING, base))
     ledger.put(Evolution("evo-2", "evd-1", "f", EvolutionState.REJECTED, base))
     ledger.close()
-    with pytest.raises(UserError, match="daemon start"):
+    with raises(UserError, ErrorKind.NOT_RUNNING, type_next="agentos daemon start"):
         _follow(home, ["evo-1"], quiet=True)
     assert [item.id for item in _follow(home, ["evo-2"], quiet=True)] == ["evo-2"]
 

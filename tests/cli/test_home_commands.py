@@ -66,6 +66,10 @@ def test_init_refuses_a_directory_that_is_something_else(agentos: Agentos, tmp_p
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["letter.txt"]
 
 
+def test_init_says_where_else_a_home_may_be(agentos: Agentos) -> None:
+    assert "AGENTOS_HOME" in agentos("--home", "/proc/home", "init", code=1).stderr
+
+
 def test_status_tells_what_there_is(agentos: Agentos, home: Home) -> None:
     assert "no daemon runs" in agentos("status").stdout
     found = json.loads(agentos("status", "--json").stdout)

@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentos import __version__
 from agentos.cli import main
-from agentos.cli.main import COMMANDS, of_another
+from agentos.cli.main import COMMANDS, load, of_another
+from agentos.errors import ErrorKind
 from agentos.home import Home
 from tests.command_server import command_server
 
@@ -253,6 +255,48 @@ def test_a_full_disk_is_a_sentence(agentos: Agentos, home: Home) -> None:
 )
 def test_read_commands_speak_json(agentos: Agentos, arguments: tuple[str, ...]) -> None:
     json.loads(agentos(*arguments, "--json").stdout)
+
+
+def reading_commands() -> list[tuple[str, ...]]:
+    """Each command that has --json, with something for each argument that it wants."""
+    found: list[tuple[str, ...]] = []
+    for noun in COMMANDS:
+        command = load(noun)
+        for verb, it in getattr(command, "commands", {"": command}).items():
+            options = [option for item in it.params for option in item.opts]
+            if "--json" in options:
+                wanted = sum(item.param_type_name == "argument" and item.required for item in it.params)
+                found.append((noun, *filter(None, (verb,)), *["nothing"] * wanted, "--json"))
+    return found
+
+
+@pytest.mark.slow
+def test_every_command_that_speaks_json_tells_errors_in_it(agentos: Agentos, tmp_path: Path) -> None:
+    """With no home most have an error to tell: it is one line on standard error, and what is printed stays JSON."""
+    told = 0
+    for words in reading_commands():
+        done = agentos("--home", str(tmp_path / "nowhere"), *words, code=None)
+        for line in done.stderr.splitlines() if done.returncode in (1, 2) and not done.stdout else ():
+            error = json.loads(line)["error"]
+            assert set(error) == {"kind", "detail", "faults", "type_next"}, words
+            assert error["kind"] in set(ErrorKind), words
+            told += 1
+    assert told > 25
+
+
+def test_an_error_is_json_where_json_is_asked_for(agentos: Agentos) -> None:
+    def error(*words: str, code: int) -> dict[str, Any]:
+        done = agentos(*words, code=code)
+        assert done.stdout == ""
+        told: dict[str, Any] = json.loads(done.stderr)["error"]
+        return told
+
+    unknown = error("task", "show", "zzz", "--json", code=1)
+    assert (unknown["kind"], unknown["type_next"]) == ("not_found", ["agentos task list"])
+    assert "zzz" in unknown["detail"]
+    assert error("task", "show", "--json", code=2)["kind"] == "usage"
+    assert error("task", "list", "--json", "--nonsense", code=2)["kind"] == "usage"
+    assert agentos("task", "show", "zzz", code=1).stderr.count("{") == 0
 
 
 @pytest.mark.parametrize(

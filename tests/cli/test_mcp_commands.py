@@ -21,13 +21,14 @@ import pytest
 
 from agentos.cli.connections.mcp_serving import HomeTools, serve
 from agentos.daemon.control.daemon_lock import daemon_info
-from agentos.domain import Feedback, Question, Rating, TaskState
-from agentos.errors import Conflict, NotFound, Unavailable, UserError
+from agentos.domain import Feedback, Question, Rating, RefusalKind, TaskState
+from agentos.errors import Conflict, ErrorKind, NotFound, PromotionRefused, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from tests.cli.evolved_home import evolve_home
 from tests.loopback import held_port
+from tests.refusals import raises
 
 Agentos = Callable[..., subprocess.CompletedProcess[str]]
 SERVER = Path(__file__).parent.parent / "daemon" / "mcp_servers"
@@ -155,7 +156,7 @@ def test_a_client_files_a_task_and_reads_what_is_there(home: Home) -> None:
 def test_a_task_of_very_many_files_is_refused_before_they_are_written(home: Home) -> None:
     """A client kept the server busy for half a minute with 20,000 of them."""
     began = time.process_time()
-    with pytest.raises(UserError, match="at most"):
+    with raises(UserError, message="task.too_many_files"):
         HomeTools(home, "tester", may_approve=False).add_task(
             "Count", inputs={f"f{number}": "" for number in range(200_000)}
         )
@@ -264,14 +265,14 @@ def test_what_a_client_may_read_and_say(home: Home) -> None:
     assert tools.show_run(run["id"], -(10**30)) == tools.show_run(run["id"])
     assert shown["answer"] == {"grade": "pass"} or shown["result"] == "failed"
     assert "share" not in shown  # who proposes edits is not to learn what is held out
-    with pytest.raises(UserError, match="The task's own check says otherwise"):
+    with raises(UserError, ErrorKind.MISMATCHED):
         tools.rate_run(run["id"], good=False, expect=["grade=fail"])
     tools.rate_run(run["id"], good=True, because="as it should be")
     (word,) = Reader(home.ledger).find(Feedback, run_id=run["id"])
     assert (word.rating, word.because) == (Rating.GOOD, "as it should be (said by the MCP client tester)")
-    with pytest.raises(Conflict, match="only one that awaits consent can be approved"):
+    with raises(PromotionRefused, RefusalKind.NOT_WAITING):
         tools.approve_evolution(evolution.id)
-    with pytest.raises(UserError, match="There is no state 'nowhere'"):
+    with raises(UserError, names=["'nowhere'"]):
         tools.list_evolutions(state="nowhere")
 
 
@@ -298,12 +299,12 @@ def test_a_question_is_answered_once(home: Home, agentos: Agentos) -> None:
         ledger.keep(asked)
         assert ledger.set_task_state(task, [TaskState.QUEUED], TaskState.WAITING)
     assert [one["id"] for one in tools.list_questions()["questions"]] == ["question-1"]
-    with pytest.raises(UserError, match="Expected one of: a, b"):
+    with raises(UserError, message="answer.not_an_option"):
         tools.answer_question("question-1", "c")
     assert tools.answer_question("question-1", "b")["question"]["answer"] == "b"
-    with pytest.raises(Conflict, match="was answered already"):
+    with raises(Conflict, ErrorKind.DECIDED):
         tools.answer_question("question-1", "a")
-    with pytest.raises(NotFound, match="agentos run answer"):
+    with raises(NotFound, type_next="agentos run answer"):
         tools.answer_question("question-2", "a")
     shown = agentos("run", "answer", "question-1").stdout
     assert "answered   b" in shown
@@ -313,7 +314,7 @@ def test_a_question_is_answered_once(home: Home, agentos: Agentos) -> None:
 @pytest.mark.slow
 def test_without_the_extra_what_to_type_is_said(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
-    with pytest.raises(Unavailable, match=r"pip install 'agentos-daemon\[mcp\]'"):
+    with raises(Unavailable, ErrorKind.NOT_INSTALLED, type_next="pip install 'agentos-daemon[mcp]'"):
         serve(home, "tester", "")
 
 

@@ -23,7 +23,7 @@ from agentos.daemon.offline import offline_context
 from agentos.daemon.upkeep.status import HELD
 from agentos.daemon.views import evolution_view
 from agentos.domain import Evolution, EvolutionEnding
-from agentos.errors import Conflict, Invalid, NotFound, Unavailable, UserError
+from agentos.errors import Conflict, ErrorKind, Invalid, NotFound, Unavailable, UserError
 from agentos.evolver.watch.live_regression import follow
 from agentos.home import Home
 from agentos.ledger.reading import Reader
@@ -31,6 +31,7 @@ from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import outdated
 from agentos.resources import parse_id
+from tests.refusals import raises
 
 MEMORY = parse_id("memory/default")
 TEXT = "memory/default/memory.md"
@@ -66,11 +67,11 @@ def test_list_and_show(registry: Registry) -> None:
     shown = call_json("show", "memory/default@1.0.0")
     assert (shown["version"]["number"], shown["may_evolve"], shown["faults"]) == ("1.0.0", True, [])
     assert shown["files"][TEXT] == "# Lessons\n"
-    with pytest.raises(NotFound, match="registry list"):
+    with raises(NotFound, type_next="agentos registry list"):
         call("show", "memory/nothing")
-    with pytest.raises(NotFound, match=r"memory/default@9\.9\.9"):
+    with raises(NotFound, names=["memory/default@9.9.9"]):
         call("show", "memory/default@9.9.9")
-    with pytest.raises(NotFound, match="memory/default@main"):
+    with raises(NotFound, names=["memory/default@main"]):
         call("show", "memory/default@main")
 
 
@@ -88,16 +89,16 @@ def test_edit_from_a_file_log_diff_and_revert(registry: Registry, tmp_path: Path
     assert "+# Lessons" in call("diff", "memory/default@1.0.0")
     assert "No difference" in call("diff", "memory/default", "--from", "1.1.0")
     assert "+- Count twice." in call_json("diff", "memory/default")["diff"]
-    with pytest.raises(UserError, match="--yes"):
+    with raises(UserError, ErrorKind.USAGE, names=["--yes"]):
         call("revert", "memory/default")
     out = call("revert", "memory/default", "--yes", "--reason", "It was right")
     assert "-- Count twice." in out
     assert "memory/default is now 1.1.1: Revert memory/default@1.1.0: It was right" in out
-    with pytest.raises(Conflict, match=r"1\.1\.1 came after"):
+    with raises(Conflict, ErrorKind.LATER, names=["1.1.1"]):
         call("revert", "memory/default@1.1.0", "--yes")
     assert "is now 1.1.2" in call("revert", "memory/default", "--to", "1.1.0", "--yes")
     assert "nothing was changed" in call("revert", "memory/default", "--to", "1.1.0", "--yes")
-    with pytest.raises(UserError, match="Give one version"):
+    with raises(UserError, ErrorKind.USAGE):
         call("revert", "memory/default@1.1.0", "--to", "1.0.0")
 
 
@@ -108,16 +109,16 @@ def test_an_edit_says_what_it_does_not_know_and_refuses_what_nobody_can_read(
     file.write_text('description = "x"\nnet = "yes"\n')
     assert "unknown key 'net'" in call("edit", "environment/default", "--file", str(file))
     file.write_bytes(b"# Lessons\n\xff\xfe")
-    with pytest.raises(Invalid, match=r"memory.md is not UTF-8 text \(byte 10\)"):
+    with raises(Invalid, message="change.memory_not_text"):
         call("edit", "memory/default", "--file", str(file))
-    with pytest.raises(Invalid, match=r"prompt.md is not UTF-8 text \(byte 10\)"):
+    with raises(Invalid, message="change.prompt_not_text"):
         call("edit", "prompt/default/prompt.md", "--file", str(file))
     file.write_text("description = \n")
     with pytest.raises(Invalid, match="is not TOML") as refused:
         call("edit", "agent/default", "--file", str(file))
     assert "must be a text" not in str(refused.value), "one fault is told once"
     file.write_bytes(b'description = "\xff"')
-    with pytest.raises(Invalid, match="not UTF-8") as refused:
+    with raises(Invalid, message="change.document_not_text") as refused:
         call("edit", "agent/default", "--file", str(file))
     assert "must be a text" not in str(refused.value)
     assert registry.files(registry.stable(), TEXT)[TEXT] == b"# Lessons\n"
@@ -140,11 +141,11 @@ def test_edit_in_an_editor_and_of_a_folder(
 ) -> None:
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
-    with pytest.raises(UserError, match="EDITOR"):
+    with raises(UserError, ErrorKind.NOT_INSTALLED, names=["$EDITOR"]):
         call("edit", "memory/default")
     for unreadable in ("it's", " "):
         monkeypatch.setenv("EDITOR", unreadable)
-        with pytest.raises(UserError, match="EDITOR"):
+        with raises(UserError, ErrorKind.NOT_INSTALLED, names=["$EDITOR"]):
             call("edit", "memory/default")
     monkeypatch.setenv(
         "EDITOR", f"{sys.executable} -c \"import sys; open(sys.argv[1], 'a').write('- More.')\""
@@ -152,19 +153,19 @@ def test_edit_in_an_editor_and_of_a_folder(
     assert "1.1.0" in call("edit", "memory/default", "--yes")
     assert registry.files(registry.stable(), TEXT)[TEXT] == b"# Lessons\n- More."
     monkeypatch.setenv("EDITOR", "false")
-    with pytest.raises(UserError, match="nothing was changed"):
+    with raises(UserError, message="edit.editor_failed"):
         call("edit", "memory/default", "--yes")
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "memory.md").write_text("mine\n")
-    with pytest.raises(Invalid, match=r"resource\.toml is missing"):
+    with raises(Invalid, message="change.no_document"):
         call("edit", "memory/mine", "--file", str(folder))
     (folder / "resource.toml").write_text('description = "Mine."\n')
     assert "memory/mine is now 1.0.0" in call("edit", "memory/mine", "--file", str(folder))
     (folder / "link").symlink_to("/etc/passwd")
-    with pytest.raises(Invalid, match="symbolic link"):
+    with raises(Invalid, message="edit.symbolic_link", hidden={"folder": folder}):
         call("edit", "memory/mine", "--file", str(folder))
-    with pytest.raises(Invalid, match="not a plain file name"):
+    with raises(Invalid, message="edit.file_name"):
         call("edit", "memory/default/../../registry.toml", "--file", str(folder / "memory.md"))
 
 
@@ -175,13 +176,13 @@ def test_a_revert_that_would_remove_a_resource_says_so(registry: Registry, tmp_p
     (new / "resource.toml").write_text('description = "Mine."\n')
     call("edit", "memory/mine", "--file", str(new))
     for target in ("memory/mine", "memory/mine@1.0.0"):
-        with pytest.raises(UserError, match="agentos registry retire memory/mine"):
+        with raises(UserError, type_next="agentos registry retire memory/mine"):
             call("revert", target, "--yes")
-    with pytest.raises(UserError, match=r"revert memory/mine --to 1\.0\.0"):
+    with raises(UserError, type_next="agentos registry revert memory/mine --to 1.0.0"):
         call("revert", "memory/mine@1.0.0", "--yes")
     assert registry.latest(parse_id("memory/mine")).number == "1.0.0"  # type: ignore[union-attr]
     assert "is retired" in call("retire", "memory/mine", "--yes")
-    with pytest.raises(UserError, match="retired already"):
+    with raises(UserError, ErrorKind.DECIDED):
         call("retire", "memory/mine", "--yes")
     with pytest.raises(NotFound):
         call("retire", "memory/nowhere", "--yes")
@@ -221,13 +222,13 @@ def test_an_evolution_is_named_by_enough_of_its_id(registry: Registry) -> None:
     for part in ("evo-m87b", "m87b", "7b"):
         assert "+- By evo-m87b." in call("diff", part)
     for ambiguous in ("evo-m87", "m8"):
-        with pytest.raises(UserError, match="evo-m87a, evo-m87b"):
+        with raises(UserError, ErrorKind.AMBIGUOUS, names=["evo-m87a, evo-m87b"]):
             call("diff", ambiguous)
     with pytest.raises(NotFound):
         call("diff", "m88")
     call("revert", "m87b", "--yes")
     assert "By evo-m87a" in call("show", "memory/default")
-    with pytest.raises(NotFound, match="evo-2"):
+    with raises(NotFound, names=["evo-2"]):
         call("revert", "evo-2", "--yes")
 
 
@@ -238,11 +239,11 @@ def test_pin_unpin_check_upgrade_and_mending(registry: Registry, tmp_path: Path)
     assert call_json("list", "--kind", "memory")[0]["pinned"] == "right as it is"
     assert "pinned: right as it is" in call_json("show", "memory/default")["why_not"]
     for verb in ("pin", "unpin", "retire", "log"):  # of a resource, not of one of its versions
-        with pytest.raises(UserError, match="KIND/NAME"):
+        with raises(UserError, message="name.with_version"):
             call(verb, "memory/default@1.0.0")
-    with pytest.raises(UserError, match="not both"):
+    with raises(UserError, ErrorKind.USAGE):
         call("upgrade", "--keep", "memory/default", "--take", "memory/default")
-    with pytest.raises(UserError, match="--from"):
+    with raises(UserError, ErrorKind.USAGE):
         call("diff", "evo-1", "--from", "1.0.0")
     call("unpin", "memory/default")
     assert call_json("list", "--kind", "memory")[0]["pinned"] is None
@@ -253,7 +254,7 @@ def test_pin_unpin_check_upgrade_and_mending(registry: Registry, tmp_path: Path)
     (registry.repository.path / "objects" / str(entry.id)[:2] / str(entry.id)[2:]).unlink()
     report = call_json("check", code=1)
     assert any(str(entry.id) in fault for fault in report["faults"])
-    with pytest.raises(Unavailable, match=str(entry.id)):
+    with raises(Unavailable, ErrorKind.DAMAGED, names=[str(entry.id)]):
         call("show", "memory/default")
     new = tmp_path / "new.md"
     new.write_text("# New\n")
@@ -278,12 +279,12 @@ def test_pin_unpin_check_upgrade_and_mending(registry: Registry, tmp_path: Path)
 def test_a_name_that_nothing_has_is_answered_by_the_near_ones(
     registry: Registry, words: tuple[str, ...]
 ) -> None:
-    with pytest.raises(NotFound, match=r"Did you mean tool/word-count\?"):
+    with raises(NotFound, names=["tool/word-count?"]):
         call(*words, "tool/wordcount")
     with pytest.raises(NotFound) as caught:
         call(*words, "tool/xyz")
     assert "Did you mean" not in str(caught.value)
-    with pytest.raises(UserError, match=r"Did you mean skill\?"):
+    with raises(UserError, message="name.near_kind"):
         call(*words, "skil/csv-report")
 
 

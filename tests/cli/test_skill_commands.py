@@ -15,15 +15,37 @@ from typing import Any
 import pytest
 
 from agentos.cli.resources import skill
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.home import Home
+from agentos.registry.git import NO_GIT
 from agentos.registry.skill_folders.skill_source import checkout
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources.documents import FILE_MAX
+from tests.refusals import raises
 
 Ran = subprocess.CompletedProcess[str]
 SKILL = "---\nname: {name}\ndescription: Rolls: dice.\nallowed-tools: Bash(python:*)\n---\n\n# Dice\n"
+
+TOOL = """'''Rolls.'''
+
+import nonesuch
+from pydantic import BaseModel
+
+TOOL = {"name": "roll", "description": "Roll dice", "effects": ["pure"]}
+
+
+class Input(BaseModel):
+    pass
+
+
+class Output(BaseModel):
+    pass
+
+
+def run(input: Input) -> Output:
+    return Output()
+"""
 
 
 def drop(place: Path, name: str = "dice") -> Path:
@@ -47,11 +69,18 @@ def take_in(home: Home) -> None:
         folders.scan(now)
 
 
+def test_a_machine_without_git_is_told_what_to_type(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError) as told, checkout("https://example.org/x.git"):
+        pass
+    assert str(told.value) == NO_GIT
+
+
 def test_what_git_started_for_a_silent_server_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentos.registry.skill_folders.skill_source._TIMEOUT_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as door:
         url = f"http://127.0.0.1:{door.getsockname()[1]}/x.git"
-        with pytest.raises(UserError, match="did not come"), checkout(url):
+        with raises(UserError, ErrorKind.TIMEOUT), checkout(url):
             pass
 
         def helpers() -> list[str]:
@@ -188,22 +217,15 @@ def test_what_a_skill_ships_is_run_and_one_that_fails_is_named(
         assert "2 of 2 passed" in passed
         (folder / "tests" / "test_roll.sh").write_text("python3 scripts/roll.py | grep -q 7\n")
         agentos("skill", "add", str(folder), "--name", "loaded")
-        until_listed(agentos, "loaded")
         failed = agentos("skill", "test", "loaded", code=1).stdout
         assert "tests/test_roll.sh" in failed
         assert "0 of 2 passed" in failed or "1 of 2 passed" in failed
+        (folder / "tools").mkdir()
+        (folder / "tools" / "roll.py").write_text(TOOL)
+        refused = agentos("skill", "add", str(folder), "--name", "broken", code=1)
+        assert str(home.skills / "broken") in refused.stderr
     finally:
         agentos("daemon", "stop")
-
-
-def until_listed(agentos: Callable[..., Ran], name: str) -> None:
-    """A daemon takes it in by itself."""
-    deadline = time.monotonic() + 120.0
-    while name not in {
-        row["skill"] for row in json.loads(agentos("skill", "list", "--json").stdout)["skills"]
-    }:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 @pytest.mark.slow

@@ -34,13 +34,14 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.evolver.find.mining import flag, mine
 from agentos.evolver.find.triage import triage
 from agentos.evolver.history.recordings import packed
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
+from tests.refusals import raises
 
 Ran = CompletedProcess[str]
 Agentos = Callable[..., Ran]
@@ -65,7 +66,7 @@ def test_a_date_is_meant_as_times_are_shown(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv("TZ", "Asia/Tokyo")
         time.tzset()
         for wrong in ("soon", "0001-01-01"):
-            with pytest.raises(UserError, match="--since"):
+            with raises(UserError, ErrorKind.USAGE, names=["--since"]):
                 _moment(wrong)
     finally:
         monkeypatch.undo()

@@ -28,6 +28,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from tests.cli.evolved_home import evolve_home
+from tests.refusals import raises
 
 
 @pytest.fixture(scope="session")
@@ -232,7 +233,7 @@ def test_nothing_is_restored_beside_a_ledger_that_a_variable_names(
 ) -> None:
     back_up(home, tmp_path / "a.tar")
     monkeypatch.setenv(name, "postgresql://agentos@/live")
-    with pytest.raises(UserError, match=name):
+    with raises(UserError, names=[name]):
         restore(Home(tmp_path / "again"), tmp_path / "a.tar")
     assert not (tmp_path / "again").exists()
 
@@ -310,7 +311,7 @@ def test_a_manifest_that_is_none_of_ours_is_told(tmp_path: Path, document: str) 
         member = tarfile.TarInfo("manifest.json")
         member.size = len(document)
         tar.addfile(member, io.BytesIO(document.encode()))
-    with pytest.raises(Invalid, match="manifest"):
+    with raises(Invalid, names=["manifest"]):
         verify_backup(tmp_path / "home.tar")
 
 

@@ -54,7 +54,9 @@ class World:
         self.registry.commit({"harness/default/harness.py": harness.encode()}, "Another harness", "edit")
         answerers = {"model": model_asks(models, lambda asking: (SPEC,)), **more}
         serving = RunServices(models=lambda task, snapshot: (SPEC,), answerers=answerers, redact=redact)
-        executor = BoxExecutor(self.registry, self.ledger.blobs, self.sandbox, serving=serving)
+        self.executor = executor = BoxExecutor(
+            self.registry, self.ledger.blobs, self.sandbox, serving=serving
+        )
         task: Task = replace(self.task, limits=limits) if limits else self.task
         return executor.execute(task, self.registry.stable(), "run-m", plan=plan)
 
@@ -91,6 +93,22 @@ def test_who_waits_long_for_an_answer_is_known(world: World, monkeypatch: pytest
     models = FakeModels(answer)
     world.run(HELLO + ANSWER, models, model=model_asks(models, lambda asking: (SPEC,), pending))
     assert [*seen, pending.long()] == [set(), {"run-m"}, set()]
+
+
+def test_a_call_that_a_cancelled_run_waits_for_is_of_its_cost(world: World) -> None:
+    used = {"input_tokens": 40, "output_tokens": 60, "usd": 0.5, "estimated": True}
+
+    def answer(request: Mapping[str, Any], number: int) -> Mapping[str, Json]:
+        world.executor.cancel("run-m")
+        deadline = time.monotonic() + 60
+        while not models.closed and time.monotonic() < deadline:
+            time.sleep(0.01)
+        raise ModelFailed("not_allowed", "the session was closed", used)
+
+    models = FakeModels(answer)
+    done = world.run(HELLO + ANSWER, models)
+    assert done.outcome.result is Result.CANCELLED
+    assert (done.outcome.cost.tokens, done.outcome.cost.usd, done.outcome.cost.calls) == (100, 0.5, 1)
 
 
 def test_calls_from_several_threads_are_in_flight_together(world: World) -> None:

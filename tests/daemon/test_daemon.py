@@ -29,6 +29,7 @@ from agentos.sandboxes import cgroups
 from agentos.sandboxes.owner import GROUPS, home_id, notes
 from agentos.sandboxes.reaper import leftovers
 from tests.daemon.conftest import Daemon, until
+from tests.refusals import raises
 
 pytestmark = pytest.mark.sandbox
 
@@ -125,9 +126,9 @@ def test_a_dropped_skill_serves_the_next_task_and_a_bad_one_is_refused(
 
 def test_two_daemons_on_one_home_are_one_too_many(running: Daemon, tmp_path: Path) -> None:
     assert running.child is not None
-    with pytest.raises(HomeBusy, match=f"pid {running.child.pid}"):
+    with raises(HomeBusy, names=[f"pid {running.child.pid}"]):
         DaemonLock(running.home)
-    with pytest.raises(NotFound, match="agentos init"):
+    with raises(NotFound, type_next="agentos init"):
         DaemonLock(Home(tmp_path / "nowhere"))
 
 
@@ -145,7 +146,7 @@ def test_a_daemon_whose_run_directory_was_deleted_is_still_the_only_one_and_can_
     delete_at_once(home.run)
     until(lambda: (info := daemon_info(home)) and info.ready, "it says again who it is")
     delete_at_once(home.run)
-    with pytest.raises(HomeBusy, match="another daemon runs"):
+    with raises(HomeBusy, type_next="agentos daemon stop"):
         DaemonLock(home)
     until(lambda: daemon_info(home), "it says again who it is")
     assert stop_daemon(home, at_once=True)
@@ -157,6 +158,18 @@ def test_a_daemon_of_a_later_release_is_seen(home: Home) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"of_a_later_release": 1}))
     assert daemon_info(home).alive  # type: ignore[union-attr]
     lock.release()
+
+
+def test_a_copy_of_a_home_has_no_daemon_and_stops_none(running: Daemon, tmp_path: Path) -> None:
+    """It told of the daemon of the home that it was copied from, and `daemon stop` there ended that one."""
+    copy, link = Home(tmp_path / "copy"), Home(tmp_path / "link")
+    copy.run.mkdir(parents=True)
+    shutil.copy(running.home.run / "daemon.json", copy.run)
+    link.root.symlink_to(running.home.root)
+    assert not daemon_info(copy).alive  # type: ignore[union-attr]
+    assert stop_daemon(copy, at_once=True) == ""
+    for home in (running.home, link):
+        assert daemon_info(home).alive  # type: ignore[union-attr]
 
 
 @pytest.mark.slow

@@ -361,6 +361,18 @@ def test_a_command_gets_the_content_and_no_secret(
     assert "OPENAI" not in got
 
 
+def test_a_command_runs_for_a_user_without_a_home_directory(
+    finish: Finish, deliver: Deliver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any number may be the user of a container; that was a bug, and nothing was delivered."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    body = "pathlib.Path(place, 'got').write_text(os.getcwd())"
+    (one,) = deliver(finish(Destination(command=command(tmp_path, body))))
+    assert one.state is DeliveryState.DONE
+    assert (tmp_path / "got").read_text() == "/"
+
+
 def test_a_command_beside_a_folder_is_told_the_path(
     finish: Finish, deliver: Deliver, tmp_path: Path, out: Path
 ) -> None:

@@ -14,11 +14,12 @@ import pytest
 
 from agentos.daemon.upkeep.auditing import noted_heads, verify_home
 from agentos.daemon.upkeep.heads import Heads
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.home import Home
 from agentos.ledger.audit import AuditHead
 from agentos.ledger.store import Ledger
 from tests.loopback import serving
+from tests.refusals import raises
 from tests.test_durable import no_file_beyond
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -90,7 +91,7 @@ def test_a_line_that_is_no_head_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["heads", "~/heads", "http://", "http://[::1"])
 def test_what_is_neither_a_file_nor_a_collector_is_refused(target: str) -> None:
-    with pytest.raises(UserError, match="audit_heads"):
+    with raises(UserError, ErrorKind.USAGE, names=["audit_heads"]):
         Heads([target], print)
 
 

@@ -22,7 +22,7 @@ from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.tool_calls import ToolAsks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Effect, InputFile, Limits, Mode, Result, Task, new_id
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.errors import ErrorKind, NotFound, Unavailable, UserError
 from agentos.evolver.history.recordings import recording_of
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -30,6 +30,7 @@ from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.resources.declarations import ServerTool
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from tests.refusals import raises
 
 pytestmark = pytest.mark.sandbox
 
@@ -334,11 +335,11 @@ def test_a_server_becomes_a_skill_and_a_changed_one_a_new_version(home: Home, sa
     assert not add_server(home, sandbox, new, "ada").changed
     assert add_server(home, sandbox, replace(new, environment={"CHANGED": "1"}), "ada").changed
     assert registry.why_fixed(added.skill) is None  # its lock may go back, and nothing else change
-    with pytest.raises(NotFound, match="There is no MCP server 'test-kit'"):
+    with raises(NotFound, names=["'test-kit'"]):
         look_at(home, sandbox, "test-kit")
-    with pytest.raises(UserError, match="is no MCP server; give another name"):
+    with raises(UserError, ErrorKind.TAKEN):
         add_server(home, sandbox, replace(new, name="test-kit"), "ada")
-    with pytest.raises(UserError, match="has no tool 'nothing'"):
+    with raises(UserError, names=["'nothing'"]):
         add_server(home, sandbox, replace(new, effects={"nothing": Effect.READ}), "ada")
 
 
@@ -346,9 +347,9 @@ def test_files_that_are_gone_or_altered_are_not_used(home: Home) -> None:
     sha256 = keep(home, FILES)
     assert archive(home, sha256) == FILES
     (home.servers / f"{sha256}.tar").write_bytes(FILES + b"x")
-    with pytest.raises(Unavailable, match="damaged"):
+    with raises(Unavailable, ErrorKind.DAMAGED):
         archive(home, sha256)
-    with pytest.raises(Unavailable, match="gone"):
+    with raises(Unavailable, ErrorKind.UNREADABLE):
         archive(home, "0" * 64)
 
 
@@ -374,7 +375,7 @@ def test_commands_as_documentation_gives_them(typed: str, command: str, wheels: 
 
 
 def test_a_command_without_a_package_is_refused() -> None:
-    with pytest.raises(UserError, match="names no package"):
+    with raises(UserError, message="mcp.no_package"):
         packages_of(["npx", "-y"])
 
 

@@ -48,6 +48,7 @@ from agentos.settings import Notify, load_settings
 from tests.command_server import command_server
 from tests.daemon.conftest import Daemon, until
 from tests.loopback import serving
+from tests.refusals import raises
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 EVENTS = Notify.model_validate({}).on
@@ -406,7 +407,7 @@ def test_a_command_gets_the_document_and_its_failure_is_told(home: Home, tmp_pat
     out = tmp_path / "out.json"
     ways(home, command=["sh", "-c", f'cat > {out}; test "$AGENTOS_EVENT" = failed'])["command"](NOTE)
     assert json.loads(out.read_text())["id"] == NOTE.id
-    with pytest.raises(ChannelFailed, match="status 3: no way"):
+    with raises(ChannelFailed, names=["status 3: no way"]):
         ways(home, command=["sh", "-c", "echo no way >&2; exit 3"])["command"](NOTE)
     with pytest.raises(ChannelFailed, match="null byte"):
         channels_of(home, Notify(command=["a\0b"]))["command"](NOTE)

@@ -11,13 +11,14 @@ import pytest
 
 from agentos.daemon.service import Service, service
 from agentos.domain import Outcome, Result, Run, Share, Step, Task, new_id
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.evolver.replay.verification import Cause, Rerun, rerun
 from agentos.home import Home
 from agentos.sandboxes.choice import Choice
 from agentos.settings import load_settings
 from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.readers.formats import read
+from tests.refusals import raises
 
 pytestmark = pytest.mark.sandbox
 NOW = datetime.now(UTC)
@@ -75,7 +76,7 @@ def test_a_run_is_the_same_again_or_one_cause_is_told(again: Callable[..., Rerun
     assert again(answer={"n": 43}).cause is Cause.ANSWER
     judged = again(outcome=Outcome(Result.FAILED, 0.0, "it was 43"))
     assert (judged.cause, judged.before, judged.now) == (Cause.CHECKS, "failed", "passed")
-    with pytest.raises(UserError, match="did not come to its end"):
+    with raises(UserError, ErrorKind.AT_WORK):
         again(outcome=Outcome(Result.WAITING, 0.0, ""))
 
 
@@ -98,5 +99,5 @@ def test_imported_calls_of_tools_that_are_here_are_made_again(served: Service) -
     assert (same.cause, same.calls, same.passed_over) == (Cause.NONE, 1, 0)
     other = imported(served, "double", '{"n": 4}', '{"n": 9}')
     assert (other.cause, other.step) == (Cause.RESULT, 3)
-    with pytest.raises(UserError, match="none of the tools"):
+    with raises(UserError, ErrorKind.MISMATCHED):
         imported(served, "elsewhere", "{}", "x")

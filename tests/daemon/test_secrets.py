@@ -22,7 +22,7 @@ from agentos.daemon.requests.secret_requests import HomeVault, secrets_in
 from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Call, Effect, Mode, Result, Task, new_id
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.errors import ErrorKind, NotFound, Unavailable, UserError
 from agentos.evolver.history.recordings import recording_of
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -34,6 +34,7 @@ from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.settings import load_settings
 from tests.command_server import command_server
 from tests.loopback import serving
+from tests.refusals import raises
 
 VALUE = "s3cr3t/Value+42~é"
 TOOL = '''"""Asks the outside."""
@@ -274,7 +275,7 @@ def test_what_cannot_be_kept_safely_is_refused(
 
 
 def test_a_secret_is_kept_in_one_place(home: Home) -> None:
-    with pytest.raises(UserError, match="--store"):
+    with raises(UserError, ErrorKind.USAGE, names=["--store"]):
         keep(home, Secret("A", ("h.example",), False, "now", "file"), VALUE, in_file=True, store="vault")
     assert secrets_of(home) == {}
 
@@ -283,7 +284,7 @@ def test_the_file_is_the_owners_alone(home: Home) -> None:
     keep(home, Secret("A", ("h.example",), False, "now", "file"), VALUE)
     assert stat.S_IMODE(home.secrets.stat().st_mode) == 0o600
     home.secrets.chmod(0o644)
-    with pytest.raises(UserError, match="others may read"):
+    with raises(UserError, ErrorKind.EXPOSED):
         secrets_of(home)
     home.secrets.chmod(0o600)
     home.secrets.write_text('{"A": ' + VALUE)

@@ -19,6 +19,7 @@ from agentos.ledger.listing import counts
 from agentos.ledger.reading import Reader
 from agentos.settings import load_settings
 from agentos.taskfile import drafts_of
+from tests.refusals import raises
 
 MANY = 300
 
@@ -26,13 +27,13 @@ MANY = 300
 def test_one_input_that_cannot_be_read_adds_nothing(home: Home, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("fine")
     text = "- {goal: one, inputs: [a.txt]}\n- {goal: two, inputs: [/proc/self/mem]}\n"
-    with pytest.raises(Invalid, match="/proc/self/mem cannot be read"):
+    with raises(Invalid, names=["/proc/self/mem"]):
         add_tasks(home, drafts_of(text.encode(), "the tasks", tmp_path))
-    with pytest.raises(Invalid, match=r"\*\.zip matches no file"):
+    with raises(Invalid, names=["*.zip"]):
         add_tasks(home, drafts_of(b"{goal: one, inputs: ['*.zip']}", "the tasks", tmp_path))
     drafts = drafts_of(b"- {goal: one, inputs: [a.txt]}\n- {goal: two}\n", "the tasks", tmp_path)
     (tmp_path / "a.txt").unlink()  # after the file was read
-    with pytest.raises(Invalid, match="cannot be read"):
+    with raises(Invalid, names=["a.txt"]):
         add_tasks(home, drafts)
     assert Reader(home.ledger).tasks() == []
 

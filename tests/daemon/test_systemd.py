@@ -17,8 +17,9 @@ from agentos.cli.admin import service
 from agentos.daemon.control import systemd
 from agentos.daemon.control.systemd import SystemdUnit
 from agentos.daemon.process import LogFile, set_up_logs
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, ErrorKind, NotFound, UserError
 from agentos.home import Home
+from tests.refusals import raises
 
 
 @pytest.fixture
@@ -116,9 +117,19 @@ def test_the_unit_of_another_home_is_left_alone(place: Home, tmp_path: Path) -> 
     shutil.copytree(place.root, other.root)
     stranger = SystemdUnit(other, "agentos", user=True)
     for act in (stranger.install, stranger.uninstall):
-        with pytest.raises(Conflict, match="--name"):
+        with raises(Conflict, ErrorKind.TAKEN, names=["--name"]):
             act()
     SystemdUnit(other, "agentos-two", user=True).install()
+
+
+def test_a_user_without_a_home_directory_is_told_to_name_one(
+    place: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    with pytest.raises(UserError, match="set HOME"):
+        SystemdUnit(place, "agentos", user=True).path  # noqa: B018
 
 
 def test_without_a_home_there_is_no_service(place: Home, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from agentos.evolver.documents import load_taxonomy
 from agentos.ledger.rows.codec import from_json, to_json
 from agentos.messages import RESERVED
 from agentos.shipped import folder
+from tests.refusals import raises
 
 WORKER = Path(__file__).resolve().parents[2] / "agentos" / "worker"
 OLD = {"type": "no_model", "message": "none", "where": "", "resource": ""}
@@ -29,7 +30,7 @@ def test_no_word_from_a_box_is_the_kernels(type: str, resource: str) -> None:
 
 def test_a_kind_without_the_kernels_origin_cannot_be_made() -> None:
     for origin in (Origin.TOOL, Origin.HARNESS, Origin.UNSAID):
-        with pytest.raises(ValueError, match="no kernel's kind"):
+        with raises(ValueError):
             Fault("no_model", "", origin=origin, kind=KernelFault.NO_MODEL)
 
 

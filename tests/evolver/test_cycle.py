@@ -24,7 +24,7 @@ from agentos.domain import (
     Verdict,
     canonical,
 )
-from agentos.errors import Conflict, Invalid, PromotionRefused, Unavailable, UserError
+from agentos.errors import Conflict, ErrorKind, Invalid, PromotionRefused, Unavailable, UserError
 from agentos.evolver.cycle import (
     diagnose_and_curate,
     evolve,
@@ -50,6 +50,7 @@ from agentos.evolver.states import retry
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Brief, Proposal
 from agentos.testing import FakeRegistry, ScriptedProposer
+from tests.refusals import raises
 
 if TYPE_CHECKING:
     from conftest import World
@@ -97,7 +98,7 @@ def test_a_proposer_that_the_machine_gives_no_thread_is_asked_again(world: World
 
     world.proposer = Starved([])
     world.seed()
-    with pytest.raises(Unavailable, match="ulimit -u"):
+    with raises(Unavailable, ErrorKind.FULL):
         world.evolve(world.open())
 
 
@@ -116,9 +117,9 @@ def test_one_failure_is_not_yet_evidence_but_a_flag_is(world: World) -> None:
 
 
 def test_a_passing_run_and_a_hidden_run_cannot_be_flagged(world: World) -> None:
-    with pytest.raises(UserError, match="did not fail"):
+    with raises(UserError):
         flag(world.parts, world.live(world.task(90, "pass")))
-    with pytest.raises(UserError, match="hidden"):
+    with raises(UserError, ErrorKind.HIDDEN):
         flag(world.parts, world.live(world.task(50, "pass", Share.HOLD_OUT), Share.HOLD_OUT))
 
 
@@ -496,7 +497,7 @@ def test_a_declined_edit_stays_declined_until_someone_reconsiders(world: World) 
     assert triage(world.parts) == []
     fresh = retry(world.parts, ended)
     assert world.evolve(fresh).state is EvolutionState.AWAITING_CONSENT
-    with pytest.raises(Conflict, match=f"{fresh.id} is at work on the same evidence"):
+    with raises(Conflict, ErrorKind.AT_WORK, names=[fresh.id]):
         retry(world.parts, ended)
 
 
@@ -509,7 +510,7 @@ def test_a_rolled_back_edit_is_not_proposed_again(world: World) -> None:
     again = world.evolve(retry(world.parts, ended))
     assert again.state is EvolutionState.CANNOT_FIX
     assert "rolled back" in world.ledger.find(Candidate)[-1].screened
-    with pytest.raises(Conflict, match="already"):
+    with raises(PromotionRefused, RefusalKind.OVER):
         roll_back(world.parts, ended, "twice")
 
 

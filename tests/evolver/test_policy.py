@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from agentos.domain import Tier, canonical
-from agentos.errors import Invalid
+from agentos.errors import ErrorKind, Invalid
 from agentos.evolver import documents
 from agentos.evolver.documents import load_policy, load_taxonomy, policy_from_json
 from agentos.evolver.policy import Policy
 from agentos.shipped import folder
+from tests.refusals import raises
 
 
 def test_the_shipped_policy_is_the_default() -> None:
@@ -175,11 +176,11 @@ def test_a_stored_policy_of_a_later_version_is_refused_rather_than_read_in_part(
 
 
 def test_a_missing_file_and_a_taxonomy_without_an_end_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="missing"):
+    with raises(Invalid, ErrorKind.UNREADABLE):
         load_policy(tmp_path / "none.toml")
     path = tmp_path / "taxonomy.toml"
     path.write_text('[[class]]\nname = "x"\nfaults = ["y"]\nlayer = "tool"\nevolvable = true\nsays = "z"\n')
-    with pytest.raises(Invalid, match="must fit any fault"):
+    with raises(Invalid, message="taxonomy.last_class", hidden={"folder": tmp_path}):
         load_taxonomy(path)
 
 

@@ -19,6 +19,7 @@ from agentos.gateway.speed import CallTiming
 from agentos.models.stop import let_models_go_on, stop_models
 from tests.gateway.conftest import Bench, asking, within
 from tests.gateway.test_speed import row
+from tests.refusals import raises
 
 Paid = Callable[[], int]
 
@@ -129,7 +130,7 @@ def test_a_day_and_an_evolution_have_accounts_of_their_own() -> None:
     run = BudgetAccount("budget", "the run", "…", Budget(), CallTotals())
     day = BudgetAccount("day_budget", "all runs of a day", "wait", Budget(usd=1.0), CallTotals(usd=0.5))
     hold = reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4))
-    with pytest.raises(ModelFailed, match=r"all runs of a day may use 1 US dollars.*0.4 reserved.*wait"):
+    with raises(ModelFailed, "day_budget", message="budget.of_a_day"):
         reserve([(run, CallTotals()), (day, CallTotals())], CallTotals(1, 10, 0.4))
     assert run.held == CallTotals(1, 10, 0.4)  # all or none
     hold.settle(CallTotals(1, 7, 0.1, 2.0))

@@ -18,6 +18,7 @@ from agentos.errors import ModelFailed
 from agentos.gateway.client import GatewayRequest, GatewaySession
 from agentos.testing import call
 from tests.gateway.conftest import KEY, SPEC, Bench, asking, said, within
+from tests.refusals import raises
 
 SPENT = "AKIAIOSFODNN7EXAMPLE"
 
@@ -47,30 +48,31 @@ def test_a_token_is_good_for_its_run_until_that_ends(bench: Bench) -> None:
     session.close()
     status, body = post(other, asking("revoked"), token)
     assert (status, code(body)) == (401, "token")
-    with pytest.raises(ModelFailed, match="has ended"):
+    with raises(ModelFailed, "not_allowed"):
         session.complete(asking("closed"), within())
 
 
 def test_who_waits_for_an_answer_when_the_run_ends_waits_no_longer_and_the_call_is_on_record(
     bench: Bench,
 ) -> None:
-    session, told = bench.open(run_id := bench.new_run()), list[str]()
+    session, told = bench.open(run_id := bench.new_run()), list[ModelFailed]()
 
     def ask() -> None:
         try:
             session.complete(asking("slow goodbye"), within())
-            told.append("answered")
         except ModelFailed as error:
-            told.append(error.kind)
+            told.append(error)
 
     waiting = threading.Thread(target=ask)
     waiting.start()
     deadline = time.monotonic() + 60
-    while not session._waiting and time.monotonic() < deadline:
+    while not bench.calls(run_id) and time.monotonic() < deadline:
         time.sleep(0.01)
     session.close()
     waiting.join(60)
-    assert told == ["not_allowed"]
+    assert [error.kind for error in told] == ["not_allowed"]
+    assert told[0].used["input_tokens"] > 0, "it may be paid, so the run is booked with it"
+    assert told[0].used["estimated"]
     while not any(call.state == "done" for call in bench.calls(run_id)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [call.state for call in bench.calls(run_id)] == ["done"]
@@ -106,7 +108,7 @@ def test_a_run_may_ask_its_own_models_only(bench: Bench) -> None:
     assert session.complete(asking("who", model="second"), within()).model == "second"
     assert session.complete(asking("who", model="default"), within()).model == "main"
     for name in ("third", "openai/scripted", 7, ["main"]):
-        with pytest.raises(ModelFailed, match="may ask main, second") as caught:
+        with raises(ModelFailed, "not_allowed", names=["main, second"]) as caught:
             session.complete(asking("who", model=name), within())
         assert caught.value.kind == "not_allowed"
     process, token = session._opened(within())

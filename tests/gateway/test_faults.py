@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
@@ -21,10 +22,12 @@ from agentos.domain import Budget, Mode, ModelSpec, Price
 from agentos.errors import ModelFailed
 from agentos.gateway.calls import CallRecord, ProviderCall
 from agentos.gateway.client import GatewayModels
-from agentos.gateway.setup import ProviderTarget
+from agentos.gateway.setup import GatewayLimits, ProviderTarget
+from agentos.models.redaction import Redactor
 from agentos.ports import Grant
 from agentos.testing import ModelServer, call, say
 from tests.gateway.conftest import KEY, SPEC, Bench, asking, echo, make_home, said, settings_for, within
+from tests.refusals import raises
 
 TOOL = {"type": "function", "function": {"name": "sum", "parameters": {"type": "object", "properties": {}}}}
 
@@ -220,7 +223,7 @@ def test_a_model_that_was_too_late_is_booked_beside_the_fallback_that_answers(be
 
 def test_what_keeps_a_server_out_of_reach_is_told(bench: Bench) -> None:
     away = ModelSpec("away", "openai/nobody", "away", {})
-    with pytest.raises(ModelFailed, match="Errno 111") as caught:
+    with raises(ModelFailed, "unreachable", names=["Errno 111"]) as caught:
         bench.open(specs=(away,)).complete(asking("why not"), within(2.0))
     assert caught.value.kind == "unreachable"
 
@@ -246,7 +249,7 @@ def test_a_refused_request_does_not_wander_to_the_fallbacks(bench: Bench) -> Non
     before = len(bench.server.requests)
     bench.server.fault_next("unauthorized")
     first = ModelSpec("first", "openai/scripted", "local", {}, fallbacks=(SPEC,))
-    with pytest.raises(ModelFailed, match="Incorrect API key"):
+    with raises(ModelFailed, "auth"):
         bench.open(specs=(first,)).complete(asking("no key"), within())
     assert sent_since(bench, before) == 1
 
@@ -358,7 +361,7 @@ def test_a_request_that_litellm_stumbles_over_is_no_outage(bench: Bench, more: d
 
 def test_a_key_that_no_header_can_hold_is_said_to_be_so(bench: Bench) -> None:
     spec = ModelSpec("spaced", "openai/scripted", "spaced", {})
-    with pytest.raises(ModelFailed, match="GATEWAY_SPACED_KEY") as caught:
+    with raises(ModelFailed, "auth", names=["GATEWAY_SPACED_KEY"]) as caught:
         bench.open(specs=(spec,)).complete(asking("key"), within())
     assert caught.value.kind == "auth"
 
@@ -409,6 +412,100 @@ def test_a_reply_without_an_end_is_cut_off(
     assert (tally.tries, tally.uncertain) == (1, True), "what is paid is not asked for again"
 
 
+@contextlib.contextmanager
+def serving(answer: Callable[[str], tuple[str, bytes]]) -> Iterator[tuple[str, list[bytes]]]:
+    """The api_base of a server that answers each path with a head and a body, and the requests that came."""
+    came: list[bytes] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                taken, _ = listening.accept()
+            except OSError:
+                return
+            with taken, contextlib.suppress(OSError):
+                request = taken.recv(1 << 16)
+                came.append(request)
+                head, body = answer(request.split(b" ")[1].decode())
+                taken.sendall(
+                    f"HTTP/1.1 {head}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+                    + body
+                )
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1", came
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def asked_of(base: str, model: str) -> tuple[Any, int]:
+    """What came of it, an answer or ModelFailed, and how often it was tried."""
+    from agentos.gateway.asking import AttemptTally, ModelCall, Providers, ask
+
+    tally = AttemptTally()
+    call = ModelCall(asking("what"), "key", within(), tally)
+    providers = Providers({"here": ProviderTarget(base, "GATEWAY_HERE_KEY")}, {"GATEWAY_HERE_KEY": KEY})
+    try:
+        return asyncio.run(ask(ModelSpec("here", model, "here", {}), call, providers)), tally.tries
+    except ModelFailed as error:
+        return error, tally.tries
+
+
+def many(choices: int, calls: int) -> bytes:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "yes", "tool_calls": [call] * calls or None}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return json.dumps({"id": "x", "object": "chat.completion", "choices": [choice] * choices}).encode()
+
+
+@pytest.mark.slow  # litellm is imported
+@pytest.mark.parametrize("model", ["openai/x", "anthropic/claude-3-5-sonnet-20241022", "ollama_chat/x"])
+@pytest.mark.filterwarnings("ignore")  # litellm's own, when it is imported
+def test_nobody_is_asked_where_a_provider_redirects_to(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was followed to whatever listens on this machine, by some with the key."""
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    with serving(lambda _: ("200 OK", many(1, 0))) as (other, came):
+        with serving(lambda _: (f"307 Moved\r\nLocation: {other}/models", b"")) as (base, _):
+            error, tries = asked_of(base, model)
+        assert (error.kind, tries, came) == ("auth", 1, [])
+
+
+@pytest.mark.slow  # litellm is imported
+@pytest.mark.filterwarnings("ignore")  # litellm's own, when it is imported
+def test_a_server_may_redirect_to_another_of_its_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+    def moved(path: str) -> tuple[str, bytes]:
+        if path == "/new":
+            return "200 OK\r\nContent-Type: application/json", many(1, 0)
+        return "308 Moved\r\nLocation: /new", b""
+
+    with serving(moved) as (base, came):
+        completion, tries = asked_of(base, "openai/x")
+    assert (completion.body["choices"][0]["message"]["content"], tries, len(came)) == ("yes", 1, 2)
+
+
+@pytest.mark.slow  # litellm is imported
+@pytest.mark.parametrize(("choices", "calls"), [(50_000, 0), (1, 50_000), (200, 200)])
+@pytest.mark.filterwarnings("ignore")  # litellm's own, when it is imported
+def test_a_reply_of_very_many_parts_is_not_gone_through(
+    choices: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """50,000 choices held up the calls of all runs for a minute."""
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    body = many(choices, calls)
+    with serving(lambda _: ("200 OK\r\nContent-Type: application/json", body)) as (base, _):
+        asked_of(base, "openai/x")  # what it imports is no matter of the reply
+        began = time.thread_time()
+        error, tries = asked_of(base, "openai/x")
+    assert (error.kind, tries) == ("malformed", 1)
+    assert time.thread_time() - began < 3.0
+
+
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
 @pytest.mark.filterwarnings("ignore")  # litellm's own, when it is imported
 def test_a_packed_reply_is_unpacked_little_at_a_time(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,7 +513,7 @@ def test_a_packed_reply_is_unpacked_little_at_a_time(encoding: str, monkeypatch:
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import zstandard
 
-    from agentos.gateway import asking as _bounds
+    from agentos.gateway.transport import ReplyTooLong
 
     pack = zlib.compressobj(wbits=31) if encoding == "gzip" else zstandard.ZstdCompressor().compressobj()
     came = b"".join([*(pack.compress(bytes(1 << 20)) for _ in range(24)), pack.flush()])
@@ -426,7 +523,7 @@ def test_a_packed_reply_is_unpacked_little_at_a_time(encoding: str, monkeypatch:
     assert sum(sizes) == 24 << 20
     assert max(sizes) <= 5 << 20
     twice = httpx.Response(200, headers={"content-encoding": "gzip, gzip"}, stream=httpx.ByteStream(came))
-    with pytest.raises(_bounds._ReplyTooLong):
+    with pytest.raises(ReplyTooLong):
         list(twice.iter_bytes())
 
 
@@ -521,7 +618,7 @@ def test_words_that_cannot_be_stored_do_not_end_the_record(tmp_path: Path) -> No
     async def write() -> None:
         record = CallRecord(tmp_path / "calls.db")
         call = ProviderCall(*("x",) * 4, 0, *("x",) * 6, 0, 0, 0, None, 0.0, 0, *("x",) * 3, 0.0)
-        with pytest.raises(ModelFailed, match="cannot be recorded"):
+        with raises(ModelFailed, "unreachable", names=["recorded"]):
             await asyncio.wait_for(record.put(replace(call, message="\ud800")), 5)
         await asyncio.wait_for(record.put(call), 5)
         record.close()
@@ -529,10 +626,52 @@ def test_words_that_cannot_be_stored_do_not_end_the_record(tmp_path: Path) -> No
     asyncio.run(write())
 
 
+class _FailsOnReplies(Redactor):
+    """Stands for any bug of the gateway's between the answer of a provider and its record."""
+
+    def value(self, value: Any) -> Any:
+        if "choices" in value:
+            raise AssertionError("a bug of ours")
+        return super().value(value)
+
+
+@pytest.mark.slow  # litellm is imported
+@pytest.mark.filterwarnings("ignore")  # litellm's own, when it is imported
+def test_a_bug_of_ours_over_a_paid_call_ends_it_and_is_not_paid_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It had no end on record, so that each attempt of the run paid for it anew."""
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    from agentos.gateway.answering import CallEnded, CallService
+    from agentos.gateway.asking import Providers
+
+    async def ask_twice(base: str) -> list[ProviderCall]:
+        record = CallRecord(tmp_path / "calls.db")
+        providers = Providers({"local": ProviderTarget(base, "")}, {})
+        service = CallService(record, providers, _FailsOnReplies([]), GatewayLimits(), 4)
+        ended = []
+        for grant in (
+            Grant("run-a", Mode.RECORD, (SPEC,), Budget()),
+            Grant("run-b", Mode.REPLAY_THEN_LIVE, (SPEC,), Budget(), "", ("run-a",), goes_on=True),
+        ):
+            session, _ = service.open(grant, {})
+            with pytest.raises(CallEnded) as caught:
+                await service.complete(session, asking("what"), 60.0)
+            ended.append(caught.value.call)
+        record.close()
+        return ended
+
+    with serving(lambda _: ("200 OK\r\nContent-Type: application/json", many(1, 0))) as (base, came):
+        first, second = asyncio.run(ask_twice(base))
+    assert (first.fault, second.fault, len(came)) == ("internal", "internal", 1)
+    assert first.input_tokens > 0, "it stays booked"
+    assert "a bug of ours" in caplog.text
+
+
 def test_an_address_in_a_models_name_gets_no_key(bench: Bench) -> None:
     for provider in ("", "huggingface"):
         spec = ModelSpec("far", f"huggingface/{bench.server.base_url}", provider, {})
         before = len(bench.server.requests)
-        with pytest.raises(ModelFailed, match="names an address"):
+        with raises(ModelFailed, "auth", names=["huggingface/"]):
             bench.open(specs=(spec,)).complete(asking("where to?"), within())
         assert sent_since(bench, before) == 0

@@ -13,11 +13,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from agentos.cli.admin.audit import app
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.ledger.audit import AuditHead, chained
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
+from tests.refusals import raises
 
 Tamper = Callable[[sqlite3.Connection], object]
 
@@ -149,7 +150,7 @@ def test_a_head_that_fell_behind_is_true_and_catches_up(path: Path) -> None:
 
 def test_a_noted_head_is_number_and_hash() -> None:
     assert str(AuditHead.parse("6:" + "a" * 64)) == "6:" + "a" * 64
-    with pytest.raises(UserError, match="hex digits"):
+    with raises(UserError, ErrorKind.USAGE, type_next="agentos audit verify"):
         AuditHead.parse("6")
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentos.errors import NotFound, Unavailable
+from agentos.errors import DamagedBlob, ErrorKind, NotFound, Unavailable
 from agentos.ledger.blobs import INLINE_MAX, BlobStore
+from tests.refusals import raises
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_damage_is_unavailable_and_mended_by_putting_it_again(
 ) -> None:
     sha256 = blobs.put(b"content")
     place(tmp_path, sha256).write_bytes(damaged)
-    with pytest.raises(Unavailable, match="damaged"):
+    with raises(DamagedBlob):
         blobs.get(sha256)
     blobs.put(b"content")
     assert blobs.get(sha256) == b"content"
@@ -109,5 +110,5 @@ def test_leftovers_are_swept_beside_writers(blobs: BlobStore, tmp_path: Path) ->
 
 def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Unavailable, match="could not be written"):
+    with raises(Unavailable, ErrorKind.NOT_WRITTEN):
         BlobStore(tmp_path / "file" / "blobs").put(b"x")

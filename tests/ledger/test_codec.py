@@ -28,7 +28,7 @@ from agentos.domain import (
     trial_id,
 )
 from agentos.domain.runs import KernelFault, Origin
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.ledger.rows import dictionary
 from agentos.ledger.rows.codec import (
     bundle,
@@ -45,6 +45,7 @@ from agentos.ledger.rows.codec import (
     written,
 )
 from agentos.ledger.rows.dictionary import spread, squeezed
+from tests.refusals import raises
 
 RECORDS = [
     kind
@@ -121,7 +122,7 @@ def test_a_missing_field_takes_its_default_and_an_unknown_key_is_dropped() -> No
 
 
 def test_a_damaged_step_is_unavailable() -> None:
-    with pytest.raises(Unavailable, match="damaged"):
+    with raises(Unavailable, ErrorKind.DAMAGED):
         step_of(("run-1", 0, "act", "{", "{}", None, "2026-01-01T00:00:00+00:00", 1.0))
 
 
@@ -134,7 +135,7 @@ def test_a_damaged_step_is_unavailable() -> None:
 )
 def test_a_damaged_record_is_unavailable(text: str) -> None:
     kind = Outcome if "result" in text else Snapshot
-    with pytest.raises(Unavailable, match=f"a stored {kind.__name__} is damaged"):
+    with raises(Unavailable, ErrorKind.DAMAGED, names=[kind.__name__]):
         from_text(kind, text)
 
 
@@ -173,7 +174,7 @@ def test_what_is_kept_reads_as_it_was(text: str) -> None:
     assert isinstance(packed, bytes)
     assert plain(packed) == text
     for damaged in (packed[:-1], packed[:1], b""):
-        with pytest.raises(Unavailable, match="damaged"):
+        with raises(Unavailable, ErrorKind.DAMAGED):
             plain(damaged)
 
 
@@ -231,7 +232,7 @@ def test_trials_of_a_pack_get_their_ids_back() -> None:
         assert from_bundle(pack) == (*given,)
         assert [json.dumps(item, separators=(",", ":")) for item in in_bundle(pack)] == texts
     assert names[1].encode() not in spread(bundle(given, texts))
-    with pytest.raises(Unavailable, match="damaged"):
+    with raises(Unavailable, ErrorKind.DAMAGED):
         from_bundle(squeezed(b'[{"id":""}]'))
 
 

@@ -32,11 +32,12 @@ from agentos.domain import (
     Task,
     TaskState,
 )
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, ErrorKind, NotFound
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.store import Ledger
 from agentos.ports import Blobs
 from agentos.testing import MemoryBlobs, MemoryLedger
+from tests.refusals import raises
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PRINT = Fingerprint("f" * 16, "tool/column-sum", "exception", "ValueError: ?")
@@ -85,9 +86,9 @@ def test_a_task_is_added_once(book: Ledger | MemoryLedger, make_task: Callable[.
     assert book.task(task.id) == task
     assert book.task(task.id).key == task.key
     assert state_of(book, task.id) is TaskState.QUEUED
-    with pytest.raises(Conflict, match="another task"):
+    with raises(Conflict, ErrorKind.TAKEN):
         book.add_task(replace(task, goal="other"), Share.OPEN)
-    with pytest.raises(NotFound, match="no task task-9"):
+    with raises(NotFound, names=["task task-9"]):
         book.task("task-9")
 
 
@@ -129,11 +130,11 @@ def test_a_step_does_not_change(
     book.add_task(make_task(), Share.OPEN)
     book.begin_run(make_run())
     book.append_step(make_step(0))
-    with pytest.raises(Conflict, match="another step 0"):
+    with raises(Conflict, ErrorKind.TAKEN):
         book.append_step(replace(make_step(0), action={"tool": "other"}))
     book.finish_run("run-1", PASSED)
     book.append_step(make_step(0))
-    with pytest.raises(Conflict, match="takes no further step"):
+    with raises(Conflict, ErrorKind.OVER):
         book.append_step(make_step(1))
     assert len(book.steps("run-1")) == 1
 
@@ -143,21 +144,21 @@ def test_an_infra_run_leaves_its_task_for_another_attempt(
 ) -> None:
     book.add_task(make_task(), Share.OPEN)
     book.begin_run(make_run())
-    with pytest.raises(Conflict, match="attempt 1"):
+    with raises(Conflict, ErrorKind.TAKEN):
         book.begin_run(make_run("run-2"))
     book.finish_run("run-1", INFRA)
     assert state_of(book, "task-1") is TaskState.RUNNING
     book.begin_run(make_run("run-2", attempt=2))
     book.finish_run("run-2", replace(PASSED, result=Result.CANCELLED))
     assert state_of(book, "task-1") is TaskState.CANCELLED
-    with pytest.raises(Conflict, match="no further run"):
+    with raises(Conflict, ErrorKind.OVER):
         book.begin_run(make_run("run-3", attempt=3))
 
 
 def test_a_run_needs_its_task(book: Ledger | MemoryLedger, make_run: Callable[..., Run]) -> None:
-    with pytest.raises(NotFound, match="no task"):
+    with raises(NotFound, names=["task task-1"]):
         book.begin_run(make_run())
-    with pytest.raises(NotFound, match="no run"):
+    with raises(NotFound, names=["run run-1"]):
         book.finish_run("run-1", PASSED)
 
 
@@ -197,7 +198,7 @@ def test_records_are_put_replaced_and_found(book: Ledger | MemoryLedger) -> None
     assert book.find(Evolution, id=frozenset({second.id}), state=EvolutionState.MINED) == [second]
     assert book.find(Evolution, id=frozenset()) == []
     assert book.find(Evolution, promoted=Snapshot("d", "u")) == [moved]
-    with pytest.raises(NotFound, match="no evolution evolution-9"):
+    with raises(NotFound, names=["evolution evolution-9"]):
         book.get(Evolution, "evolution-9")
 
 
@@ -205,7 +206,7 @@ def test_sealed_records_refuse_to_change(book: Ledger | MemoryLedger) -> None:
     evidence = Evidence("evidence-1", PRINT, ("run-1",), ("task-1",), NOW, "0" * 64)
     book.put(evidence)
     book.put(evidence)
-    with pytest.raises(Conflict, match="never changed"):
+    with raises(Conflict, ErrorKind.FIXED):
         book.put(replace(evidence, run_ids=("run-1", "run-2")))
     assert book.find(Evidence, fingerprint=PRINT) == [evidence]
     book.put(sighting("run-1"))
@@ -218,18 +219,18 @@ def test_the_cursor_and_its_records_move_together(book: Ledger | MemoryLedger) -
     book.advance("mine", 3, [sighting("run-1"), sighting("run-2")])
     assert book.read("mine") == 3
     changed = replace(sighting("run-1"), task_key="changed")
-    with pytest.raises(Conflict, match="never changed"):
+    with raises(Conflict, ErrorKind.FIXED):
         book.advance("mine", 5, [sighting("run-3"), changed])
     assert book.read("mine") == 3
     assert [found.run_id for found in book.find(Sighting)] == ["run-1", "run-2"]
-    with pytest.raises(Conflict, match="another reader was faster"):
+    with raises(Conflict, ErrorKind.STALE):
         book.advance("mine", 2, [])
     assert book.read("other") == 0
 
 
 def test_of_two_that_go_on_from_one_position_one_wins(book: Ledger | MemoryLedger) -> None:
     book.advance("triage", 1, [sighting("run-1")], after=0)
-    with pytest.raises(Conflict, match="another reader was faster"):
+    with raises(Conflict, ErrorKind.STALE):
         book.advance("triage", 1, [sighting("run-2")], after=0)
     assert [found.run_id for found in book.find(Sighting)] == ["run-1"]
 

@@ -24,11 +24,12 @@ from agentos.domain import (
     Task,
     TaskState,
 )
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, ErrorKind, NotFound
 from agentos.ledger import connect
 from agentos.ledger.store import Ledger
 from agentos.testing import MemoryLedger
 from tests.ledger.conftest import IN_FILE
+from tests.refusals import raises
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WAITING = Outcome(Result.WAITING, 0.0, "which one?")
@@ -60,7 +61,7 @@ def test_a_waiting_run_makes_its_task_wait(
     book.finish_run("run-1", WAITING)
     state = book.states["task-1"] if isinstance(book, MemoryLedger) else book.task_view("task-1").state
     assert state is TaskState.WAITING
-    with pytest.raises(Conflict, match="no further run"):
+    with raises(Conflict, ErrorKind.OVER):
         book.begin_run(make_run("run-2", attempt=2))
 
 
@@ -72,7 +73,7 @@ def test_an_answer_queues_the_task_once(waiting: Ledger) -> None:
     assert waiting.task_view("task-1").state is TaskState.QUEUED
     assert waiting.answers("task-1") == {"which one (1)?": "the left one"}
     assert waiting.open_questions() == []
-    with pytest.raises(Conflict, match="answered already: the left one"):
+    with raises(Conflict, ErrorKind.DECIDED, names=["the left one"]):
         waiting.answer("question-1", "the right one")
     assert [entry.event for entry in waiting.entries(1)] == ["question.answered"]
 
@@ -94,11 +95,11 @@ def test_a_task_waits_for_all_its_questions_also_those_of_tasks_it_handed_over(
 
 
 def test_nobody_answers_what_is_not_waited_for(waiting: Ledger) -> None:
-    with pytest.raises(NotFound, match="question-9"):
+    with raises(NotFound, names=["question-9"]):
         waiting.answer("question-9", "yes")
     waiting.set_task_state("task-1", (TaskState.WAITING,), TaskState.CANCELLED)
     assert waiting.open_questions() == []
-    with pytest.raises(Conflict, match="waits for no answer"):
+    with raises(Conflict, ErrorKind.OVER):
         waiting.answer("question-1", "yes")
 
 
@@ -116,7 +117,7 @@ def test_a_proposal_is_decided_once(ledger: Ledger) -> None:
     ledger.keep(replace(proposal(), run_id="run-2"))
     assert [kept.run_id for kept in ledger.find(MemoryProposal, state=ProposalState.OPEN)] == ["run-1"]
     ledger.decide(replace(proposal(), state=ProposalState.ACCEPTED, resource="memory/dates"))
-    with pytest.raises(Conflict, match="accepted already"):
+    with raises(Conflict, ErrorKind.DECIDED, names=["accepted"]):
         ledger.decide(replace(proposal(), state=ProposalState.REJECTED))
     assert ledger.find(MemoryProposal, run_id="run-1")[0].resource == "memory/dates"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from agentos.domain import Run, Share, Step, Task, TaskState
-from agentos.errors import Unavailable, UserError
+from agentos.errors import ErrorKind, Unavailable, UserError
 from agentos.ledger.connect import tables_of
 from agentos.ledger.listing import tasks_with
 from agentos.ledger.moving import move_ledger
@@ -31,6 +31,7 @@ from agentos.ledger.rows.tables import METADATA
 from agentos.ledger.store import Ledger
 from tests.ledger.test_store import PASSED, fill
 from tests.postgres import PostgresServer
+from tests.refusals import raises
 
 pytestmark = pytest.mark.postgres
 IN_POSTGRES = pytest.mark.parametrize("database", ["postgres"], indirect=True)
@@ -367,7 +368,7 @@ def test_a_ledger_is_sealed_whatever_stands_in_the_name_of_the_place_it_went_to(
 @IN_POSTGRES
 def test_one_leads_a_database(database: str, tmp_path: Path) -> None:
     address = address_of(tmp_path / "ledger.db")
-    with closing(LeaderLock(address, "another one leads")), pytest.raises(UserError, match="another one"):
+    with closing(LeaderLock(address, "another one leads")), raises(UserError, ErrorKind.BUSY):
         LeaderLock(address, "another one leads")
     LeaderLock(address, "nobody leads").close()
 

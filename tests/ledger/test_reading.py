@@ -35,13 +35,14 @@ from agentos.domain import (
     Task,
     TaskState,
 )
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.errors import ErrorKind, NotFound, Unavailable, UserError
 from agentos.ledger import reading
 from agentos.ledger.listing import counts, evolutions_with, newest_open_runs, tasks_with
 from agentos.ledger.reading import Reader
 from agentos.ledger.rows.schema import FULL, unavailable
 from agentos.ledger.store import Ledger
 from tests.ledger.conftest import IN_FILE
+from tests.refusals import raises
 
 PASSED = Outcome(Result.PASSED, 1.0, "ok")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,25 +60,25 @@ def test_reading_imports_nothing_heavy(ledger: Ledger, tmp_path: Path) -> None:
 
 
 def test_a_home_without_a_ledger_says_what_to_type(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="type `agentos init` first"):
+    with raises(NotFound, type_next="agentos init"):
         Reader(tmp_path / "ledger.db")
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "kind"),
     [
-        ("UPDATE alembic_version SET version_num = '9999'", "a newer release wrote it"),
-        ("UPDATE alembic_version SET version_num = '0000'", "type `agentos init` to bring it up to date"),
-        ("DROP TABLE alembic_version", "of an older release"),
+        ("UPDATE alembic_version SET version_num = '9999'", ErrorKind.NEWER),
+        ("UPDATE alembic_version SET version_num = '0000'", ErrorKind.OLDER),
+        ("DROP TABLE alembic_version", ErrorKind.OLDER),
     ],
 )
 @IN_FILE
 def test_a_ledger_of_another_release_is_refused(
-    ledger: Ledger, tmp_path: Path, change: str, message: str
+    ledger: Ledger, tmp_path: Path, change: str, kind: ErrorKind
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
         connection.execute(change)
-    with pytest.raises(UserError, match=message):
+    with raises(UserError, kind, type_next="agentos init" if kind is ErrorKind.OLDER else ""):
         Reader(tmp_path / "ledger.db")
 
 
@@ -92,13 +93,13 @@ def test_a_damaged_file_is_unavailable(
     data = bytearray(path.read_bytes())
     data[8192:] = b"\x5a" * (len(data) - 8192)
     path.write_bytes(data)
-    with pytest.raises(Unavailable, match="restore it from a backup"):
+    with raises(Unavailable, ErrorKind.DAMAGED):
         Reader(path).tasks()
 
 
 def test_a_reader_cannot_write(ledger: Ledger, tmp_path: Path) -> None:
     reader = Reader(tmp_path / "ledger.db")
-    with pytest.raises(Unavailable, match="read-only"):
+    with raises(Unavailable, ErrorKind.NOT_WRITTEN):
         reader._rows("DELETE FROM task")
     reader.close()
 
@@ -182,10 +183,10 @@ def test_an_id_may_be_shortened(ledger: Ledger, make_task: Callable[..., Task]) 
     for fragment in ("task-0abc1xyz", "task-0abc", "0abc", "xyz"):
         assert ledger.resolve("task", fragment) == "task-0abc1xyz"
     assert ledger.resolve("task", "task-0abd") == "task-0abd"  # whole, though another begins like it
-    with pytest.raises(UserError, match="could be any of task-0abc1xyz, task-0abd, task-0abd2xyw"):
+    with raises(UserError, ErrorKind.AMBIGUOUS, names=["task-0abc1xyz, task-0abd, task-0abd2xyw"]):
         ledger.resolve("task", "0ab")
     for missing in ("zzz", "", "%", "_"):
-        with pytest.raises(NotFound, match="type `agentos task list`"):
+        with raises(NotFound, type_next="agentos task list"):
             ledger.resolve("task", missing)
     with pytest.raises(TypeError):
         ledger.resolve("sqlite_master", "x")
@@ -202,10 +203,10 @@ def test_what_begins_a_schedules_id_is_the_schedules_though_its_copies_begin_ali
         assert ledger.resolve("task", fragment) == "task-0abc"
     for fragment in ("task-0abc-202601050600", "0abc-20260105", "050600"):
         assert ledger.resolve("task", fragment) == "task-0abc-202601050600"
-    with pytest.raises(UserError, match="could be any of"):
+    with raises(UserError, ErrorKind.AMBIGUOUS):
         ledger.resolve("task", "0abc-2026")
     ledger.add_task(make_task("task-0abd"), Share.OPEN)
-    with pytest.raises(UserError, match="could be any of task-0abc, task-0abd:"):
+    with raises(UserError, ErrorKind.AMBIGUOUS, names=[" task-0abc, task-0abd:"]):
         ledger.resolve("task", "0a")
 
 

@@ -56,7 +56,7 @@ from agentos.domain import (
     Verdict,
     canonical,
 )
-from agentos.errors import Conflict, NotFound, Unavailable, UserError
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, UserError
 from agentos.ledger.connect import NEWEST, _engine, migrate, open_ledger
 from agentos.ledger.integrity import LedgerSnapshot, blob_faults
 from agentos.ledger.listing import LedgerStats, SpentTotals, failure_group, failure_groups
@@ -65,6 +65,7 @@ from agentos.ledger.rows.tables import METADATA
 from agentos.ledger.schedules import give_inputs
 from agentos.ledger.store import Ledger
 from tests.ledger.conftest import IN_FILE
+from tests.refusals import raises
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PRINT = Fingerprint("f" * 16, "tool/a", "exception", "?")
@@ -129,12 +130,12 @@ def test_history_is_not_rewritten_even_by_raw_sql(
         assert before
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         for column in columns:
-            with pytest.raises(sqlite3.IntegrityError, match="never changed"):
+            with raises(sqlite3.IntegrityError, message=f"ledger.{table}_changed"):
                 connection.execute(f"UPDATE {table} SET {column} = 7")
-        with pytest.raises(sqlite3.IntegrityError, match="never removed"):
+        with raises(sqlite3.IntegrityError, message=f"ledger.{table}_removed"):
             connection.execute(f"DELETE FROM {table}")
         marks = ", ".join("?" for _ in columns)
-        with pytest.raises(sqlite3.IntegrityError, match="never replaced"):
+        with raises(sqlite3.IntegrityError, message=f"ledger.{table}_replaced"):
             connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", before[0])
         assert connection.execute(f"SELECT * FROM {table}").fetchall() == before
 
@@ -148,7 +149,7 @@ def test_a_finished_run_is_not_rewritten_by_raw_sql(
     ledger.finish_run("run-1", PASSED)
     with (
         raw(tmp_path / "ledger.db") as connection,
-        pytest.raises(sqlite3.IntegrityError, match="a finished run"),
+        raises(sqlite3.IntegrityError, message="ledger.finished_run"),
     ):
         connection.execute("UPDATE run SET result = 'failed'")
 
@@ -273,7 +274,7 @@ def test_a_trial_that_is_stored_again_after_all_counts_once_and_as_it_was(ledger
 def test_trials_can_be_removed_by_packing_alone(ledger: Ledger, tmp_path: Path) -> None:
     evolved(ledger, "evo-over", NOW)
     with raw(tmp_path / "ledger.db") as connection:
-        with pytest.raises(sqlite3.IntegrityError, match="never removed"):
+        with raises(sqlite3.IntegrityError, message="ledger.trial_removed"):
             connection.execute("DELETE FROM trial")
         ledger.pack_trials(NOW + timedelta(days=1))
         for attack in ("DELETE FROM trial_pack", "UPDATE trial_pack SET body = x'00'",
@@ -289,7 +290,7 @@ def test_a_pack_that_is_damaged_is_told(ledger: Ledger, tmp_path: Path) -> None:
     with raw(tmp_path / "ledger.db") as connection:
         connection.execute("DROP TRIGGER trial_pack_no_update")
         connection.execute("UPDATE trial_pack SET body = substr(body, 1, 100)")
-    with pytest.raises(Unavailable, match="damaged"):
+    with raises(Unavailable, ErrorKind.DAMAGED):
         ledger.find(Trial, evolution_id="evo-over")
 
 
@@ -307,7 +308,7 @@ def test_a_long_record_is_kept_compressed_and_reads_the_same(ledger: Ledger, tmp
     assert [kind for kind, _ in sizes] == ["blob", "blob"]
     assert sizes[0][1] < 400
     for look in (lambda: ledger.get(Evolution, "evo-1"), lambda: ledger.put(long)):
-        with pytest.raises(Unavailable, match="damaged"):
+        with raises(Unavailable, ErrorKind.DAMAGED):
             look()
 
 
@@ -417,7 +418,7 @@ def test_a_ledger_of_the_release_before_keeps_what_it_has(tmp_path: Path) -> Non
         for table in ("trial", "evolution"):
             connection.execute(f"INSERT INTO {table} SELECT * FROM newer.{table}")
     with locked_by_a_daemon(tmp_path):
-        with pytest.raises(UserError, match="daemon stop"):
+        with raises(UserError, ErrorKind.BUSY, type_next="agentos daemon stop"):
             Ledger(path)
         assert [*tmp_path.glob("ledger.db.before-*")] == [], "nothing was begun"
         (tmp_path / "run").mkdir()
@@ -462,7 +463,7 @@ def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
     Ledger(path).close()
     with raw(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(UserError, match="a newer release wrote it"):
+    with raises(UserError, ErrorKind.NEWER):
         Ledger(path)
 
 
@@ -518,10 +519,10 @@ def test_half_of_a_run_made_elsewhere_is_not_stored(
 
 
 def test_a_missing_folder_and_a_foreign_file(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="agentos init"):
+    with raises(NotFound, type_next="agentos init"):
         Ledger(tmp_path / "none" / "ledger.db")
     (tmp_path / "ledger.db").write_bytes(b"no database, but long enough to look at" * 100)
-    with pytest.raises(Unavailable, match="no SQLite database"):
+    with raises(Unavailable, ErrorKind.DAMAGED):
         Ledger(tmp_path / "ledger.db")
 
 
@@ -628,10 +629,10 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_half_written(
                 ledger.append_step(make_step(stored, observation="x" * 8_000))
                 stored += 1
 
-        with pytest.raises(Unavailable, match="disk is full"):
+        with raises(Unavailable, ErrorKind.FULL):
             fill_up()
         assert stored > 10
-        with pytest.raises(Unavailable, match="could not be written"):
+        with raises(Unavailable, ErrorKind.NOT_WRITTEN):
             ledger.blobs.put(os.urandom(2 << 20))
         assert not list((tiny_disk / "blobs").glob("tmp/*"))
         assert [step.index for step in ledger.steps("run-1")] == list(range(stored))

@@ -18,11 +18,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.home import Home
 from agentos.models.redaction import _SHAPES, Redactor, known_secrets, redactor_of
 from agentos.models.secrets import Secret, keep, read_keys, secrets_of
 from agentos.settings import Settings
+from tests.refusals import raises
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc\n-----END RSA PRIVATE KEY-----"
 
@@ -230,13 +231,13 @@ def test_keys_are_read_from_a_file_of_their_owner_only(tmp_path: Path) -> None:
     path.write_text('A_API_KEY = "value"\n')
     for mode in (0o644, 0o660, 0o604):
         path.chmod(mode)
-        with pytest.raises(UserError, match="chmod 600"):
+        with raises(UserError, ErrorKind.EXPOSED, type_next="chmod 600"):
             read_keys(path)
     path.chmod(0o600)
     assert read_keys(path) == {"A_API_KEY": "value"}
     link = tmp_path / "link.toml"
     link.symlink_to(path)
-    with pytest.raises(UserError, match="cannot be read"):
+    with raises(UserError, ErrorKind.UNREADABLE):
         read_keys(link)
 
 
@@ -245,7 +246,7 @@ def test_a_broken_file_of_keys_is_refused_without_quoting_it(tmp_path: Path, tex
     path = tmp_path / "keys.toml"
     path.write_text(text)
     path.chmod(0o600)
-    with pytest.raises(UserError, match=r"keys\.toml") as caught:
+    with raises(UserError, ErrorKind.UNREADABLE, names=["keys.toml"]) as caught:
         read_keys(path)
     assert "sk-secret" not in str(caught.value)
 

@@ -30,6 +30,7 @@ from agentos.retrieval.storage import Storage
 from agentos.sandboxes.choice import SANDBOXES, Choice
 from agentos.settings import Notify
 from agentos.testing import FakeRegistry
+from tests.refusals import raises
 
 Install = Callable[..., Path]
 GOOD = "def tell(document):\n    pass\n"
@@ -97,7 +98,7 @@ def test_a_name_that_ships_is_taken(install: Install, kind: str) -> None:
     install({f"agentos.{kind}": {name: "own:tell"}}, own="raise RuntimeError('it was imported')")
     (plugin,) = registry.installed(kind)
     assert plugin.fault == f"the name {name} is taken"
-    with pytest.raises(registry.PluginFailed, match="is taken"):
+    with raises(registry.PluginFailed, type_next="pip uninstall mine", names=[f"the name {name} "]):
         registry.load(plugin)
     assert "own" not in sys.modules
     assert registry.names(kind).count(name) == 1
@@ -374,7 +375,7 @@ def test_a_screen_rule_finds_nothing_where_there_is_nothing(install: Install) ->
 
 def test_a_kind_of_check_that_is_gone_judges_nothing(install: Install) -> None:
     assert "'gone' is no kind of check" in faults("gone", {})[0]
-    with pytest.raises(Unavailable, match="no 'gone' among checks"):
+    with raises(Unavailable, names=["There is no 'gone'"]):
         sent([Check("gone", {})])
     install({"agentos.checks": {"gone": "own"}}, own="raise RuntimeError('no')")
     with pytest.raises(Unavailable, match="RuntimeError: no"):
@@ -453,13 +454,13 @@ class Box:
 """
     install({"agentos.sandboxes": {"open": "own:Box"}}, own=source.format(claims="()"))
     choice = Choice(tmp_path, None, "open")
-    with pytest.raises(Unavailable, match="examines nothing"):
+    with raises(Unavailable, message="sandbox.examines_nothing"):
         choice.start()
     broken = (
         "(__import__('agentos.sandboxes.probe').sandboxes.probe.Guarantee('holds', False, 'it does not'),)"
     )
     install({"agentos.sandboxes": {"broken": "other:Box"}}, name="other", other=source.format(claims=broken))
-    with pytest.raises(Unavailable, match="it does not"):
+    with raises(Unavailable, type_next="agentos sandbox check", names=["a job holds"]):
         Choice(tmp_path, None, "broken").start()
 
 

@@ -32,7 +32,7 @@ from agentos.domain import (
     Step,
     Task,
 )
-from agentos.errors import Invalid, UserError
+from agentos.errors import ErrorKind, Invalid, UserError
 from agentos.home import Home
 from agentos.ports import Brief, Case, EarlierWork, ObservedRun
 from agentos.proposers.coders import AgentJob, AgentJobResult, load_coders
@@ -48,6 +48,7 @@ from agentos.proposers.command import (
 from agentos.proposers.evidence_export import RAW_MAX, SHOWN_MAX, STEPS_MAX, dossier, plain, quoted
 from agentos.shipped import folder
 from agentos.testing import MemoryLedger, ScriptedProposer
+from tests.refusals import raises
 
 SHIPPED = folder("evolver") / "coders.toml"
 PATH = "tool/double/tool.py"
@@ -411,11 +412,11 @@ def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "coders.toml").write_text(
         'use = "mine"\n[coder.mine]\nsays = "mine"\nprogram = "gone"\ncommand = ["x"]\n'
     )
-    with pytest.raises(UserError, match="gone as a coder's program"):
+    with raises(UserError, names=["gone"]):
         with_coder({}, Home(tmp_path), Paid(Cost()), MemoryLedger())
 
 
 def test_a_document_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "coders.toml").mkdir()
-    with pytest.raises(Invalid, match="cannot be read"):
+    with raises(Invalid, ErrorKind.UNREADABLE):
         load_coders(SHIPPED, tmp_path / "coders.toml")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pygit2
 import pytest
 
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, ErrorKind, NotFound
 from agentos.registry.git.repository import MAIN, WRITTEN, Repository
 from agentos.registry.git.versions import log
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
+from tests.refusals import raises
 from tests.registry.conftest import SEED, TOOL
 
 ADD = parse_id("tool/add-up")
@@ -86,7 +87,7 @@ def test_setting_main_back_is_a_new_version_with_the_old_content(registry: Regis
 
 def test_nothing_is_built_on_what_was_not_looked_at(registry: Registry) -> None:
     edit(registry, FIXED)
-    with pytest.raises(Conflict, match="with git itself"):
+    with raises(Conflict, ErrorKind.STALE, type_next="agentos daemon start"):
         registry.pin(ADD, "mine")
     registry.take_in_pushes(None)
     registry.pin(ADD, "mine")
@@ -131,7 +132,7 @@ def test_a_lost_main_is_brought_back_and_not_made_anew(registry: Registry) -> No
     registry.commit({PATH: FIXED}, "Learnt", "edit")
     before = registry.stable()
     registry.repository.git.references.delete(MAIN)
-    with pytest.raises(NotFound, match="lost its branch main"):
+    with raises(NotFound, ErrorKind.DAMAGED, type_next="agentos init"):
         registry.stable()
     again = Registry.init(registry.repository.path, SEED)
     assert again.stable() == before

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentos.domain import ResourceId
-from agentos.errors import Conflict, UserError
+from agentos.errors import Conflict, ErrorKind, UserError
 from agentos.registry.skill_folders import folder
 from agentos.registry.skill_folders.folder import (
     DifferenceSide,
@@ -24,6 +24,7 @@ from agentos.registry.skill_folders.give_back import GiveBack, GiveBackResult, g
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
+from tests.refusals import raises
 from tests.registry.conftest import SKILL
 
 PROOF = "Read the header as well\n\nMeasured: 3 tasks mended, 0 broken.\n\nEvolution: evo-1\n"
@@ -246,7 +247,7 @@ def test_line_ends_that_git_converts_are_no_change_that_somebody_forgot(place: P
     place.git("commit", "-qm", "first")
     place.learn()
     for way in (GiveBack.BRANCH, GiveBack.IN_PLACE):
-        with pytest.raises(Conflict, match="line ends"):
+        with raises(Conflict, message="give_back.line_ends", hidden={"root": place.root}):
             place.give(way)
 
 
@@ -293,17 +294,19 @@ def test_a_patch_of_a_text_in_another_encoding_applies(place: Place) -> None:
 
 def test_where_a_way_cannot_be_gone_nothing_happens(place: Place) -> None:
     place.learn()
-    with pytest.raises(UserError, match="no git repository"):
+    with raises(
+        UserError, type_next="agentos adopt", message="give_back.no_repository", hidden={"root": place.root}
+    ):
         place.give(GiveBack.BRANCH)
-    with pytest.raises(UserError, match="Nothing is given"):
+    with raises(UserError, message="give_back.none", hidden={"root": place.root}):
         place.give(GiveBack.NONE)
     place.git("init", "-q")
     for way in (GiveBack.BRANCH, GiveBack.IN_PLACE):
-        with pytest.raises(Conflict, match="no commit yet"):
+        with raises(Conflict, message="give_back.no_commit", hidden={"root": place.root}):
             place.give(way)
     place.commit()
     check_out(place)
-    with pytest.raises(Conflict, match="is checked out"):
+    with raises(Conflict, ErrorKind.AT_WORK):
         place.give(GiveBack.BRANCH)
     assert place.files() == {"SKILL.md": OLD, "notes.md": "old notes\n"}
 

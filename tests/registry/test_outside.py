@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import time
@@ -11,7 +12,7 @@ import pygit2
 import pytest
 from pygit2.enums import ObjectType
 
-from agentos.errors import Invalid, Unavailable
+from agentos.errors import ErrorKind, Invalid, Unavailable, lacking
 from agentos.registry.check import leftovers, sweep
 from agentos.registry.git import versions as history
 from agentos.registry.git.repository import INCOMING, REFUSED
@@ -20,6 +21,7 @@ from agentos.registry.store import Registry
 from agentos.registry.upgrade import UpgradeChoice
 from agentos.resources import parse_id
 from agentos.resources.documents import FILE_MAX, FILES_MAX, PINS_FILE
+from tests.refusals import raises
 from tests.registry.conftest import SEED, TOOL
 
 ADD = parse_id("tool/add-up")
@@ -235,7 +237,7 @@ def test_a_push_that_cannot_be_read_holds_up_no_other(registry: Registry, clone:
     damaged.write_text(content[what])
     (push,) = registry.take_in_pushes(None)
     assert (push.name, push.faults) == ("mine", ())
-    with pytest.raises(Unavailable, match="incoming/a-first"):
+    with raises(Unavailable, names=["incoming/a-first"]):
         registry.take_in_pushes(None)
 
 
@@ -380,7 +382,7 @@ def test_a_corrupt_object_is_named_and_the_rest_goes_on(loose: Registry) -> None
     file.chmod(0o644)
     file.write_bytes(file.read_bytes()[:-9] + b"corrupted")
     again = Registry(loose.repository.path)
-    with pytest.raises(Unavailable, match=str(blob.id)):
+    with raises(Unavailable, ErrorKind.DAMAGED, names=[str(blob.id)]):
         again.files(now, "tool/add-up")
     assert again.files(now, "prompt/default")
     report = again.check()
@@ -486,7 +488,11 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
                 written += 1
             except Unavailable as error:
                 said = str(error)
-        assert "cannot be written" in said
+        full = lacking(OSError(errno.ENOSPC, ""))
+        assert full in said
+        ships = {PATH: (TOOL + f"# {os.urandom(60_000).hex()}\n").encode()}
+        with pytest.raises(Unavailable, match=full):  # libgit2 said "object not found"
+            registry.upgrade(ships, "9")
         assert 0 < written < 300
         subprocess.run(["mount", "-o", "remount,size=8m", str(place)], check=True)
         assert registry.check().faults == ()

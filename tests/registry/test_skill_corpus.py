@@ -219,3 +219,18 @@ def test_the_corpus_is_large_and_all_of_it_is_loaded(tmp_path: Path) -> None:
     ]
     assert len(folders) >= 400
     assert not refused
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("Größe", "grosse"),
+        ("Smørrebrød", "smorrebrod"),
+        ("Naïve Plan", "naive-plan"),
+        ("already-fine", "already-fine"),
+        ("стол", ""),
+    ],
+)
+def test_a_skill_is_called_as_its_folder_in_plain_letters(folder: str, name: str) -> None:
+    """A letter that is none with a mark once went without a trace: skill/groe."""
+    assert skill_name(folder) == name

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from agentos.domain import Snapshot
-from agentos.errors import Conflict, Invalid
+from agentos.errors import Conflict, ErrorKind, Invalid
 from agentos.registry.store import Registry
 from agentos.registry.upgrade import UpgradeChoice
 from agentos.resources import parse_id
+from tests.refusals import raises
 from tests.registry.conftest import SEED
 
 HARNESS, NOTES = parse_id("harness/default"), parse_id("memory/notes")
@@ -55,7 +56,7 @@ def text(registry: Registry, path: str = TEXT) -> bytes:
 @pytest.mark.parametrize("changes", [{READER: said(2)}, {DOCUMENT: said(2)}], ids=["harness", "memory"])
 def test_one_without_the_other_is_refused_by_hand(known: Registry, changes: dict[str, bytes]) -> None:
     before = known.stable()
-    with pytest.raises(Invalid, match="both must say the same"):
+    with raises(Invalid, message=f"change.form_of_{'harness' if READER in changes else 'memory'}"):
         known.commit(changes, "Half of it", "edit")
     assert known.stable() == before
     known.commit({READER: said(2), DOCUMENT: said(2), TEXT: NEW}, "All of it", "edit")
@@ -64,14 +65,14 @@ def test_one_without_the_other_is_refused_by_hand(known: Registry, changes: dict
 
 def test_a_new_memory_and_another_agents_harness_have_to_fit_as_well(known: Registry) -> None:
     promote(known)
-    with pytest.raises(Invalid, match=r"memory/more \(form 1\)"):
+    with raises(Invalid, message="change.form_of_new_memory"):
         known.commit({"memory/more/memory.md": OLD, "memory/more/resource.toml": said(1)}, "More", "edit")
     old = {
         "harness/old/resource.toml": said(1),
         "harness/old/harness.py": SEED["harness/default/harness.py"],
     }
     known.commit(old, "Nobody stands on it", "edit")
-    with pytest.raises(Invalid, match=r"harness/old \(agent odd\) reads memories of form 1"):
+    with raises(Invalid, message="change.form_of_other_harness"):
         known.commit({"agent/odd/resource.toml": b'description = "O"\nharness = "old"\n'}, "Odd", "edit")
 
 
@@ -171,9 +172,9 @@ def test_a_memory_that_was_retired_since_stays_so(known: Registry) -> None:
 def test_a_part_of_it_is_not_undone_alone(known: Registry) -> None:
     promote(known)
     for resource in (HARNESS, NOTES):
-        with pytest.raises(Conflict, match="agentos registry revert evo-1"):
+        with raises(Conflict, ErrorKind.LATER, type_next="agentos registry revert evo-1"):
             known.plan_undo(resource, known.versions(resource)[0].number)
-        with pytest.raises(Invalid, match="both must say the same"):
+        with raises(Invalid, message=f"restore.form_of_{resource.kind.value}"):
             known.revert(known.plan_restore(resource, "1.0.0"), "Back")
     assert text(known) == NEW
 
@@ -191,18 +192,18 @@ def test_what_a_person_brought_over_in_one_change_goes_back_in_one(known: Regist
 def test_a_harness_that_others_built_on_names_them_first(known: Registry) -> None:
     promote(known)
     promote(known, {"harness/default/harness.py": "def run(sdk):\n    sdk.finish(3)\n"}, "evo-2")
-    with pytest.raises(Conflict, match=r"1\.0\.2 came after it"):
+    with raises(Conflict, ErrorKind.LATER, names=["1.0.2"]):
         known.revert_evolution("evo-1", "It fails", "rollback")
     known.revert_evolution("evo-2", "It fails", "rollback")
     assert text(known) == NEW
 
 
 def test_a_promotion_of_half_of_it_or_on_what_moved_is_refused(known: Registry) -> None:
-    with pytest.raises(Invalid, match="both must say the same"):
+    with raises(Invalid, message="candidate.form_of_memory"):
         promote(known, {READER: said(2).decode()})
     base = known.stable()
     candidate = known.add_candidate("cand-late", base, moved())
     known.commit({"memory/more/memory.md": OLD, "memory/more/resource.toml": said(1)}, "Meanwhile", "edit")
-    with pytest.raises(Conflict, match="judge it again"):
+    with raises(Conflict, ErrorKind.STALE):
         known.promote(base, candidate, {"Evolution": "evo-late"}, "Late")
     assert known.check().faults == ()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import stat
 import struct
 import subprocess
 import tomllib
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,13 +19,17 @@ from typer.testing import CliRunner
 from agentos.cli.resources.registry import app
 from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.doctor import examine
-from agentos.domain import Snapshot
-from agentos.errors import Conflict, Invalid, Unavailable
+from agentos.daemon.upkeep.retention import prune
+from agentos.domain import RefusalKind, Snapshot
+from agentos.errors import Conflict, ErrorKind, Invalid, Unavailable
 from agentos.home import Home
 from agentos.registry import wheelfile, wheels
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.registry.wheelfile import BadWheel
+from agentos.resources import parse_id
+from agentos.settings import Retention
+from tests.refusals import raises
 from tests.registry.conftest import SKILL, forged
 from tests.registry.wheelshop import Shop, needy, open_shop
 from tests.test_durable import no_file_beyond
@@ -114,7 +120,7 @@ def test_without_dependencies_nothing_is_paid(registry: Registry, monkeypatch: p
 
 def test_what_cannot_be_had_is_refused_and_leaves_nothing(registry: Registry, shop: Shop) -> None:
     before = registry.stable()
-    with pytest.raises(Invalid, match=r"could not be had as wheels: .*greeting"):
+    with raises(Invalid, ErrorKind.UNAVAILABLE, names=["greeting"]):
         add(registry, "greeting")
     assert registry.stable() == before
     assert held(registry) == []
@@ -126,7 +132,7 @@ def test_source_distributions_are_never_built(registry: Registry, shop: Shop, tm
     (shop.place / "greeting-1.0").mkdir()
     (shop.place / "greeting-1.0" / "setup.py").write_text(f"open({str(trap)!r}, 'w')\n")
     subprocess.run(["tar", "czf", "greeting-1.0.tar.gz", "greeting-1.0"], cwd=shop.place, check=True)
-    with pytest.raises(Invalid, match="could not be had"):
+    with raises(Invalid, ErrorKind.UNAVAILABLE):
         add(registry, "greeting")
     assert not trap.exists()
 
@@ -242,10 +248,10 @@ def test_an_evolution_may_not_touch_what_a_tool_depends_on(registry: Registry, s
         },
     }
     for name, files in edits.items():
-        with pytest.raises(Invalid, match="may not change what"):
+        with raises(Invalid, message=f"candidate.wheels_of_{name}"):
             registry.add_candidate(f"cand-{name}", base, files)
         candidate = forged(registry, base, files)
-        with pytest.raises(Conflict, match="may not change what"):
+        with raises(Conflict, RefusalKind.SURFACE):
             registry.promote(base, candidate, {}, "Edit")
     plain = registry.add_candidate("cand-plain", base, {TOOL: needy("greeting").decode() + "\n# better\n"})
     registry.promote(base, plain, {}, "Edit")
@@ -273,7 +279,7 @@ def test_altered_and_missing_wheels_are_noticed_and_fetched_again(registry: Regi
     [wheel] = held(registry)
     for damage in (lambda: wheel.write_bytes(wheel.read_bytes() + b"x"), wheel.unlink):
         damage()
-        with pytest.raises(Unavailable, match="missing or altered: type `agentos registry wheels`"):
+        with raises(Unavailable, ErrorKind.DAMAGED, type_next="agentos registry wheels"):
             registry.wheels_of(files)
         lock = wheels.locked(files)
         assert lock is not None
@@ -283,7 +289,7 @@ def test_altered_and_missing_wheels_are_noticed_and_fetched_again(registry: Regi
 
 def test_a_wheel_for_which_there_is_no_room_leaves_nothing(tmp_path: Path) -> None:
     there = wheels.Wheels(tmp_path / "wheels")
-    with no_file_beyond(1_000), pytest.raises(Unavailable, match="could not be written"):
+    with no_file_beyond(1_000), raises(Unavailable, ErrorKind.NOT_WRITTEN):
         there._put("0" * 64, b"x" * 2_000)
     assert list(there.root.iterdir()) == []
 
@@ -323,6 +329,31 @@ def test_the_doctor_and_the_command_find_and_fetch_them(
 
 
 @pytest.mark.slow
+def test_wheels_that_no_recent_lock_names_are_pruned(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool whose dependencies were locked anew each month kept the wheels of all months."""
+    monkeypatch.setattr("agentos.registry.store.LOCKS_KEPT", 2)
+    home = Home(tmp_path / "home")
+    init_home(home)
+    registry, fetched = Registry(home.registry), []
+    for version in ("1.0", "1.1", "1.2", "1.3"):
+        data = shop.greeting(version, f"Hello {version}").read_bytes()
+        fetched.append(registry.wheels.root / f"{hashlib.sha256(data).hexdigest()}.whl")
+        add(registry, f"greeting=={version}")
+    now = datetime.now(UTC)
+    assert prune(home, now, Retention(), apply=True).wheels == 0, "what was fetched just now stays"
+    for path in fetched:
+        os.utime(path, (now.timestamp() - 30 * 86_400,) * 2)
+    assert prune(home, now, Retention(), apply=False).wheels == 2
+    found = prune(home, now, Retention(), apply=True)
+    assert (found.wheels, found.bytes > 0) == (2, True)
+    assert [path.exists() for path in fetched] == [False, False, True, True]
+    assert registry.wheels_of(resource(registry))
+    registry.retire(parse_id("tool/greet"), "not needed")
+    assert prune(home, now, Retention(), apply=True).wheels == 0, "a revert brings it back"
+
+
 def test_another_wheel_of_the_same_name_is_not_taken_for_it(registry: Registry, shop: Shop) -> None:
     shop.greeting()
     add(registry, "greeting")
@@ -330,7 +361,7 @@ def test_another_wheel_of_the_same_name_is_not_taken_for_it(registry: Registry, 
     assert lock is not None
     held(registry)[0].unlink()
     shop.greeting(word="Gotcha")
-    with pytest.raises(Invalid, match="could not be had as wheels"):
+    with raises(Invalid, ErrorKind.UNAVAILABLE):
         registry.wheels.fetch("tool/greet", lock)
     assert held(registry) == []
 
@@ -352,7 +383,7 @@ def test_a_lock_that_points_elsewhere_is_none(registry: Registry, shop: Shop) ->
     ):
         line = next(it for it in files[LOCK].decode().splitlines() if it.startswith(f"{field} = "))
         bent = {**files, LOCK: files[LOCK].replace(line.encode(), f'{field} = "{value}"'.encode())}
-        with pytest.raises(Unavailable, match="no lock that agentos wrote"):
+        with raises(Unavailable, ErrorKind.UNREADABLE):
             registry.wheels_of(bent)
         assert "no lock that agentos wrote" in wheels.faults(bent)[0], value
 
@@ -360,9 +391,9 @@ def test_a_lock_that_points_elsewhere_is_none(registry: Registry, shop: Shop) ->
 def test_a_wheel_for_another_machine_is_not_sent(registry: Registry) -> None:
     wheel = wheels.Wheel("greeting", "1.0", "greeting-1.0-cp39-cp39-linux_x86_64.whl", "0" * 64)
     lock = wheels._write(wheels.Lock(("greeting",), "python-3.9 linux-x86_64", (wheel,)))
-    with pytest.raises(Unavailable, match=r"locked for python-3\.9 .*wheels tool/greet --relock"):
+    with raises(Unavailable, ErrorKind.MISMATCHED, type_next="agentos registry wheels tool/greet --relock"):
         registry.wheels_of({LOCK: lock})
-    with pytest.raises(Invalid, match="--relock"):
+    with raises(Invalid, ErrorKind.MISMATCHED, type_next="agentos registry wheels tool/greet --relock"):
         registry.wheels.fetch("tool/greet", wheels.Lock(("greeting",), "python-3.9 linux-x86_64", (wheel,)))
 
 
@@ -417,7 +448,7 @@ def test_hostile_archives_are_not_sent_though_a_lock_names_them(
     (registry.wheels.root / f"{sha256}.whl").write_bytes(data)
     wheel = wheels.Wheel("greeting", "1.0", "greeting-1.0-py3-none-any.whl", sha256)
     lock = wheels._write(wheels.Lock(("greeting",), wheels.machine(), (wheel,)))
-    with pytest.raises(Unavailable, match=f"cannot be used: .*{HOSTILE[name][1]}"):
+    with raises(Unavailable, ErrorKind.DAMAGED, message=f"wheel.{name}"):
         registry.wheels_of({LOCK: lock})
 
 
@@ -429,12 +460,12 @@ def test_links_doubles_and_liars_are_refused(tmp_path: Path) -> None:
                 made.writestr(member, content)
         return path.read_bytes()
 
-    with pytest.raises(BadWheel, match="no plain file"):
+    with raises(BadWheel, message="wheel.link"):
         list(wheelfile.contents(archive(link("greeting/passwd", "/etc/passwd"))))
     twice = archive(("a/b.py", "1"), ("x.data/purelib/a/b.py", "2"))
-    with pytest.raises(BadWheel, match="twice"):
+    with raises(BadWheel, message="wheel.twice"):
         list(wheelfile.contents(twice))
-    with pytest.raises(BadWheel, match="below it"):
+    with raises(BadWheel, message="wheel.file_and_folder"):
         list(wheelfile.contents(archive(("greeting/a", "1"), ("greeting/a/b.py", "2"))))
     bomb = bytearray(archive(("greeting/bomb", bytes(8 << 20))))
     at = bomb.rindex(b"PK\x01\x02") + 24  # the size in the directory: claim ten bytes

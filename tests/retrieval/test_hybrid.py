@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.retrieval import embedding
 from agentos.retrieval.embedding import WordLlama
 from agentos.retrieval.index import Index
 from agentos.testing.registry import FakeRegistry
+from tests.refusals import raises
 
 needs_extra = pytest.mark.skipif(find_spec("wordllama") is None, reason="needs agentos-daemon[embeddings]")
 
@@ -51,7 +52,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
         raise embedding.PackageNotFoundError(name)
 
     monkeypatch.setattr(embedding, "version", missing)
-    with pytest.raises(UserError, match=r"agentos-daemon\[embeddings\]"):
+    with raises(UserError, ErrorKind.NOT_INSTALLED, type_next="pip install 'agentos-daemon[embeddings]'"):
         WordLlama()
 
 

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from agentos.domain import Kind, Snapshot
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.registry.store import Registry
 from agentos.retrieval import index as module
 from agentos.retrieval.index import Index
 from tests.homes import pack_registry
+from tests.refusals import raises
 
 KINDS = (Kind.TOOL, Kind.SKILL, Kind.MEMORY)
 
@@ -252,7 +253,7 @@ def test_damage_under_an_open_index_is_mended(index: Index, registry: Registry, 
 
 def test_a_place_that_cannot_be_written_is_said(registry: Registry, tmp_path: Path) -> None:
     index = Index(tmp_path / "nowhere" / "index.db", registry)
-    with pytest.raises(Unavailable, match="cannot be used"):
+    with raises(Unavailable, ErrorKind.NOT_WRITTEN):
         index.find(registry.stable(), "zip", KINDS, 5)
 
 

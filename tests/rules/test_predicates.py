@@ -9,11 +9,12 @@ import time
 
 import pytest
 
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.rules import predicate
 from agentos.rules.document import RunRule, rule_of
 from agentos.rules.predicate import PredicateFault, compiled, pattern, pattern_set
 from agentos.rules.watching import RunRules
+from tests.refusals import raises
 from tests.rules.test_shipped_rules import RULES
 
 PATTERNS = frozenset(expression for rule in RULES for expression in rule.when.patterns)
@@ -106,7 +107,7 @@ def test_a_library_that_is_not_there_is_named(library: str, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, library, None)
     for cache in caches:
         cache.cache_clear()
-    with pytest.raises(Unavailable, match=r"agentos-daemon\[rules\]"):
+    with raises(Unavailable, ErrorKind.NOT_INSTALLED, type_next="pip install 'agentos-daemon[rules]'"):
         compiled("text.matches(r'not seen before')")
     monkeypatch.undo()
     for cache in caches:

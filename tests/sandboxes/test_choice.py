@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from agentos.domain import Limits
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.ports import Box
 from agentos.sandboxes import choice
 from agentos.sandboxes.choice import Choice
 from agentos.testing import FakeSandbox
+from tests.refusals import raises
 
 
 class Known(FakeSandbox):
@@ -108,7 +109,7 @@ def test_each_is_started_once_and_one_that_was_away_not_asked_for_every_box(
     made.close()
     assert isinstance(chosen, Known)
     assert chosen.closed
-    with pytest.raises(Unavailable, match="closed"):
+    with raises(Unavailable, ErrorKind.CLOSED):
         made.choose()
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from agentos.domain import Limits
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.sandboxes import cgroups
 from agentos.sandboxes.bubblewrap.launch import LABEL_VARIABLE
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
@@ -25,6 +25,7 @@ from agentos.sandboxes.owner import GROUPS, Owner, OwnerNote, home_id, notes, ru
 from agentos.sandboxes.probe import refusal
 from agentos.sandboxes.reaper import drop_strangers, leftovers, reap
 from agentos.wire import WireClosed
+from tests.refusals import raises
 
 pytestmark = pytest.mark.sandbox
 
@@ -121,7 +122,8 @@ def test_a_template_that_died_is_started_again_once(make: Make, small: Limits, r
 _WITHOUT = """
 import os, resource, sys
 from agentos.errors import Unavailable
-from agentos.sandboxes.bubblewrap.launch import Runtime, Template
+from agentos.sandboxes.bubblewrap.launch import Runtime
+from agentos.sandboxes.bubblewrap.sandbox import Template
 runtime = Runtime.here()
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 for spare in range(8):
@@ -159,14 +161,15 @@ def test_closing_the_sandbox_ends_its_boxes(make: Make, small: Limits, tmp_path:
     sandbox.close()
     assert labelled_processes(tmp_path) == []
     assert groups(tmp_path) == []
-    with pytest.raises(Unavailable, match="closed"):
+    with raises(Unavailable, ErrorKind.CLOSED):
         sandbox.open(small)
 
 
 def test_an_entry_that_raises_says_so(sandbox: Bubblewrap, small: Limits) -> None:
     with sandbox.open_entry(small, "nowhere:serve") as box:
-        head = box.channel.receive(deadline=time.monotonic() + 60).head
-    assert head["fault"]["type"] == "ModuleNotFoundError"
+        fault = box.channel.receive(deadline=time.monotonic() + 60).head["fault"]
+    assert (fault["type"], fault["where"]) == ("worker", "nowhere:serve")
+    assert fault["message"].startswith("ModuleNotFoundError")
 
 
 OWNER = """
@@ -313,7 +316,10 @@ def test_without_bubblewrap_it_says_what_to_type(
     monkeypatch: pytest.MonkeyPatch, make: Make, small: Limits
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with make() as sandbox, pytest.raises(Unavailable, match="apt-get install bubblewrap"):
+    with (
+        make() as sandbox,
+        raises(Unavailable, ErrorKind.NOT_INSTALLED, type_next="apt-get install bubblewrap"),
+    ):
         sandbox.open(small)
 
 
@@ -346,7 +352,7 @@ def test_a_hard_limit_below_that_of_a_box_is_named_and_no_fault_of_a_tool(
 @pytest.mark.skipif(os.geteuid() != 0, reason="about root only")
 def test_root_without_a_run_uid_is_refused(tmp_path: Path, small: Limits) -> None:
     for run_uid in (None, 0):
-        with pytest.raises(Unavailable, match="run_uid"):
+        with raises(Unavailable, ErrorKind.USAGE, names=["run_uid"]):
             Bubblewrap(tmp_path, run_uid).open(small)
 
 

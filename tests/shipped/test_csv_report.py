@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.refusals import raises
+
 Call = Callable[..., Any]
 SALES = '\ufeffregion, amount,when\nnorth,0.1,2026-01-01\nsouth, 0.2 ,\nnorth,,2026-01-03\n,0.3,"a, b"\n'
 
@@ -27,10 +29,10 @@ def test_column_sum_rounds_once(call: Call, workspace: Path) -> None:
 
 
 def test_a_wrong_cell_or_column_is_an_error_with_its_place(call: Call, workspace: Path) -> None:
-    with pytest.raises(ValueError, match=r"no column 'amounts'; it has region, amount, when"):
+    with raises(ValueError, message="csv_report.no_column"):
         call("column_sum", path="sales.csv", column="amounts")
     (workspace / "bad.csv").write_text("n\n1\nx\n")
-    with pytest.raises(ValueError, match="line 3: 'x' in column 'n' is not a number"):
+    with raises(ValueError, message="csv_report.no_number"):
         call("column_sum", path="bad.csv", column="n")
 
 
@@ -73,7 +75,7 @@ def test_describe(call: Call, workspace: Path) -> None:
 def test_what_is_no_number_of_a_table_is_told_with_its_place(call: Call, workspace: Path) -> None:
     for cell in ("nan", "inf", "1_000"):
         (workspace / "odd.csv").write_text(f"x,y\n1,\n{cell},\n")
-        with pytest.raises(ValueError, match=f"line 3: '{cell}'"):
+        with raises(ValueError, names=["line 3", repr(cell)]):
             call("column_sum", path="odd.csv", column="x")
         assert call("describe", path="odd.csv")["columns"][0]["mean"] is None
 
@@ -81,7 +83,7 @@ def test_what_is_no_number_of_a_table_is_told_with_its_place(call: Call, workspa
 def test_a_column_that_stands_there_twice_is_told(call: Call, workspace: Path) -> None:
     (workspace / "twice.csv").write_text("x,y,x,,\n1,2,3,,\n")
     for tool, args in (("column_sum", {"column": "x"}), ("group_by", {"key": "x"}), ("describe", {})):
-        with pytest.raises(ValueError, match="'x' 2 times"):
+        with raises(ValueError, message="csv_report.column_twice"):
             call(tool, path="twice.csv", **args)
     assert call("column_sum", path="twice.csv", column="y")["total"] == 2.0
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.refusals import raises
+
 Call = Callable[..., Any]
 
 
@@ -28,7 +30,7 @@ def test_read_metadata(call: Call, workspace: Path) -> None:
         "requires": ["a>=1", "b ; python_version < '3.11'"], "extras": ["fast", "slow"],
     }  # fmt: skip
     (workspace / "other").write_text("hello\n")
-    with pytest.raises(ValueError, match="is no METADATA file"):
+    with raises(ValueError, message="inventory.no_metadata"):
         call("read_metadata", path="other")
 
 
@@ -87,7 +89,7 @@ def test_verify_record(call: Call, record: Path) -> None:
     (record.parent / "site/demo/__init__.py").write_bytes(b"longer")
     assert "demo/__init__.py" in call("verify_record", record="RECORD", root="site")["changed"]
     record.write_text("a,b\n")
-    with pytest.raises(ValueError, match="row 1 is not"):
+    with raises(ValueError, message="inventory.row"):
         call("verify_record", record="RECORD")
 
 

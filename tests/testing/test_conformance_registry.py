@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from agentos.domain import Kind, Refusal, RefusalKind, ResourceId, Snapshot
-from agentos.errors import Conflict, Invalid, NotFound, Unavailable
+from agentos.errors import Conflict, ErrorKind, Invalid, NotFound, Unavailable
 from agentos.registry.store import Registry
 from agentos.testing import FakeRegistry
+from tests.refusals import raises
 
 
 def kind_of(found: Refusal | None) -> RefusalKind | None:
@@ -98,7 +99,7 @@ def test_a_candidate_moves_nothing_and_is_the_same_when_added_again(store: Store
     assert store.stable() == base
     assert store.files(candidate, PATH)[PATH] == BETTER[PATH].encode()
     assert store.files(candidate, "prompt") == store.files(base, "prompt")
-    with pytest.raises(Conflict, match="another candidate"):
+    with raises(Conflict, ErrorKind.TAKEN):
         store.add_candidate("candidate-1", base, {PATH: TOOL + "\n# other\n"})
 
 
@@ -125,9 +126,9 @@ def test_a_stale_verdict_promotes_nothing(store: Store, edit: Callable[[str, str
     base = store.stable()
     candidate = store.add_candidate("candidate-1", base, BETTER)
     now = edit("prompt/default/prompt.md", "Do it well.\n")
-    with pytest.raises(Conflict, match="moved on"):
+    with raises(Conflict, ErrorKind.STALE):
         store.promote(base, candidate, {"Evolution": "evolution-1"}, "Better")
-    with pytest.raises(Conflict, match="does not stand on"):
+    with raises(Conflict, ErrorKind.MISMATCHED):
         store.promote(now, candidate, {"Evolution": "evolution-1"}, "Better")
     assert store.stable() == now
 
@@ -137,7 +138,7 @@ def test_a_pinned_resource_is_not_touched(store: Store) -> None:
     pin(store, ADD)
     assert kind_of(store.why_fixed(ADD)) is RefusalKind.PINNED
     assert kind_of(store.why_fixed(ResourceId(Kind.TOOL, "none"))) is RefusalKind.NO_RESOURCE
-    with pytest.raises(Conflict, match="is pinned"):
+    with raises(Conflict, RefusalKind.PINNED):
         promoted(store)
 
 
@@ -163,5 +164,5 @@ def test_a_revert_keeps_what_others_changed(store: Store, edit: Callable[[str, s
 def test_a_revert_does_not_undo_what_was_built_on_it(store: Store) -> None:
     promoted(store)
     promoted(store, "2", {PATH: BETTER[PATH] + "\n# more\n"})
-    with pytest.raises(Conflict, match="tool/add"):
+    with raises(Conflict, ErrorKind.LATER, names=["tool/add"]):
         store.revert_evolution("evolution-1", "it was worse", "revert")

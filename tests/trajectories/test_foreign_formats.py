@@ -23,6 +23,7 @@ from agentos.trajectories.past import ImportTarget, Source, past_of
 from agentos.trajectories.readers.formats import READERS, converted, converter, detect, read
 from agentos.trajectories.readers.records import RECORD_MAX, read_records
 from agentos.trajectories.spans import otlp
+from tests.refusals import raises
 
 USER = {"role": "user", "content": "mend it"}
 
@@ -321,7 +322,7 @@ def test_spans_of_one_trace_are_one_run_wherever_they_lie(tmp_path: Path) -> Non
 
 
 def test_spans_without_messages_are_refused_and_say_why() -> None:
-    with pytest.raises(Invalid, match="not sent"):
+    with raises(Invalid, message="spans.no_messages"):
         read(request(span(1, "chat")))
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.trajectories.readers.records import RECORD_MAX, Record, files_of, read_records
+from tests.refusals import raises
 
 
 def read(tmp_path: Path, data: bytes, name: str = "x.json") -> list[Record]:
@@ -141,11 +142,11 @@ def test_a_directory_stands_for_its_json_files(tmp_path: Path) -> None:
     found = files_of(tmp_path)
     assert [path.name for path in found.files] == ["a.jsonl", "b.json", "c.traj"]
     assert sorted(found.passed_over.values()) == [1, 1, 1]
-    with pytest.raises(UserError, match="neither a file nor a folder"):
+    with raises(UserError, ErrorKind.UNREADABLE, names=["pipe.json"]):
         files_of(tmp_path / "pipe.json")
-    with pytest.raises(UserError, match=r"holds no \.json"):
+    with raises(UserError, ErrorKind.UNREADABLE, names=["empty"]):
         files_of((tmp_path / "empty").mkdir() or tmp_path / "empty")
-    with pytest.raises(UserError, match="is no file"):
+    with raises(UserError, ErrorKind.UNREADABLE, names=["absent"]):
         files_of(tmp_path / "absent")
 
 

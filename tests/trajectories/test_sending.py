@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from agentos.domain import Json
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.trajectories.chat import FinishedRun
 from agentos.trajectories.sending import WAITING_MAX, Sender
 from tests.loopback import serving
+from tests.refusals import raises
 
 Make = Callable[..., FinishedRun]
 STEP = ("act", {"tool": "add", "args": {}}, {"ok": True})
@@ -188,7 +189,7 @@ def test_a_collector_that_is_away_or_speaks_no_http(happened: Make) -> None:
     "address", ["localhost:4318", "ftp://x", "http://", "file:///etc/passwd", "http://x:y"]
 )
 def test_an_address_that_is_none_is_refused(address: str) -> None:
-    with pytest.raises(UserError, match="expected the address of a collector"):
+    with raises(UserError, ErrorKind.USAGE, names=["otlp"]):
         Sender(address, lambda _: None)
 
 

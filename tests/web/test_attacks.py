@@ -13,10 +13,12 @@ import httpx
 import pytest
 
 from agentos.domain import Consent
+from agentos.errors import Conflict, ErrorKind
 from agentos.ledger.reading import Reader
 from agentos.web import guard, listening
 from agentos.web.guard import FORM_MAX
 from agentos.web.sessions import INTENT_S, LINK_S, LoginLinks, Sessions
+from tests.refusals import raises
 from tests.web.conftest import FILES, OVERRIDE, SCRIPT, Served
 from tests.web.test_pages import PAGES, fields
 
@@ -58,7 +60,7 @@ def test_a_link_and_an_intent_end_with_their_time(monkeypatch: pytest.MonkeyPatc
     late = time.time() + max(LINK_S, INTENT_S) + 1
     monkeypatch.setattr(time, "time", lambda: late)
     assert not links.redeem(link)
-    with pytest.raises(Exception, match="too long ago"):
+    with raises(Conflict, ErrorKind.STALE):
         sessions.redeem(session, nonce, "approve", "evo-1", "d")
 
 

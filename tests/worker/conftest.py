@@ -162,7 +162,7 @@ class Worker:
                 body = answer(asked)
             reply = {"fault": body} if isinstance(body, WireFault) else {"body": body}
             self.channel.send(Answer(id=asks[-1].id, **reply).model_dump())
-        plain = read_tar(frame.blobs[0])
+        plain = read_tar(b"".join(frame.blobs))
         assert not plain.refused
         return Ran(steps, RunDone.model_validate(frame.head), plain.files, asks)
 

@@ -22,8 +22,11 @@ if name:  # scripts/mutants.py
 gc.disable()  # as in the template, for as long as modules are imported
 
 from agentos.wire import Channel  # noqa: E402
-from agentos.worker import warm  # noqa: E402, F401 - what a box's template has imported as well
-from agentos.worker.job import serve  # noqa: E402
+from agentos.worker import (  # noqa: E402
+    job,
+    template,
+    warm,  # noqa: F401 - what a box's template has imported as well
+)
 from agentos.worker.tools import entered  # noqa: E402
 
 HARNESS = Path(__file__).parents[2] / "registry" / "harness" / "default"
@@ -34,6 +37,13 @@ KNOWN = {key: entered._KNOWN.pop(key) for key in [*entered._KNOWN]}
 def lying_at(code: CodeType, filename: str) -> CodeType:
     inner = (lying_at(each, filename) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.replace(co_filename=filename, co_consts=tuple(inner))
+
+
+PLACES: dict[str, str] = {}
+
+
+def serve(channel: Channel) -> None:
+    job.serve(channel, **PLACES)
 
 
 def work(descriptor: int, status: int, workspace: str, snapshot: str) -> None:
@@ -47,7 +57,8 @@ def work(descriptor: int, status: int, workspace: str, snapshot: str) -> None:
             path,
         ), code in KNOWN.items():  # a box has them at one place, each worker here at its own
             entered._KNOWN[content, f"{snapshot}/{path}", path] = lying_at(code, f"{snapshot}/{path}")
-        serve(Channel(socket.socket(fileno=descriptor)), workspace=workspace, snapshot=snapshot)
+        PLACES.update(workspace=workspace, snapshot=snapshot)
+        template.call(f"{__name__}:serve", Channel(socket.socket(fileno=descriptor)))
         assert threading.active_count() == 1
     except BaseException:  # noqa: BLE001 - the test shows it
         said = traceback.format_exc()

@@ -162,6 +162,18 @@ return Output(n=int(state == [1, '', 'clean', False]))
         assert bench.tried(source).passed == [True, True]
 
 
+def test_a_source_that_lifts_its_memory_limit_lifts_it_for_itself(bench: Bench, tool: Tool) -> None:
+    lifting = """
+import resource
+soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+return Output(n=int(soft == hard))
+"""
+    source = tool("probe", lifting)
+    bench.start(source, [case(1, 0), case(2, 0)])
+    assert bench.tried(source).passed == [True, True]
+
+
 def test_a_source_that_changes_its_arguments_changes_them_for_itself(bench: Bench, tool: Tool) -> None:
     source = tool("probe", "input.base['of'].append(input.n)\nreturn Output(n=len(input.base['of']))")
     source = source.replace("    n: int = 1\n", "    n: int = 1\n    base: dict\n")

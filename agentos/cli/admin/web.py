@@ -10,7 +10,7 @@ import typer
 
 from agentos.cli.group import verb
 from agentos.cli.output import print_text
-from agentos.errors import UserError, missing_extra
+from agentos.errors import ErrorKind, UserError, missing_extra
 from agentos.home import Home
 
 app = verb()
@@ -56,7 +56,7 @@ def web(
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("agentos"):
             raise
-        raise UserError(missing_extra("web", "The page")) from None
+        raise UserError(missing_extra("web", "The page"), kind=ErrorKind.NOT_INSTALLED) from None
     serve(
         Home.find(),
         served_to_others(Reach(bind, address, certificate, key, proxy_header, proxy_from, port)),

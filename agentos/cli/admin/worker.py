@@ -10,8 +10,8 @@ import typer
 
 from agentos.cli.group import AsJson, noun, verb
 from agentos.cli.output import moment_text, print_json, print_table, print_text
-from agentos.errors import UserError, missing_extra
-from agentos.home import Home
+from agentos.errors import ErrorKind, UserError, missing_extra
+from agentos.home import Home, folder_of_user
 
 _TOKEN = "AGENTOS_WORKER_TOKEN"  # noqa: S105 - the variable's name
 
@@ -68,7 +68,7 @@ def join(
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("agentos"):
             raise
-        raise UserError(missing_extra("workers", "A worker")) from None
+        raise UserError(missing_extra("workers", "A worker"), kind=ErrorKind.NOT_INSTALLED) from None
     joining = Joining(
         url,
         _token(token_file),
@@ -78,7 +78,8 @@ def join(
         str(ca) if ca else "",
     )
     place = (
-        state or Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "agentos-worker"
+        state
+        or Path(os.environ.get("XDG_STATE_HOME") or folder_of_user() / ".local" / "state") / "agentos-worker"
     )
     be_a_worker(joining, sandbox, place.absolute(), print_text)
 

@@ -347,7 +347,7 @@ def _environment_of(
     for text in secrets:
         variable, _, name = text.rpartition("=")
         if name not in known:
-            hint = meant(name, known, "Type: agentos secret set NAME --host HOST")
+            hint = meant(name, known, "Type: `agentos secret set NAME --host HOST`")
             raise UserError(f"There is no secret '{name[:64]}'. {hint}")
         placed = f"{{{{secret:{name}}}}}"
         if url and not variable:

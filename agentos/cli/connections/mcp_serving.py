@@ -18,7 +18,7 @@ from agentos.cli.tasks.questions import questions_of
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import evolution_summary, evolution_whole, without_share
 from agentos.domain import Evolution, EvolutionState, Feedback, Kind, Question, Rating
-from agentos.errors import AgentOSError, Conflict, Unavailable, UserError, missing_extra
+from agentos.errors import AgentOSError, Conflict, ErrorKind, Unavailable, UserError, missing_extra
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.postgres.address import has_ledger
@@ -45,7 +45,7 @@ def serve(home: Home, client: str, http: str) -> None:
     from agentos.web.listening import BoundedServer, listening_on
 
     if not has_ledger(home.ledger):
-        raise UserError(f"{home.root} is no home yet; type: agentos init")
+        raise UserError(f"{home.root} is no home yet; type: `agentos init`")
     tools = HomeTools(home, client, may_approve=client in load_settings(home.settings).mcp.approve)
     if not http:
         _server(tools).run("stdio")
@@ -77,7 +77,7 @@ def _server(tools: HomeTools, verifier: _Verifier | None = None, url: str = "") 
         from mcp.server.mcpserver import MCPServer
         from mcp.types import ToolAnnotations
     except ImportError:
-        raise Unavailable(missing_extra("mcp", "The MCP server")) from None
+        raise Unavailable(missing_extra("mcp", "The MCP server"), kind=ErrorKind.NOT_INSTALLED) from None
     from pydantic import AnyHttpUrl
 
     auth = (
@@ -254,7 +254,7 @@ class HomeTools:
         """Answer a run's question; its task goes on. Where there are choices, the answer is one of them."""
         (found,) = questions_of(self._reader, self._reader.resolve("question", question))
         if found.answered_at is not None:
-            raise Conflict(f"{found.id} was answered already.")
+            raise Conflict(f"{found.id} was answered already.", kind=ErrorKind.DECIDED)
         give(self._home, found, chosen(found, answer, 0))
         return _plain({"question": self._reader.get(Question, found.id)})
 

@@ -88,7 +88,9 @@ def _check_named(wanted: TypedModel, known: Collection[str]) -> None:
             f"Expected --api-base as an address such as http://127.0.0.1:11434/v1; found '{wanted.api_base}'"
         )
     if missing := [name for name in wanted.fallbacks if name not in known]:
-        raise NotFound(f"No model '{missing[0]}' to fall back to is in the registry. Try: agentos model list")
+        raise NotFound(
+            f"No model '{missing[0]}' to fall back to is in the registry. Try: `agentos model list`"
+        )
 
 
 def _check_provider(wanted: TypedModel, settings: Settings) -> None:
@@ -111,7 +113,7 @@ def set_default(home: Home, name: str) -> bool:
     if name:
         registry = Registry(home.registry)
         if ResourceId(Kind.MODEL, name) not in registry.names(registry.stable()):
-            raise NotFound(f"No model '{name}' is in the registry. Try: agentos model list")
+            raise NotFound(f"No model '{name}' is in the registry. Try: `agentos model list`")
     before = settings_text(home.settings)
     document = _with_model(before, name)
     return _written(home.settings, before, tomlkit.dumps(document))
@@ -123,7 +125,7 @@ def check_unused(registry: Registry, name: str) -> ResourceId:
     resource = ResourceId(Kind.MODEL, name)
     names = registry.names(stable)
     if resource not in names:
-        raise NotFound(f"No model '{name}' is in the registry. Try: agentos model list")
+        raise NotFound(f"No model '{name}' is in the registry. Try: `agentos model list`")
     for other in names:
         if other == resource or other.kind not in (Kind.MODEL, Kind.AGENT):
             continue

@@ -13,7 +13,7 @@ import typer
 from agentos.cli.group import AsJson, verb
 from agentos.cli.output import print_json, print_text, tell_progress
 from agentos.domain import Evolution
-from agentos.errors import Conflict, UserError
+from agentos.errors import Conflict, ErrorKind, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -154,7 +154,10 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
         if not any(item.state in AT_WORK and item.state.value != "awaiting_consent" for item in found):
             return found
         if not daemon_runs(home):
-            raise UserError("The daemon ended; `agentos daemon start` goes on with what is under way.")
+            raise UserError(
+                "The daemon ended; `agentos daemon start` goes on with what is under way.",
+                kind=ErrorKind.NOT_RUNNING,
+            )
         if not quiet:
             told = _tell_work(reader, found, waits, told)
         time.sleep(_POLL_S)

@@ -207,7 +207,7 @@ def _turn(id: str, reason: str, turn: Callable[..., None], *, as_json: bool, mut
 def _found(reader: Reader, fragment: str) -> FailureGroup:
     found = [group for group in failure_groups(reader, _MOST) if group.fingerprint.id.startswith(fragment)]
     if not found or not fragment:
-        raise NotFound(f"There is no failure {fragment!r}. Try: agentos failure list")
+        raise NotFound(f"There is no failure {fragment!r}. Try: `agentos failure list`")
     if len(found) > 1:
         raise UserError(f"{fragment!r} could be any of {len(found)} failures: give more of its id.")
     return found[0]

@@ -233,7 +233,7 @@ def _proposal(reader: Reader, id: str, known: Sequence[str] = ()) -> MemoryPropo
         return reader.get(MemoryProposal, reader.resolve("proposal", id))
     except NotFound:
         raise NotFound(
-            f"There is no memory and no proposal '{id}'. {meant(id, known, 'Try: agentos memory list --all')}"
+            f"There is no memory and no proposal '{id}'. {meant(id, known, 'Try: `agentos memory list --all`')}"
         ) from None
 
 

@@ -22,7 +22,7 @@ from agentos.cli.output import (
 )
 from agentos.cli.resources import registry_edit
 from agentos.domain import EvolutionEnding, EvolutionState, Kind, ResourceId, Snapshot
-from agentos.errors import Unavailable, UserError
+from agentos.errors import ErrorKind, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
 from agentos.resources import examine, parse_id, unknown
@@ -180,7 +180,7 @@ def diff(
     registry = _open()
     if "/" not in target:
         if since:
-            raise UserError("--from goes with KIND/NAME, not with an evolution.")
+            raise UserError("--from goes with KIND/NAME, not with an evolution.", kind=ErrorKind.USAGE)
         commit = promotion.evolution_commit(registry.repository, registry_edit.evolution_of(registry, target))
         old, new, path = str(commit.parent_ids[0]), str(commit.id), ""
     else:
@@ -397,7 +397,7 @@ def upgrade(
     registry, ships = _open(), shipped.seed_files()
     choice = UpgradeChoice([parse_id(name) for name in keep or []], [parse_id(name) for name in take or []])
     if both := {*choice.keep} & {*choice.take}:
-        raise UserError(f"{min(both)} can be kept or taken, not both.")
+        raise UserError(f"{min(both)} can be kept or taken, not both.", kind=ErrorKind.USAGE)
     known = {*registry.names(registry.stable()), *resources_of(ships)}
     for resource in (*choice.keep, *choice.take):
         if resource not in known and not registry.latest(resource):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from agentos.cli.output import confirm
 from agentos.daemon.views.evolution_view import version_of as version_of
 from agentos.domain import Evolution, Kind, ResourceId
-from agentos.errors import AgentOSError, Invalid, NotFound, UserError
+from agentos.errors import AgentOSError, ErrorKind, Invalid, NotFound, UserError
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -87,9 +87,14 @@ def edited(content: bytes, name: str, option: str = "--file") -> Iterator[bytes]
     try:
         command = shlex.split(editor)
     except ValueError as error:
-        raise UserError(f"$VISUAL or $EDITOR is no command ({error}); found: {editor}") from None
+        raise UserError(
+            f"$VISUAL or $EDITOR is no command ({error}); found: {editor}", kind=ErrorKind.NOT_INSTALLED
+        ) from None
     if not command:
-        raise UserError(f"No editor is set: set $EDITOR, or give the new content with {option}.")
+        raise UserError(
+            f"No editor is set: set $EDITOR, or give the new content with {option}.",
+            kind=ErrorKind.NOT_INSTALLED,
+        )
     with tempfile.TemporaryDirectory(prefix="agentos-edit-") as folder:
         file = Path(folder) / name
         file.write_bytes(content)
@@ -117,7 +122,7 @@ def retire(registry: Registry, resource: ResourceId, reason: str, *, yes: bool) 
             from agentos.resources import unknown
 
             raise unknown(resource, registry.names(registry.stable()))
-        raise UserError(f"{resource} is retired already.")
+        raise UserError(f"{resource} is retired already.", kind=ErrorKind.DECIDED)
     confirm(f"Retire {resource}?", yes=yes)
     registry.retire(resource, reason or "by hand")
     return f"{resource} is retired. To bring it back: agentos registry revert {resource}"
@@ -189,7 +194,8 @@ def evolution_of(registry: Registry, fragment: str) -> str:
     found = sorted(one for one in ids if one.startswith(starts) or one.endswith(fragment))
     if len(found) > 1:
         raise UserError(
-            f"{fragment!r} could be any of {', '.join(found[:5])}: give more letters of the evolution's id"
+            f"{fragment!r} could be any of {', '.join(found[:5])}: give more letters of the evolution's id",
+            kind=ErrorKind.AMBIGUOUS,
         )
     return found[0] if found else fragment
 
@@ -211,7 +217,10 @@ def plan_of(registry: Registry, target: str, to: str | None) -> RevertPlan:
     resource, number = target_of(target)
     if to:
         if number:
-            raise UserError(f"Give one version: {resource} --to {to}, or {resource}@{number} to undo that.")
+            raise UserError(
+                f"Give one version: {resource} --to {to}, or {resource}@{number} to undo that.",
+                kind=ErrorKind.USAGE,
+            )
         return registry.plan_restore(resource, to)
     return registry.plan_undo(resource, number or version_of(registry, resource, None).number)
 

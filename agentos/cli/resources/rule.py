@@ -104,7 +104,7 @@ def add(
         first = wrong[0]
         raise UserError(
             f"{len(wrong)} of its examples do not hold; {first.wanted} {first.number}: {dict(first.example)}: "
-            f"{first.why}. Try: agentos rule test {rule}"
+            f"{first.why}. Try: `agentos rule test {rule}`"
         )
     base = registry.stable()
     path = f"{resource}/resource.toml"
@@ -130,7 +130,7 @@ def remove(
     name = rule if rule.startswith("rule/") else f"rule/{rule}"
     resource = ResourceId(Kind.RULE, name.partition("/")[2])
     if resource not in registry.names(registry.stable()):
-        raise NotFound(f"No rule '{rule}' is on. Try: agentos rule list")
+        raise NotFound(f"No rule '{rule}' is on. Try: `agentos rule list`")
     confirm(f"Hold no run to {resource} any more?", yes=yes)
     registry.retire(resource, "by hand")
     if as_json:
@@ -265,7 +265,7 @@ def _found(name: str) -> tuple[str, RunRule]:
         if key in known:
             return key, known[key]
     hint = meant(
-        name, [part for key in known for part in (key, key.removeprefix("rule/"))], "Try: agentos rule list"
+        name, [part for key in known for part in (key, key.removeprefix("rule/"))], "Try: `agentos rule list`"
     )
     raise NotFound(f"There is no rule '{name}', and no file of that name. {hint}")
 

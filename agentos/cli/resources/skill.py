@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentos.cli.group import AsJson, noun
-from agentos.cli.output import print_json, print_table, print_text
+from agentos.cli.output import print_json, print_table, print_text, tell_progress
 from agentos.cli.resources.skill_sync import sync
 from agentos.domain import Kind, ResourceId
 from agentos.errors import Conflict, Invalid, NotFound, UserError, meant
@@ -28,6 +29,8 @@ Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The skill's name, as `agentos skill list` has it.")
 ]
 _TESTS = ("tests/", "examples/")
+_POLL_S = 0.2
+_TAKEN_S = 30.0  # a daemon with little to do takes a folder in within two seconds
 
 
 app.command()(sync)
@@ -46,7 +49,7 @@ def add(
     name: Annotated[str, typer.Option(metavar="NAME", help="What to call it; else as its folder.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Copy a skill into the home's skills folder, where the daemon takes it in."""
+    """Copy a skill into the home's skills folder, and wait until a daemon that runs has taken it in."""
     from agentos.registry.skill_folders.folder import skill_name
     from agentos.registry.skill_folders.skill_source import checkout, copy, found_in
     from agentos.registry.skill_folders.skills_folder import examine_folder
@@ -77,12 +80,33 @@ def add(
             done.append((own, home.skills / own, [*left_out, *found.warnings]))
     if as_json:
         print_json([dict(zip(("skill", "folder", "warnings"), item, strict=True)) for item in done])
-        return
-    for own, folder, warnings in done:
-        print_text(f"skill/{own}  {folder}")
-        for warning in warnings:
-            print_text(f"  {warning}", "yellow")
-    print_text("A running daemon takes them in within a few seconds: agentos skill list", "dim")
+    else:
+        for own, folder, warnings in done:
+            print_text(f"skill/{own}  {folder}")
+            for warning in warnings:
+                print_text(f"  {warning}", "yellow")
+    for refused, faults in _follow(home, {own: folder for own, folder, _ in done}).items():
+        raise Invalid(f"{refused} is refused", faults)
+
+
+def _follow(home: Home, added: dict[str, Path]) -> dict[str, list[str]]:
+    """Wait until the daemon has taken all of them in, so that the next command finds them; folder -> its faults."""
+    from agentos.daemon.control.daemon_lock import daemon_runs
+    from agentos.ledger.reading import Reader
+    from agentos.registry.store import Registry
+
+    left, until = dict(added), time.monotonic() + _TAKEN_S
+    refused: dict[str, list[str]] = {}
+    while daemon_runs(home) and time.monotonic() < until:
+        registry, told = Registry(home.registry), Reader(home.ledger).get_kv("skills.refused", {})
+        names = {str(resource) for resource in registry.names(registry.stable())}
+        left = {own: folder for own, folder in left.items() if f"skill/{own}" not in names}
+        refused = {str(folder): told[str(folder)] for folder in left.values() if str(folder) in told}
+        if len(refused) == len(left):
+            return refused
+        time.sleep(_POLL_S)
+    tell_progress("The daemon takes in what was added within seconds once it runs: agentos skill list")
+    return refused
 
 
 def _refuse_known(home: Home, known: Collection[str], own: str) -> None:
@@ -291,5 +315,5 @@ def _skill(registry: Registry, name: str) -> tuple[ResourceId, Mapping[str, byte
     skill = ResourceId(Kind.SKILL, name.removeprefix("skill/"))
     known = [found.name for found in registry.names(registry.stable()) if found.kind is Kind.SKILL]
     if skill.name not in known:
-        raise NotFound(f"There is no {skill}. {meant(skill.name, known, 'Try: agentos skill list')}")
+        raise NotFound(f"There is no {skill}. {meant(skill.name, known, 'Try: `agentos skill list`')}")
     return skill, registry.files(registry.stable(), str(skill))

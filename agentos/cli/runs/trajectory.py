@@ -203,7 +203,7 @@ class _Taking:
         how = ", ".join(f"{count} {result}" for result, count in sorted(self.results.items()))
         print_text(f"{counted(self.counts['imported'], 'run')} {verb}{f' ({how})' if how else ''}.")
         if self.counts["known"]:
-            print_text(f"{self.counts['known']:,} were there already.")
+            print_text(f"Already there: {counted(self.counts['known'], 'run')}.")
         for why, count in self.passed_over.most_common():
             print_text(f"Passed over: {counted(count, 'file')} ({why}).")
         if count := self.counts["refused"]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agentos.domain import Arm, Evolution, Json, Result, Run, Share, Task, Trial, TrialSet
-from agentos.errors import NotFound, UserError
+from agentos.errors import ErrorKind, NotFound, UserError
 from agentos.evolver.history.recordings import trajectory, whole
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
@@ -192,4 +192,6 @@ def _moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):  # the second for the first day that there is, in a zone to the east
-        raise UserError(f"--since is '{text}', expected a date or a time, as 2026-01-31T12:00.") from None
+        raise UserError(
+            f"--since is '{text}', expected a date or a time, as 2026-01-31T12:00.", kind=ErrorKind.USAGE
+        ) from None

@@ -12,7 +12,7 @@ import yaml
 
 from agentos.cli.output import counted, print_text
 from agentos.domain import IMPORT, Feedback, Json, Result, Run, Task
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.home import Home
 
 _LONG = 300  # characters of an answer that is still proposed as a whole, and of a remark
@@ -54,7 +54,7 @@ def write_task(id: str, output: Path | None, expect: str) -> None:
         return
     for place in (output, *([folder] if task.inputs else [])):
         if os.path.lexists(place):
-            raise UserError(f"{place} exists already; name a new file.")
+            raise UserError(f"{place} exists already; name a new file.", kind=ErrorKind.TAKEN)
     for file in task.inputs:
         place = folder / file.path
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ from typing import Literal
 from agentos import __version__
 from agentos.errors import HomeBusy, NotFound, Unavailable, UserError
 from agentos.home import Home
-from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.owner import Owner, place_of
 
 _PATIENCE_S = 2.0
 
@@ -40,6 +40,7 @@ class DaemonInfo:
     ready: bool
     stand_by: bool = False  # waits for the control process that leads on the database to be gone
     overdue: tuple[str, ...] = ()  # a sentence for each box that should have been gone
+    place: str = ""  # of the home, as the system knows it: a copy of the home tells of no daemon of its own
     alive: bool = False
 
 
@@ -55,7 +56,28 @@ def daemon_info(home: Home) -> DaemonInfo | None:
         owner = Owner.parse(found.owner)
     except (OSError, ValueError, TypeError):
         return None
-    return DaemonInfo(**asdict(found) | {"alive": owner is not None and owner.alive()})
+    alive = owner is not None and owner.alive() and _is_of(found, home.root)
+    return replace(found, alive=alive)
+
+
+def _is_of(info: DaemonInfo, root: Path) -> bool:
+    """Whether it tells of a daemon of this home, or came here with a copy of another one.
+
+    Some file systems of users number a folder anew each time: there the lock tells.
+    """
+    try:
+        if info.place in ("", place_of(root)):
+            return True
+        directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(directory, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(directory)
+    return False
 
 
 def daemon_runs(home: Home) -> bool:
@@ -79,6 +101,7 @@ class DaemonLock:
             version=__version__,
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             ready=False,
+            place=place_of(home.root),
         )
         self._write(self._info)
 

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from agentos.home import Home
-from agentos.sandboxes.owner import Owner
+from agentos.sandboxes.owner import Owner, place_of
 
 # after which it is started again; twice as long each time that it fell at once
 _FIRST_S, _LONGEST_S = (1.0, 60.0)
@@ -31,6 +31,8 @@ def page_note(home: Home) -> dict[str, Any] | None:
     try:
         said = json.loads(home.page_note.read_text())
         owner = Owner.parse(said["owner"])
+        if said.get("place", place_of(home.root)) != place_of(home.root):
+            return None  # it came with a copy of another home
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return said if owner is not None and owner.alive() else None

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentos.errors import Conflict, NotFound, Unavailable, UserError
-from agentos.home import Home
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, UserError
+from agentos.home import Home, folder_of_user
 
 _UNIT = """\
 [Unit]
@@ -75,7 +75,7 @@ class SystemdUnit:
         """Where the unit stands."""
         if not self.user:
             return Path("/etc/systemd/system") / f"{self.name}.service"
-        config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+        config = os.environ.get("XDG_CONFIG_HOME") or folder_of_user() / ".config"
         return Path(config) / "systemd" / "user" / f"{self.name}.service"
 
     def text(self) -> str:
@@ -179,7 +179,9 @@ class SystemdUnit:
     def _refuse_others(self) -> None:
         other = self._home_of_unit()
         if other and other != _literal(str(self.home.root.resolve())):
-            raise Conflict(f"{self.path} is the service of {other}: give this one another --name")
+            raise Conflict(
+                f"{self.path} is the service of {other}: give this one another --name", kind=ErrorKind.TAKEN
+            )
 
     def _home_of_unit(self) -> str:
         try:

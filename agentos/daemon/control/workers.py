@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from agentos.daemon.control.tokens import TokenScope, known_token, still_stands, tokens
 from agentos.domain import Trial
-from agentos.errors import UserError, missing_extra
+from agentos.errors import ErrorKind, UserError, missing_extra
 from agentos.home import Home
 from agentos.plaintext import clean
 from agentos.sandboxes.choice import Choice, PlacesHere
@@ -206,7 +206,7 @@ def workers_of(
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("agentos"):
             raise
-        raise UserError(missing_extra("workers", "`workers.listen`")) from None
+        raise UserError(missing_extra("workers", "`workers.listen`"), kind=ErrorKind.NOT_INSTALLED) from None
     trust = Trust(ledger, home.searches)
 
     def why_not(admission: Admission, hello: Hello) -> str:

@@ -122,7 +122,7 @@ def _unknown_secrets(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
 
         known = secrets_of(home)
         for name in sorted(wanted - known.keys()):
-            hint = meant(name, known, f"Type: agentos secret set {name} --host HOST")
+            hint = meant(name, known, f"Type: `agentos secret set {name} --host HOST`")
             yield f"There is no secret '{name}'. {hint}"
 
 

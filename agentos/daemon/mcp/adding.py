@@ -11,7 +11,7 @@ from agentos.daemon.mcp.packages import Packages, archive, install, keep, pack
 from agentos.daemon.mcp.server_box import Fetch, McpFault, ServerBox, ServerProgram, program_of
 from agentos.daemon.mcp.server_skill import as_it_is_now, skill_files, tools_of
 from agentos.domain import Effect, Kind, ResourceId, Snapshot
-from agentos.errors import NotFound, UserError, meant
+from agentos.errors import ErrorKind, NotFound, UserError, meant
 from agentos.home import Home
 from agentos.messages import McpServed
 from agentos.ports import Sandbox
@@ -69,7 +69,9 @@ def add_server(
     skill = ResourceId(Kind.SKILL, new.name)
     present = registry.files(registry.stable(), str(skill))
     if present and not tools_of(present):
-        raise UserError(f"{skill} is there already and is no MCP server; give another name")
+        raise UserError(
+            f"{skill} is there already and is no MCP server; give another name", kind=ErrorKind.TAKEN
+        )
     packages, brings = new.packages, ""
     data = pack(new.files) if new.files else None
     if packages.npm:
@@ -141,7 +143,7 @@ def no_server(registry: Registry, name: str) -> NotFound:
     snapshot = registry.stable()
     skills = [found for found in registry.names(snapshot) if found.kind is Kind.SKILL]
     known = [skill.name for skill in skills if tools_of(registry.files(snapshot, str(skill)))]
-    return NotFound(f"There is no MCP server '{name}'. {meant(name, known, 'Try: agentos mcp list')}")
+    return NotFound(f"There is no MCP server '{name}'. {meant(name, known, 'Try: `agentos mcp list`')}")
 
 
 def _added(

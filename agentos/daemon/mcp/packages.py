@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentos.durable import write_whole
-from agentos.errors import Invalid, Unavailable, UserError
+from agentos.errors import ErrorKind, Invalid, Unavailable, UserError
 from agentos.home import Home
 from agentos.sandboxes.plainfiles import write_tar
 
@@ -71,9 +71,14 @@ def archive(home: Home, sha256: str) -> bytes:
     try:
         data = (home.servers / f"{sha256}.tar").read_bytes()
     except OSError as error:
-        raise Unavailable(f"the files of an MCP server are gone ({sha256[:12]}): {error.strerror}") from None
+        raise Unavailable(
+            f"the files of an MCP server are gone ({sha256[:12]}): {error.strerror}",
+            kind=ErrorKind.UNREADABLE,
+        ) from None
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise Unavailable(f"the files of an MCP server are damaged ({sha256[:12]}): add it again")
+        raise Unavailable(
+            f"the files of an MCP server are damaged ({sha256[:12]}): add it again", kind=ErrorKind.DAMAGED
+        )
     return data
 
 

@@ -139,7 +139,7 @@ def as_it_is_now(resource: str, files: Mapping[str, bytes], served: McpServed) -
     """
     known = {path: found for path in sorted(files) if (found := server_tool(path, files[path]))}
     if not known:
-        raise NotFound(f"There is no MCP server '{resource.partition('/')[2]}'. Try: agentos mcp list")
+        raise NotFound(f"There is no MCP server '{resource.partition('/')[2]}'. Try: `agentos mcp list`")
     documents = {path: json.loads(files[path]) for path in known}
     served_names = {str(tool.get("name")) for tool in served.tools}
     effects = {

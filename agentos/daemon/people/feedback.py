@@ -13,7 +13,7 @@ import structlog
 
 from agentos.daemon.offline import offline_context
 from agentos.domain import IMPORT, Check, CheckResult, Feedback, Json, Rating, Run, Task, new_id
-from agentos.errors import DamagedBlob, NotFound, UserError
+from agentos.errors import DamagedBlob, ErrorKind, NotFound, UserError
 from agentos.evolver.find import feedback as words
 from agentos.evolver.find.mining import flag, flag_regraded, inspect
 from agentos.evolver.promote.consent import person
@@ -87,7 +87,9 @@ def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: Feedback
     try:
         json.dumps([check.spec for check in expected], allow_nan=False, ensure_ascii=False).encode("utf-8")
     except ValueError as error:
-        raise UserError(f"What the answer should be holds what JSON cannot: {error}") from None
+        raise UserError(
+            f"What the answer should be holds what JSON cannot: {error}", kind=ErrorKind.USAGE
+        ) from None
     if run.sandbox != IMPORT and not words.is_gradable(run):
         return tuple(expected) if rating is Rating.BAD else ()
     if said.expect and (slip := words.leads_nowhere(answer, expected[: len(said.expect)])):
@@ -95,14 +97,18 @@ def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: Feedback
             f"{slip}. If it should have that: --check FILE, with `equals: {{path: …, value: …}}`."
         )
     if rating is Rating.BAD and words.has_them_already(answer, expected):
-        raise UserError(f"The answer of {run.id} is that already; say what it should have been instead.")
+        raise UserError(
+            f"The answer of {run.id} is that already; say what it should have been instead.",
+            kind=ErrorKind.DECIDED,
+        )
     if rating is Rating.GOOD and (why := words.unmet(answer, expected)):
         raise UserError(
             f"The answer of {run.id} is not so ({why}): `agentos run bad` says what it should be."
         )
     if (said.expect or said.corrected) and (why := words.contradicted(task, answer, corrected)):
         raise UserError(
-            f"The task's own check says otherwise ({why}): change the task's checks, and run it again."
+            f"The task's own check says otherwise ({why}): change the task's checks, and run it again.",
+            kind=ErrorKind.MISMATCHED,
         )
     if rating is Rating.GOOD and not expected and run.sandbox != IMPORT:
         return words.pinned(task, run, answer)

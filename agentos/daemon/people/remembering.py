@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agentos.domain import Kind, MemoryProposal, ProposalState, ResourceId, Snapshot
-from agentos.errors import Conflict
+from agentos.errors import Conflict, ErrorKind
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
@@ -34,7 +34,9 @@ def accept(home: Home, proposal: MemoryProposal, author: str, name: str = "") ->
     if name:
         resource = parse_id(f"memory/{name.removeprefix('memory/')}")
         if registry.files(main, str(resource)) not in ({}, memory_files(resource, proposal)):
-            raise Conflict(f"There is a {resource} already: give another --name, or edit that one.")
+            raise Conflict(
+                f"There is a {resource} already: give another --name, or edit that one.", kind=ErrorKind.TAKEN
+            )
     else:
         resource = _free_name(registry, main, proposal)
     message = f"Remember: {proposal.text.splitlines()[0][:60]}"

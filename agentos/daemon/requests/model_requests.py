@@ -9,7 +9,7 @@ from typing import Any
 
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunEnds
 from agentos.domain import Budget, Cost, Json, KernelFault, Limits, ModelSpec, Reply, Result, kernel_fault
-from agentos.errors import KeyRefused, ModelAway, ModelFailed
+from agentos.errors import KeyRefused, ModelAway, ModelFailed, Unavailable
 from agentos.ports import Grant, Models
 
 # How a failed call ends the run; kinds that stand in neither table are told to the agent.
@@ -90,6 +90,9 @@ class ModelAsks(RequestHandler):
                 reply = self._session.complete(dict(body), self._asking.deadline)
         except ModelFailed as error:
             if self._stopped:  # nothing that the model did
+                if booked := self._booked(error):  # it may be paid all the same
+                    told = {"error": KernelFault.KILLED.value, "message": "the run is over", **booked}
+                    self._record(body, told, 0.0)
                 raise RunEnds(Result.CANCELLED, kernel_fault(KernelFault.KILLED, "the run is over")) from None
             self._record(body, {"error": error.kind, "message": str(error), **self._booked(error)}, 0.0)
             if rules is not None and error.used:
@@ -168,4 +171,6 @@ def _consequence(error: ModelFailed) -> Exception:
         return KeyRefused(f"no model could be asked (auth): {error}; {again}")
     if error.kind in _AWAY:
         return ModelAway(f"no model could be asked ({error.kind}): {error}")
+    if error.kind == "internal":  # no model is away, and the next attempt is told the same, unpaid
+        return Unavailable(f"a model call ended by a bug of ours: {error}")
     return Denied(error.kind, str(error))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentos.daemon.job.bundle import Bundle, is_kernel_file
@@ -23,10 +23,11 @@ from agentos.domain import (
     Result,
     Snapshot,
     Step,
+    call_key,
     kernel_fault,
 )
 from agentos.errors import Unavailable, UserError
-from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, call_key, recorded_call
+from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, recorded_call
 from agentos.messages import WHEELS
 from agentos.ports import Plan, Snapshots
 from agentos.resources import tool_path, tool_reference
@@ -39,9 +40,9 @@ _AGAIN = frozenset({Effect.PURE, Effect.READ})  # run again in a replay, and hel
 _GO: Mapping[str, Json] = {"go": True}
 
 
-def tool_asks(asking: RunContext) -> ToolAsks:
+def tool_asks(asking: RunContext, servers: Callable[[RunContext], RunServers] | None = None) -> ToolAsks:
     """Makes the answerer of each run's announced tool calls (``RunServices.answerers["tool"]``)."""
-    return ToolAsks(asking)
+    return ToolAsks(asking, servers(asking) if servers and is_server(asking.bundle.files) else None)
 
 
 class ToolAsks(RequestHandler):
@@ -150,7 +151,7 @@ class ToolAsks(RequestHandler):
 
         The kernel writes that down, because what runs in the box is not told.
         """
-        call = recorded_call(step)
+        call = recorded_call(step) if self._given else None
         if call is None:
             return False
         told = (call_key(call.tool, call.args), call.result, call.fault)

@@ -208,14 +208,15 @@ class Conversation:
         limits = self._job.limits
         self._exchange.measure(message.answer, limits.output_bytes, "the answer")
         late = message.fault is not None and message.fault.type == "timeout"
-        files = read_tar(blobs[0] if blobs else b"", FileLimits(total_bytes=limits.workspace_mb << 20))
+        most = FileLimits(total_bytes=limits.workspace_mb << 20)
+        files = read_tar(blobs[0], most).files if blobs else {}
         if self._rules is not None and message.finished == "answered":
-            self._rules.answer(message.answer, files.files)
+            self._rules.answer(message.answer, files)
         return BoxResult(
             result=Result.TIMEOUT if late else _RESULT[message.finished],
             fault=self._end_fault(message.fault),
             answer=self._job.redact(message.answer),
-            files=files.files,
+            files=files,
             resources=self._used(message.resources),
             reached=tuple(label[:LABEL_MAX] for label in message.reached),
         )

@@ -362,7 +362,7 @@ def _run(
             stdout=said,
             stderr=subprocess.STDOUT,
             env=dict(variables),
-            cwd=Path.home(),
+            cwd=_begins_in(),
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -377,6 +377,12 @@ def _run(
         raise Conflict(f"{command[0]} did not end within {timeout_s:g} s: {_tail(said)}") from None
     if code != 0:
         raise Conflict(f"{command[0]} ended with exit code {code}: {_tail(said) or 'it said nothing'}")
+
+
+def _begins_in() -> str:
+    """The home directory of the daemon's user, who in a container may have none."""
+    found = os.path.expanduser("~")
+    return found if os.path.isabs(found) else "/"
 
 
 def _tail(said: IO[bytes]) -> str:

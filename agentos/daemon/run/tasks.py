@@ -232,7 +232,7 @@ class TaskRunner:
             self._stopping.hold_if_set()
             outputs = self._kept(done.files)
             ended = RunResults(done.outcome.result, done.answer, outputs)
-            due = deliveries_of(task, run.id, ended, self._ledger.blobs)
+            due = deliveries_of(task, run.id, ended, self._ledger.blobs) if task.deliver else []
             left = self._left(run.id)
             self._ledger.finish_run(
                 run.id,

@@ -78,13 +78,13 @@ def back_up(
     """
     target = target.absolute()
     if not home.is_there:
-        raise UserError(f"there is no home at {home.root}; name it by --home")
+        raise NotFound(f"there is no home at {home.root}; name it by --home")
     if target.exists() and not replace:
         raise UserError(f"{target} is there already; give another name, or --force to replace it")
     if target.parent.resolve().is_relative_to(home.root.resolve()):
         raise UserError(f"{target} lies in the home itself; a backup belongs on another disk")
     if not target.parent.is_dir():
-        raise UserError(f"there is no folder {target.parent}")
+        raise NotFound(f"there is no folder {target.parent}")
     try:
         with _aside(target.parent, ".agentos-backup-", home.root) as aside:
             part = aside / "backup.part"
@@ -339,7 +339,7 @@ def verify_backup(path: Path, into: Path | None = None, say: _SAID = lambda _: N
                 if len(seen) % 1_000 == 0:
                     say(f"{len(seen)} files")
     except FileNotFoundError:
-        raise UserError(f"there is no backup {path}") from None
+        raise NotFound(f"there is no backup {path}") from None
     except (tarfile.TarError, zlib.error, EOFError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise Unavailable(f"the backup {path} cannot be read or unpacked: {error.strerror}") from error

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from agentos.domain import Json
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.ledger.audit import AuditHead
 from agentos.trajectories.sending import Collector
 
@@ -58,7 +58,8 @@ def _sender(target: str) -> Callable[[AuditHead, datetime], str]:
     path = Path(target)
     if not path.is_absolute():
         raise UserError(
-            f"audit_heads has {target!r}, expected an absolute path of a file, or the address of a collector"
+            f"audit_heads has {target!r}, expected an absolute path of a file, or the address of a collector",
+            kind=ErrorKind.USAGE,
         )
     return lambda head, now: _append(path, f"{now.isoformat(timespec='seconds')} {head}\n")
 

@@ -28,7 +28,7 @@ from agentos.domain import (
     kind_of,
     origin_of,
 )
-from agentos.errors import NotFound, UserError
+from agentos.errors import ErrorKind, NotFound, UserError
 from agentos.evolver.find import InspectContext, MineContext
 from agentos.evolver.find.fingerprints import (
     AgentActions,
@@ -66,7 +66,10 @@ def mine(parts: MineContext) -> int:
 def flag(parts: MineContext, run: Run) -> Sighting:
     """A person says that this run matters: one such sighting is enough to open evidence."""
     if not is_open(parts, run):
-        raise UserError(f"{run.id} belongs to a hidden hold-out task, which may not become evidence.")
+        raise UserError(
+            f"{run.id} belongs to a hidden hold-out task, which may not become evidence.",
+            kind=ErrorKind.HIDDEN,
+        )
     failure = as_it_says(parts, run)
     if failure is None:
         raise UserError(f"{run.id} did not fail; give the task a check that fails, then run it again.")

@@ -25,6 +25,7 @@ from agentos.domain import (
     Snapshot,
     Step,
     Trial,
+    call_key,
     canonical,
     digest,
     is_reference,
@@ -50,11 +51,6 @@ _UNSURE = {
 _OF_A_FAULT = ("type", "message", "where", "resource")
 _BOOKKEEPING = frozenset({"recorded", "call", "usd"})
 _TOO_LARGE = {"type": "limit", "message": "the call's recorded result was too large to be kept"}
-
-
-def call_key(tool: str, args: Json) -> str:
-    """Equal calls have equal keys."""
-    return digest([tool, args])
 
 
 def recording_of(

@@ -32,7 +32,7 @@ from agentos.domain import (
     new_id,
 )
 from agentos.durable import flush_folder
-from agentos.errors import PromotionRefused, Unavailable, UserError
+from agentos.errors import ErrorKind, PromotionRefused, Unavailable, UserError
 
 if TYPE_CHECKING:
     from agentos.evolver.states import RecordContext
@@ -68,16 +68,19 @@ def read_key(path: Path) -> bytes:
         key = path.read_bytes()
     except OSError as error:
         raise UserError(
-            f"The consent key {path} cannot be read ({error.strerror}); run `agentos init`."
+            f"The consent key {path} cannot be read ({error.strerror}); run `agentos init`.",
+            kind=ErrorKind.UNREADABLE,
         ) from None
     if stat.S_IMODE(mode) & 0o077:
         raise UserError(
-            f"The consent key {path} is readable by others; run `chmod 600 {path}` and replace the key."
+            f"The consent key {path} is readable by others; run `chmod 600 {path}` and replace the key.",
+            kind=ErrorKind.EXPOSED,
         )
     if len(key) != KEY_BYTES:
         raise UserError(
             f"The consent key {path} has {len(key)} bytes, {KEY_BYTES} were expected: restore it from a backup, or remove "
-            "it and run `agentos init`."
+            "it and run `agentos init`.",
+            kind=ErrorKind.DAMAGED,
         )
     return key
 

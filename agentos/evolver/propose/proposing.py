@@ -30,7 +30,7 @@ from agentos.domain import (
     is_memory,
     tier_of,
 )
-from agentos.errors import Conflict, Invalid, ModelFailed, Unavailable, lacking
+from agentos.errors import Conflict, ErrorKind, Invalid, ModelFailed, Unavailable, lacking
 from agentos.evolver.guards.static import untold
 from agentos.evolver.guards.static.check import guard, refusal
 from agentos.evolver.guards.static.edited_parts import edited_parts
@@ -43,8 +43,8 @@ from agentos.evolver.propose.briefing import brief_for
 from agentos.evolver.propose.validation import rule_fault, screen
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.verdict.gates import is_asked
-from agentos.plugins.registry import said
-from agentos.ports import Brief, Case, Proposal
+from agentos.plugins.registry import attempted, said
+from agentos.ports import Brief, Case, Proposal, Proposer
 from agentos.resources import is_tool_file, parse_id, resources_of, tool_name
 from agentos.resources.documents import CONCERNED
 
@@ -306,32 +306,39 @@ def _proposals(
     ):
         if proposer.name in silent or (here and not brief.history):
             continue
-        try:
-            for proposal in meter.timed(proposer.name, brief.layer, proposer.propose(brief)):
-                if not isinstance(proposal, Proposal):
-                    raise TypeError(f"it proposed a {type(proposal).__name__}")
-                yield proposer.name, proposal
-        except ModelFailed as error:
-            silent.add(proposer.name)
-            yield (
-                proposer.name,
-                _no_more(proposer.name, f"nothing more could be asked ({error.kind}): {error}"),
-            )
-        except Unavailable:  # the machinery is away: the whole step is done again
-            raise
-        except Exception as error:
-            if why := lacking(error):
-                raise Unavailable(f"{proposer.name} could not go on: {why}") from error
-            yield proposer.name, _no_more(proposer.name, _broke(error))
+        given = _proposals_of(proposer, brief, meter)
+        while True:
+            proposal, error = attempted(partial(next, given, None))
+            if error is not None:
+                if isinstance(error, ModelFailed):
+                    silent.add(proposer.name)
+                yield proposer.name, _no_more(proposer.name, error)
+            if proposal is None:
+                break
+            yield proposer.name, proposal
 
 
-def _no_more(proposer: str, why: str) -> Proposal:
+def _proposals_of(proposer: Proposer, brief: Brief, meter: ProposerMeter) -> Iterator[Proposal]:
+    for proposal in meter.timed(proposer.name, brief.layer, proposer.propose(brief)):
+        if not isinstance(proposal, Proposal):
+            raise TypeError(f"it proposed a {type(proposal).__name__}")
+        yield proposal
+
+
+def _no_more(proposer: str, error: BaseException) -> Proposal:
+    """What stands in the record for a proposer that could not go on. Raises what says nothing of it."""
     summary = f"{proposer} could not go on"
-    return Proposal("", summary, proposer, {}, "", (), (), unusable=why)
+    return Proposal("", summary, proposer, {}, "", (), (), unusable=_why(proposer, error))
 
 
-def _broke(error: Exception) -> str:
-    """What went wrong in a proposer's own code, and where."""
+def _why(proposer: str, error: BaseException) -> str:
+    """What went wrong in a proposer's own code, and where; or that no model can be asked."""
+    if isinstance(error, ModelFailed):
+        return f"nothing more could be asked ({error.kind}): {error}"
+    if isinstance(error, Unavailable) or not isinstance(error, Exception):  # the whole step is done again
+        raise error
+    if why := lacking(error):
+        raise Unavailable(f"{proposer} could not go on: {why}", kind=ErrorKind.FULL) from error
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"it broke: {said(error)}"[:BROKE_MAX] + where

@@ -38,7 +38,7 @@ from agentos.domain import (
     kind_of,
     new_id,
 )
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.errors import ErrorKind, NotFound, Unavailable, UserError
 from agentos.evolver.history.recordings import ACT, asks, expanded, recording_of, told, trajectory, whole
 from agentos.evolver.replay import RerunContext
 from agentos.evolver.select.renaming import in_other_names
@@ -198,7 +198,10 @@ FindTool = Callable[[Snapshot, str], str]  # the registry path of a tool; raises
 def rerun(parts: RerunContext, run: Run, find_tool: FindTool) -> Rerun:
     """Raises UserError for a run that did not come to its end, Unavailable when it cannot be run now."""
     if run.outcome is None or run.outcome.result in _UNFINISHED:
-        raise UserError(f"{run.id} did not come to its end; `agentos run show {run.id}` shows how far it is.")
+        raise UserError(
+            f"{run.id} did not come to its end; `agentos run show {run.id}` shows how far it is.",
+            kind=ErrorKind.AT_WORK,
+        )
     steps = whole(parts.blobs, parts.journal.steps(run.id))
     if run.sandbox == IMPORT:
         return _calls_again(parts, run, steps, find_tool)
@@ -264,7 +267,10 @@ def _calls_again(parts: RerunContext, run: Run, steps: Sequence[Step], find_tool
     acts = [step for step in steps if step.node == ACT and isinstance(step.action, Mapping)]
     here = [(step, tool) for step in acts if (tool := _here(stable, find_tool, str(step.action.get("tool"))))]
     if not here:
-        raise UserError(f"{run.id} was made elsewhere, and none of the tools that it called is here.")
+        raise UserError(
+            f"{run.id} was made elsewhere, and none of the tools that it called is here.",
+            kind=ErrorKind.MISMATCHED,
+        )
     result = run.outcome.result.value
     for step, tool in here[:CALLS_MAX]:
         args = step.action.get("args")

@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from agentos.errors import NotFound, UserError
+from agentos.errors import ErrorKind, NotFound, UserError
 
 SCHEMES = ("postgresql", "postgres")
 _NAMED = re.compile(rb"""^[ \t]*["']?database""", re.MULTILINE)  # in a comment it is not
@@ -73,7 +73,8 @@ def require_ledger(path: Path) -> None:
     if not path.exists() or path.stat().st_size == 0:
         raise NotFound(
             f"the ledger {path} is missing or empty: restore it from a backup, "
-            "or type `agentos init` to begin with an empty one"
+            "or type `agentos init` to begin with an empty one",
+            kind=ErrorKind.DAMAGED,
         )
 
 

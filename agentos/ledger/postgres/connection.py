@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from agentos.errors import Unavailable, UserError
+from agentos.errors import ErrorKind, Unavailable, UserError, missing_extra
 from agentos.ledger.postgres.dialect import statement
 from agentos.ledger.rows.schema import LedgerCursor
 
@@ -21,9 +21,9 @@ try:
     import psycopg
     from psycopg.adapt import Buffer, Dumper, Loader
     from psycopg.types.numeric import Int8Dumper
-except ImportError as error:  # neither of them brings it by itself
+except ImportError:  # neither of them brings it by itself
     raise UserError(
-        f"a ledger in PostgreSQL needs the extra 'postgres' ({error}): pip install 'agentos-daemon[postgres]'"
+        missing_extra("postgres", "A ledger in PostgreSQL"), kind=ErrorKind.NOT_INSTALLED
     ) from None
 
 WRITERS = 0x6167656E  # advisory lock of a writer until its commit: one order of all that is written
@@ -237,7 +237,7 @@ class LeaderLock:
             raise Unavailable(f"the database {address} cannot be used: {error}") from error
         if not got:
             self._connection.close()
-            raise UserError(why)
+            raise UserError(why, kind=ErrorKind.BUSY)
 
     def close(self) -> None:
         """Let it go."""

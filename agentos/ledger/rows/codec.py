@@ -32,7 +32,7 @@ from agentos.domain import (
     json_encoder,
     trial_id,
 )
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.ledger.rows.dictionary import spread, squeezed
 from agentos.ledger.rows.schema import LedgerConnection
 
@@ -81,7 +81,9 @@ def from_json(kind: type[R], data: Json) -> R:
         result: R = convert(data) if convert else data
     # the last: a whole number that no float holds
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise Unavailable(f"a stored {kind.__name__} is damaged: {type(error).__name__}: {error}") from None
+        raise Unavailable(
+            f"a stored {kind.__name__} is damaged: {type(error).__name__}: {error}", kind=ErrorKind.DAMAGED
+        ) from None
     return result
 
 
@@ -106,7 +108,7 @@ def _decoded(kind: type[R], text: str | bytes) -> R:
     try:
         return from_json(kind, json.loads(plain(text)))
     except (ValueError, RecursionError) as error:
-        raise Unavailable(f"a stored {kind.__name__} is damaged: {error}") from None
+        raise Unavailable(f"a stored {kind.__name__} is damaged: {error}", kind=ErrorKind.DAMAGED) from None
 
 
 def _remember(kind: type, text: str | bytes, record: object) -> None:
@@ -153,7 +155,7 @@ def plain(body: str | bytes) -> str:
     try:
         return body if isinstance(body, str) else spread(body).decode()
     except (zlib.error, UnicodeDecodeError) as error:
-        raise Unavailable(f"a stored record is damaged: {error}") from None
+        raise Unavailable(f"a stored record is damaged: {error}", kind=ErrorKind.DAMAGED) from None
 
 
 def data_of(body: str | bytes) -> Json:
@@ -161,14 +163,16 @@ def data_of(body: str | bytes) -> Json:
     try:
         return json.loads(plain(body))
     except (ValueError, RecursionError) as error:
-        raise Unavailable(f"a stored record is damaged: {error}") from None
+        raise Unavailable(f"a stored record is damaged: {error}", kind=ErrorKind.DAMAGED) from None
 
 
 def fields_of(body: str | bytes) -> dict[str, Json]:
     """As ``data_of``, of a record; raises Unavailable also where it is no object."""
     found = data_of(body)
     if not isinstance(found, dict):
-        raise Unavailable(f"a stored record is damaged: it is a {type(found).__name__}")
+        raise Unavailable(
+            f"a stored record is damaged: it is a {type(found).__name__}", kind=ErrorKind.DAMAGED
+        )
     return found
 
 
@@ -199,7 +203,9 @@ def in_bundle(data: bytes) -> list[Json]:
                 if item["run_id"] == _ITS_ID:
                     item["run_id"] = item["id"]
     except (KeyError, TypeError) as error:
-        raise Unavailable(f"stored Trials are damaged: {type(error).__name__}: {error}") from None
+        raise Unavailable(
+            f"stored Trials are damaged: {type(error).__name__}: {error}", kind=ErrorKind.DAMAGED
+        ) from None
     return list(found)
 
 
@@ -433,7 +439,9 @@ def _stored_looks(rows: Rows, evolution_id: str) -> tuple[TrialLook, ...]:
         )
         return tuple(dict.fromkeys(looks))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Unavailable(f"a stored Trial is damaged: {type(error).__name__}: {error}") from None
+        raise Unavailable(
+            f"a stored Trial is damaged: {type(error).__name__}: {error}", kind=ErrorKind.DAMAGED
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

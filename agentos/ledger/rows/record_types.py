@@ -43,7 +43,7 @@ from agentos.domain import (
     Verdict,
     dataclass,
 )
-from agentos.errors import Conflict, NotFound
+from agentos.errors import Conflict, ErrorKind, NotFound
 from agentos.ledger.rows.codec import (
     Rows,
     encode,
@@ -152,6 +152,7 @@ def column_value(value: object) -> object:
 # field changes nothing of what an earlier one wrote.
 
 
+RUN_ENDS = ("run.finished", "run.imported", "run.regraded")  # events of entries with the records of a run
 RECORDS, SETS = "records", "sets"
 SET_TABLES = ("candidate", "trial", "safety_rate", "review", "attestation")
 STEP_COLUMNS = "position, node, action, observation, fault, started_at, duration_ms"
@@ -354,9 +355,13 @@ def _put_alike(
         if there.get(name) == text:
             continue
         if name in there and shelf.append_only:
-            raise Conflict(f"the {shelf.table} {name} stands already and is never changed")
+            raise Conflict(
+                f"the {shelf.table} {name} stands already and is never changed", kind=ErrorKind.FIXED
+            )
         if (over := _ended(connection, record, there.get(name))) is not None:
-            raise Conflict(f"the evolution {over.id} has ended meanwhile: it is {over.state.value}.")
+            raise Conflict(
+                f"the evolution {over.id} has ended meanwhile: it is {over.state.value}.", kind=ErrorKind.OVER
+            )
         row = {column: column_value(getattr(record, column)) for column in shelf.columns}
         row |= {"id": name, "body": written(record, data, text, packed=is_packed(record))}
         if name in there and name not in new:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentos.errors import Unavailable, UserError
+from agentos.errors import ErrorKind, Unavailable, UserError
 
 HEAD = "0013"  # revision of the newest migration; a test compares them
 
@@ -29,6 +29,16 @@ _CAUSES = {
     "too many clients": "the server has no connection left; raise its max_connections",
     "connection": "see that the server runs",
     "disk i/o": "the disk reported an error or is full",
+}
+_KINDS = {
+    "disk is full": ErrorKind.FULL,
+    "no space left": ErrorKind.FULL,
+    "lock timeout": ErrorKind.BUSY,
+    "locked": ErrorKind.BUSY,
+    "readonly": ErrorKind.NOT_WRITTEN,
+    "read-only": ErrorKind.NOT_WRITTEN,
+    "malformed": ErrorKind.DAMAGED,
+    "not a database": ErrorKind.DAMAGED,
 }
 
 
@@ -88,7 +98,8 @@ def refuse_newer(path: Path, version: str) -> None:
     if version > HEAD:
         raise UserError(
             f"the ledger {path} has schema {version}, this program knows {HEAD}: "
-            "a newer release wrote it, so upgrade agentos"
+            "a newer release wrote it, so upgrade agentos",
+            kind=ErrorKind.NEWER,
         )
 
 
@@ -104,5 +115,8 @@ def unavailable(path: Path, error: BaseException) -> Unavailable:
         )
     else:
         said = text = " ".join(str(error).split())
-    cause = next((f"{cause} ({text})" for key, cause in _CAUSES.items() if key in said.lower()), text)
-    return Unavailable(f"the ledger {where} cannot be used: {cause}")
+    key = next((key for key in _CAUSES if key in said.lower()), "")
+    cause = f"{_CAUSES[key]} ({text})" if key else text
+    return Unavailable(
+        f"the ledger {where} cannot be used: {cause}", kind=_KINDS.get(key, ErrorKind.UNAVAILABLE)
+    )

@@ -1,60 +1,26 @@
-"""Reading immutable states: cheap lookups in tree objects, never a checkout."""
+"""What is asked of immutable states beside their files: what differs, what is odd or unreadable, what is pinned."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pygit2
 from pygit2.enums import FileMode
 
 from agentos.domain import KINDS, RESOURCE_NAME, Kind, ResourceId, Snapshot
-from agentos.errors import Invalid, NotFound, Unavailable
-from agentos.registry.git.repository import MAIN, WRITTEN, Repository
+from agentos.errors import Invalid, Unavailable
+from agentos.registry.git.repository import FILE_MODES, Repository
 from agentos.resources.documents import DEPTH_MAX, FILE_MAX, FILES_MAX, PINS_FILE, RESOURCE_MAX
 
-_FILE_MODES = (FileMode.BLOB, FileMode.BLOB_EXECUTABLE)
 _ODD = {FileMode.LINK: "is a symbolic link", FileMode.TREE: f"is more than {DEPTH_MAX} levels deep"}
 _DEEPEST = DEPTH_MAX - 3  # of a directory in a resource: kind, name and the file itself are levels too
-
-
-def tip(repository: Repository) -> Snapshot:
-    """Where ``main`` stands."""
-    found = repository.resolve(MAIN)
-    if found is None and lost(repository):
-        raise NotFound(
-            f"The registry at {repository.path} has lost its branch main. `agentos init` brings it back"
-        )
-    if found is None:
-        raise NotFound(f"The registry at {repository.path} is empty. Try: agentos init")
-    return repository.snapshot(found)
-
-
-def lost(repository: Repository) -> pygit2.Oid | None:
-    """Where ``main`` belongs when it is missing, None in a registry that never had one."""
-    return repository.resolve(WRITTEN) if repository.resolve(MAIN) is None else None
-
-
-def files(repository: Repository, root: str | pygit2.Oid, prefix: str) -> dict[str, bytes]:
-    """Path -> content of every regular file at or below ``prefix``; Unavailable when unreadable."""
-    prefix = prefix.strip("/")
-    found: pygit2.Object | None = repository.tree(root) if not prefix else repository.entry(root, prefix)
-    if found is None:
-        return {}
-    if not isinstance(found, pygit2.Tree):
-        return {prefix: repository.blob(found.id, prefix)} if found.filemode in _FILE_MODES else {}
-    start = prefix + "/" if prefix else ""
-    return {
-        path: repository.blob(entry.id, path)
-        for path, entry in repository.walk(found.id, start)
-        if entry.filemode in _FILE_MODES
-    }
 
 
 def holds(repository: Repository, root: str | pygit2.Oid, content: Mapping[str, bytes]) -> bool:
     """Whether the regular files of a tree are these and no others; by their hashes, without reading them."""
     tree = repository.tree(root)
-    ids = {path: entry.id for path, entry in repository.walk(tree.id, "") if entry.filemode in _FILE_MODES}
+    ids = {path: entry.id for path, entry in repository.walk(tree.id, "") if entry.filemode in FILE_MODES}
     return ids.keys() == content.keys() and all(
         pygit2.hash(data) == ids[path] for path, data in content.items()
     )
@@ -90,7 +56,7 @@ def odd_entries(repository: Repository, root: str | pygit2.Oid, prefix: str) -> 
         if count == FILES_MAX or total > RESOURCE_MAX:
             faults.append(f"it has more than {FILES_MAX} files or {RESOURCE_MAX} bytes")
             break
-        if entry.filemode not in _FILE_MODES:
+        if entry.filemode not in FILE_MODES:
             faults.append(f"{path} {_ODD.get(entry.filemode, 'is a submodule')}")
             continue
         size = repository.size(entry.id, path)
@@ -100,16 +66,6 @@ def odd_entries(repository: Repository, root: str | pygit2.Oid, prefix: str) -> 
                 f"{path.removeprefix(prefix + '/')} has {size} bytes, at most {FILE_MAX} are allowed"
             )
     return faults
-
-
-def resources(repository: Repository, root: str | pygit2.Oid) -> Iterator[tuple[ResourceId, pygit2.Oid]]:
-    """Every resource with its tree id, sorted by kind and name."""
-    for kind in KINDS:
-        folder = repository.entry(root, kind)
-        if isinstance(folder, pygit2.Tree):
-            for entry in folder:
-                if entry.filemode == FileMode.TREE and RESOURCE_NAME.fullmatch(entry.name or ""):
-                    yield ResourceId(kind, entry.name or ""), entry.id
 
 
 def digest(repository: Repository, root: str | pygit2.Oid, resource: ResourceId) -> str:
@@ -157,7 +113,7 @@ def _differing(before: _Children, after: _Children) -> list[str]:
 
 def pins(repository: Repository, snapshot: Snapshot) -> dict[str, str]:
     """``kind/name`` -> reason of every pinned resource."""
-    return parse_pins(files(repository, snapshot.tree, PINS_FILE).get(PINS_FILE, b""))
+    return parse_pins(repository.files(snapshot.tree, PINS_FILE).get(PINS_FILE, b""))
 
 
 def parse_pins(content: bytes) -> dict[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,9 +22,9 @@ from typing import TypeVar
 import pygit2
 from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
-from agentos.domain import Snapshot
+from agentos.domain import KINDS, RESOURCE_NAME, ResourceId, Snapshot
 from agentos.durable import flush_folder
-from agentos.errors import Conflict, NotFound, Unavailable
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, lacking
 from agentos.registry.git import CONFIG, NO_GIT, environment
 
 T = TypeVar("T")
@@ -33,12 +34,14 @@ MAIN = "refs/heads/main"
 EMAIL = "agentos@localhost"  # of what this program itself commits
 WRITTEN = "refs/agentos/written"  # what this program wrote last
 SHIPPED = "refs/agentos/shipped"  # what the newest release shipped that was taken in
+_ROOM = 1 << 20  # bytes that a write of some files may need
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 # Plain git may push only there; everything else moves through this program alone.
 INCOMING = "refs/heads/incoming/"
 REFUSED = "refs/heads/refused/"
 
+FILE_MODES = (FileMode.BLOB, FileMode.BLOB_EXECUTABLE)
 _HIDDEN = ("refs", f"!{INCOMING.rstrip('/')}", f"!{REFUSED.rstrip('/')}")
 
 
@@ -75,7 +78,7 @@ class Repository:
             except pygit2.GitError as error:
                 if (self.path / "HEAD").exists():
                     raise Unavailable(f"The registry at {self.path} cannot be opened: {error}") from None
-                raise NotFound(f"There is no registry at {self.path}. Try: agentos init") from None
+                raise NotFound(f"There is no registry at {self.path}. Try: `agentos init`") from None
             self._local.handle = handle
         return handle
 
@@ -110,9 +113,19 @@ class Repository:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         except (OSError, pygit2.GitError) as error:  # a full disk, mostly
-            raise Unavailable(f"The registry cannot be written: {error}") from error
+            raise self._unwritten(error) from error
         finally:
             os.close(descriptor)
+
+    def _unwritten(self, error: Exception) -> Unavailable:
+        """What to say where a write failed: libgit2 tells of a full disk in the words of whatever failed before."""
+        why = lacking(error) or str(error)
+        try:
+            with tempfile.TemporaryFile(dir=self.path) as probe:
+                os.posix_fallocate(probe.fileno(), 0, _ROOM)
+        except OSError as found:
+            why = lacking(found) or why
+        return Unavailable(f"The registry cannot be written: {why}")
 
     def unwritable(self) -> str:
         """Why nothing can be written here, "" where it can."""
@@ -130,13 +143,17 @@ class Repository:
             found = self.git.references.get(ref)
             target = found.target if found is not None else None
         except pygit2.GitError as error:
-            raise Unavailable(f"The registry's reference {ref} is corrupt: {error}") from None
+            raise Unavailable(
+                f"The registry's reference {ref} is corrupt: {error}", kind=ErrorKind.DAMAGED
+            ) from None
         if target is None:
             return None
         if isinstance(target, pygit2.Oid):
             return target
         if not hops:
-            raise Unavailable(f"The registry's reference {ref} is corrupt: it leads to itself")
+            raise Unavailable(
+                f"The registry's reference {ref} is corrupt: it leads to itself", kind=ErrorKind.DAMAGED
+            )
         return self.resolve(target, hops - 1)
 
     def move(self, ref: str, to: pygit2.Oid, *, expected: pygit2.Oid | None) -> None:
@@ -148,7 +165,7 @@ class Repository:
             self._freeing(ref, lambda: self._move(ref, to, expected))
         except pygit2.GitError as error:
             if self.resolve(ref) == expected:  # a full disk, not another writer
-                raise Unavailable(f"The registry cannot be written: {error}") from None
+                raise self._unwritten(error) from None
             raise Conflict(f"{ref} moved while it was being written: {error}") from None
 
     def _freeing(self, ref: str, write: Callable[[], T]) -> T:
@@ -340,6 +357,50 @@ class Repository:
             else:
                 yield path, entry
 
+    # --- states: lookups in tree objects, never a checkout ---------------------------------
+
+    def tip(self) -> Snapshot:
+        """Where ``main`` stands."""
+        found = self.resolve(MAIN)
+        if found is None and self.lost():
+            raise NotFound(
+                f"The registry at {self.path} has lost its branch main. `agentos init` brings it back",
+                kind=ErrorKind.DAMAGED,
+            )
+        if found is None:
+            raise NotFound(f"The registry at {self.path} is empty. Try: `agentos init`")
+        return self.snapshot(found)
+
+    def lost(self) -> pygit2.Oid | None:
+        """Where ``main`` belongs when it is missing, None in a registry that never had one."""
+        return self.resolve(WRITTEN) if self.resolve(MAIN) is None else None
+
+    def files(self, root: str | pygit2.Oid, prefix: str) -> dict[str, bytes]:
+        """Path -> content of every regular file at or below ``prefix``; Unavailable when unreadable."""
+        prefix = prefix.strip("/")
+        found: pygit2.Object | None = self.entry(root, prefix) if prefix else self.tree(root)
+        if found is None:
+            return {}
+        if not isinstance(found, pygit2.Tree):
+            return {prefix: self.blob(found.id, prefix)} if found.filemode in FILE_MODES else {}
+        start = prefix + "/" if prefix else ""
+        return {
+            path: self.blob(entry.id, path)
+            for path, entry in self.walk(found.id, start)
+            if entry.filemode in FILE_MODES
+        }
+
+    def resources(self, root: str | pygit2.Oid) -> Iterator[tuple[ResourceId, pygit2.Oid]]:
+        """Every resource with its tree id, sorted by kind and name."""
+        for kind in KINDS:
+            folder = self.entry(root, kind)
+            if isinstance(folder, pygit2.Tree):
+                for entry in folder:
+                    if entry.filemode == FileMode.TREE and RESOURCE_NAME.fullmatch(entry.name or ""):
+                        yield ResourceId(kind, entry.name or ""), entry.id
+
+    # --- writing -------------------------------------------------------------------------
+
     def write_tree(
         self, root: str | pygit2.Oid, changes: Mapping[str, pygit2.Oid | bytes | None]
     ) -> pygit2.Oid:
@@ -381,7 +442,8 @@ class Repository:
 
 def _unreadable(id: pygit2.Oid, path: str, error: Exception) -> Unavailable:
     return Unavailable(
-        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: agentos registry check"
+        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: `agentos registry check`",
+        kind=ErrorKind.DAMAGED,
     )
 
 

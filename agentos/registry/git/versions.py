@@ -25,7 +25,7 @@ from pygit2.enums import SortMode
 from agentos.domain import ResourceId, Version, dataclass
 from agentos.errors import Unavailable
 from agentos.registry.git import NO_GIT, environment
-from agentos.registry.git.reading import digest, resources
+from agentos.registry.git.reading import digest
 from agentos.registry.git.repository import EMAIL, MAIN, Repository
 from agentos.resources import parse_id
 
@@ -142,7 +142,7 @@ def _write_each(repository: Repository, commit: pygit2.Commit, made: _Made, kept
 def _write_many(repository: Repository, commit: pygit2.Commit, made: _Made, kept: _Kept) -> int:
     """As ``_write_each``, with one pack and one file of references."""
     pack = ObjectPack(repository)
-    digests = {found: str(tree) for found, tree in resources(repository, commit.tree_id)}
+    digests = {found: str(tree) for found, tree in repository.resources(commit.tree_id)}
     refs: dict[str, pygit2.Oid | None] = {}
     tagger = f"agentos <{EMAIL}> {commit.commit_time} +0000"
     for resource, number, parent in made:

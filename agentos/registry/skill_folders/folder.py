@@ -163,11 +163,18 @@ def _read_all(descriptor: int) -> bytes:
     return data
 
 
+# Letters that are no letter with a mark, so that they went without a trace: Größe was called "groe".
+_SPELT = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ħ": "h"}
+)
+
+
 def skill_name(folder: str) -> str:
     """What a skill is called whose folder is called so: lower-case letters and digits, single hyphens."""
     if RESOURCE_NAME.fullmatch(folder):
         return folder[:NAME_MAX].strip("-")
-    plain = unicodedata.normalize("NFKD", folder).encode("ascii", "ignore").decode().lower()
+    spelt = folder.lower().translate(_SPELT)
+    plain = unicodedata.normalize("NFKD", spelt).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:NAME_MAX].strip("-")
 
 
@@ -309,7 +316,7 @@ def _difference(
 
 def _files(registry: Registry, digest: str, there: Mapping[str, bytes]) -> dict[str, bytes]:
     """The lock beside a skill is the registry's own, unless the folder has one."""
-    found = dict(reading.files(registry.repository, digest, ""))
+    found = dict(registry.repository.files(digest, ""))
     if LOCK_FILE not in there:
         found.pop(LOCK_FILE, None)
     return found

@@ -18,7 +18,7 @@ import pygit2
 from pygit2.enums import DiffOption, FileMode
 
 from agentos.domain import dataclass, digest
-from agentos.errors import Conflict, UserError
+from agentos.errors import Conflict, ErrorKind, UserError
 from agentos.registry.git.repository import EMPTY_TREE
 from agentos.registry.skill_folders.folder import DifferenceSide, FolderDifference, ignored, read, taken_in
 from agentos.registry.store import Registry
@@ -152,7 +152,10 @@ def _commit(repository: pygit2.Repository, path: str, difference: FolderDifferen
     parent = head
     if branch is not None:
         if branch.is_checked_out():
-            raise Conflict(f"the branch {name} of {repository.workdir} is checked out; check out another one")
+            raise Conflict(
+                f"the branch {name} of {repository.workdir} is checked out; check out another one",
+                kind=ErrorKind.AT_WORK,
+            )
         tip = branch.peel(pygit2.Commit)
         if tip.id != head.id and not repository.descendant_of(head.id, tip.id):
             parent = tip  # it has what is not merged yet

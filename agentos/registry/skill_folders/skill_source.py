@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from agentos.errors import Conflict, Invalid, UserError
+from agentos.errors import Conflict, ErrorKind, Invalid, UserError
+from agentos.registry.git import NO_GIT
 from agentos.registry.skill_folders import folder
 from agentos.registry.skill_folders.skills_folder import main_file_of
 
@@ -40,6 +41,8 @@ def checkout(source: str) -> Iterator[Path]:
             )
         yield place
         return
+    if shutil.which("git") is None:
+        raise UserError(NO_GIT)
     url, _, branch = source.partition("#")
     with tempfile.TemporaryDirectory(prefix="agentos-skill-") as aside:
         command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "clone", "--quiet"]
@@ -60,7 +63,9 @@ def checkout(source: str) -> Iterator[Path]:
             try:
                 _, said = git.communicate(timeout=_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                raise UserError(f"{url} did not come within {_TIMEOUT_S} s; try again") from None
+                raise UserError(
+                    f"{url} did not come within {_TIMEOUT_S} s; try again", kind=ErrorKind.TIMEOUT
+                ) from None
             finally:
                 if git.returncode is None:
                     with suppress(ProcessLookupError):

@@ -288,7 +288,7 @@ class SkillsFolders:
         skill, repository = arrival.skill, self.registry.repository
         whole = {f"{skill}/{file}": data for file, data in files.items()}
         if arrival.result != arrival.theirs:
-            own = reading.files(repository, arrival.result, "")
+            own = repository.files(arrival.result, "")
             without_lock = {file: data for file, data in own.items() if file != LOCK_FILE}
             arrival.merged = str(ObjectPack(repository).add_folder(without_lock)) != arrival.theirs
             whole = {f"{skill}/{file}": data for file, data in own.items()}

@@ -1,4 +1,4 @@
-"""Starts the template: which command line, seeing which directories, as whom.
+"""The command line of the template: seeing which directories, as whom; and what to do where it does not start.
 
 The kernel never runs bubblewrap as uid 0: the sandbox's user would then be host root, and files
 like ``core_pattern`` would open to it. As root it becomes the run uid first, in a private mount
@@ -9,32 +9,28 @@ below ``/root``) stand under other names.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import shutil
-import socket
-import subprocess
 import sys
-import tempfile
-import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 import agentos
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.sandboxes.box import worker_environment
 
 LABEL_VARIABLE = "AGENTOS_SANDBOX"  # in bubblewrap's own environment, for the reaper
-START_S = 60.0
 _LIBRARIES = ("pydantic", "pydantic_core", "jsonschema", "langgraph")
 _VISIBLE = (
     "__init__.py", "wire.py", "messages.py", "checks.py", "syntax.py", "frontmatter.py", "programs.py", "worker",
 )  # fmt: skip
 _SITE, _KERNEL, _EXTRA = "/opt/site-{}", "/opt/agentos", "/opt/extra-{}"
-_PASSWD = b"nobody:x:65534:65534:sandbox:/tmp:/bin/sh\n"
-_GROUP = b"nogroup:x:65534:\n"
-_HOSTS = b"127.0.0.1 localhost sandbox\n::1 localhost\n"
+# What stands in passwd, group and hosts there.
+FILES = (
+    b"nobody:x:65534:65534:sandbox:/tmp:/bin/sh\n",
+    b"nogroup:x:65534:\n",
+    b"127.0.0.1 localhost sandbox\n::1 localhost\n",
+)
 _BOOT = "import sys; sys.path += {path!r}; from agentos.worker.template import main; main(0)"
 
 # In a private mount namespace, so /sys is covered for nobody else; bubblewrap needs nothing of it,
@@ -66,7 +62,10 @@ class Runtime:
         for library in _LIBRARIES:
             spec = importlib.util.find_spec(library)
             if spec is None or not spec.submodule_search_locations:
-                raise Unavailable(f"The library {library} is not installed: install agentos-daemon again.")
+                raise Unavailable(
+                    f"The library {library} is not installed: install agentos-daemon again.",
+                    kind=ErrorKind.NOT_INSTALLED,
+                )
             site = Path(next(iter(spec.submodule_search_locations))).parent
             if site not in sites:
                 sites.append(site)
@@ -82,24 +81,27 @@ def require(run_uid: int | None) -> str:
     program = shutil.which("bwrap")
     if program is None:
         raise Unavailable(
-            "The sandbox needs bubblewrap, and there is no bwrap on the PATH: type `apt-get install bubblewrap`."
+            "The sandbox needs bubblewrap, and there is no bwrap on the PATH: type `apt-get install bubblewrap`.",
+            kind=ErrorKind.NOT_INSTALLED,
         )
     if os.geteuid() == 0:
         if not run_uid:
             raise Unavailable(
                 "The sandbox is never started by root itself: set run_uid in agentos.toml to a uid "
-                "that owns nothing, such as 65600."
+                "that owns nothing, such as 65600.",
+                kind=ErrorKind.USAGE,
             )
         missing = [name for name in ("unshare", "setpriv", "mount") if shutil.which(name) is None]
         if missing:
             raise Unavailable(
-                f"The sandbox needs {', '.join(missing)}: type `apt-get install util-linux mount`."
+                f"The sandbox needs {', '.join(missing)}: type `apt-get install util-linux mount`.",
+                kind=ErrorKind.NOT_INSTALLED,
             )
     return program
 
 
 def command(program: str, runtime: Runtime, run_uid: int | None, data: list[int]) -> list[str]:
-    """The whole command line; ``data`` are descriptors of passwd, group and hosts.
+    """The whole command line; ``data`` are descriptors of ``FILES``.
 
     The template speaks on its standard input: a descriptor's number would stand in the command line, which
     can be read inside, and differ from daemon to daemon.
@@ -177,104 +179,7 @@ def _python(runtime: Runtime, seen: dict[Path, Path]) -> list[str]:
     ]
 
 
-class Template:
-    """One running template. Made and ended by the adapter; ``spawn`` may be called by any thread.
-
-    bubblewrap dies with the *thread* that started it, so the template has one of its own, which
-    lives as long as it does.
-    """
-
-    def __init__(self, arguments: dict[str, Any], runtime: Runtime, run_uid: int | None, label: str) -> None:
-        program = require(run_uid)
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
-        self._process: subprocess.Popen[bytes] | None = None
-        started = threading.Event()
-
-        def keep() -> None:
-            data: list[int] = []
-            try:
-                for content in (_PASSWD, _GROUP, _HOSTS):
-                    data.append(_memory_file(content))
-                self._process = subprocess.Popen(
-                    command(program, runtime, run_uid, data),
-                    stdin=theirs.fileno(),
-                    stdout=self._errors,
-                    stderr=self._errors,
-                    pass_fds=data,
-                    env={"PATH": os.environ.get("PATH", os.defpath), LABEL_VARIABLE: label},
-                    cwd="/",
-                    start_new_session=True,  # Ctrl-C in a terminal is for the daemon, which drains
-                )
-            except OSError as error:
-                self._errors.write(str(error).encode())
-                return
-            finally:
-                for descriptor in data:
-                    os.close(descriptor)
-                theirs.close()
-                started.set()
-            self._process.wait()
-
-        self._keeper = threading.Thread(target=keep, name="sandbox-template", daemon=True)
-        self._keeper.start()
-        started.wait()
-        try:
-            self._control.settimeout(START_S)
-            self._control.send(json.dumps(arguments).encode())
-            answer = self._control.recv(1 << 16)
-        except OSError:
-            answer = b""
-        if not answer:
-            detail = self.close()
-            raise Unavailable(f"bubblewrap could not start the sandbox{_remedy(detail)}")
-        self._control.settimeout(None)
-
-    @property
-    def pid(self) -> int:
-        """Of bubblewrap itself, on the host."""
-        return self._process.pid if self._process else -1
-
-    def alive(self) -> bool:
-        """Whether it still runs."""
-        return self._keeper.is_alive()
-
-    def ended(self, within_s: float) -> bool:
-        """Whether it ends within that time (its boxes may be seen to die a moment before it)."""
-        self._keeper.join(within_s)
-        return not self._keeper.is_alive()
-
-    def spawn(self, request: dict[str, Any], descriptors: list[int]) -> None:
-        """Ask for a box with these: the pipes that it reads and writes, the socket for its greeting, and
-        the doors of its control groups. Raises Unavailable when the template is gone.
-        """
-        try:
-            socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
-        except OSError as error:
-            raise Unavailable(f"the sandbox template is gone: {error}") from None
-
-    def close(self) -> str:
-        """End it and every box in it; what it wrote on standard error, for a message."""
-        self._control.close()
-        if self._process is not None:
-            self._process.kill()
-        self._keeper.join()
-        if self._errors.closed:
-            return ""
-        self._errors.seek(0)
-        text = self._errors.read()[-2000:].decode("utf-8", "replace").strip()
-        self._errors.close()
-        return text
-
-
-def _memory_file(content: bytes) -> int:
-    descriptor = os.memfd_create("agentos")
-    os.write(descriptor, content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
-
-
-def _remedy(detail: str) -> str:
+def remedy(detail: str) -> str:
     """The reason, and for the ones that are known what to type."""
     if "setting up uid map" in detail or "No permissions to create" in detail:
         if Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():

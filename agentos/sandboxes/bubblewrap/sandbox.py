@@ -1,7 +1,7 @@
 """The bubblewrap adapter of the Sandbox port: boxes forked from a template in milliseconds.
 
 See docs/understand/security.md for what is promised and docs/decisions for why it forks. What a box looks
-like from inside is ``agentos/worker/template.py``; how it is started, ``launch.py``.
+like from inside is ``agentos/worker/template.py``; the command line that starts it, ``launch.py``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import os
 import resource
 import socket
 import struct
+import subprocess
+import tempfile
 import threading
 import time
 import zlib
@@ -21,10 +23,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import IO, Any
 
 from agentos import shipped
 from agentos.domain import Limits
-from agentos.errors import Unavailable, lacking
+from agentos.errors import ErrorKind, Unavailable, lacking
 from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import (
     BoxLimits,
@@ -35,7 +38,7 @@ from agentos.sandboxes.box import (
     file_systems_and_limits,
     pipes,
 )
-from agentos.sandboxes.bubblewrap.launch import Runtime, Template
+from agentos.sandboxes.bubblewrap.launch import FILES, LABEL_VARIABLE, Runtime, command, remedy, require
 from agentos.sandboxes.docker.image_host import runtime
 from agentos.sandboxes.owner import GROUPS, Owner, OwnerNote, notes
 from agentos.sandboxes.probe import Guarantee, probe, refusal
@@ -44,6 +47,7 @@ from agentos.wire import Channel, FrameError, WireClosed, WireLate
 
 ENTRY = "agentos.worker.job:serve"
 _WARM = ("agentos.worker.warm",)
+_START_S = 60.0  # of the template
 _HELLO_S = 60.0
 # A box here is a fork with everything imported, so it needs little more; all that its group gives is filled.
 _PROBE_MEMORY_MB = 16
@@ -174,7 +178,7 @@ class Bubblewrap:
         """The template, started if there is none or it died."""
         with self._lock:
             if self._closed:
-                raise Unavailable(self._refusal)
+                raise Unavailable(self._refusal, kind=ErrorKind.CLOSED)
             if self._extras is None:
                 self._extras = box_limits()
                 self.groups = self.find_groups()
@@ -249,6 +253,103 @@ class Bubblewrap:
             why = lacking(error) or error or type(error).__name__
             raise Unavailable(f"the sandbox could not be made: {why}") from None
         return box
+
+
+class Template:
+    """One running template. Made and ended by the adapter; ``spawn`` may be called by any thread.
+
+    bubblewrap dies with the *thread* that started it, so the template has one of its own, which
+    lives as long as it does.
+    """
+
+    def __init__(self, arguments: dict[str, Any], runtime: Runtime, run_uid: int | None, label: str) -> None:
+        program = require(run_uid)
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+        self._process: subprocess.Popen[bytes] | None = None
+        started = threading.Event()
+
+        def keep() -> None:
+            data: list[int] = []
+            try:
+                for content in FILES:
+                    data.append(_memory_file(content))
+                self._process = subprocess.Popen(
+                    command(program, runtime, run_uid, data),
+                    stdin=theirs.fileno(),
+                    stdout=self._errors,
+                    stderr=self._errors,
+                    pass_fds=data,
+                    env={"PATH": os.environ.get("PATH", os.defpath), LABEL_VARIABLE: label},
+                    cwd="/",
+                    start_new_session=True,  # Ctrl-C in a terminal is for the daemon, which drains
+                )
+            except OSError as error:
+                self._errors.write(str(error).encode())
+                return
+            finally:
+                for descriptor in data:
+                    os.close(descriptor)
+                theirs.close()
+                started.set()
+            self._process.wait()
+
+        self._keeper = threading.Thread(target=keep, name="sandbox-template", daemon=True)
+        self._keeper.start()
+        started.wait()
+        try:
+            self._control.settimeout(_START_S)
+            self._control.send(json.dumps(arguments).encode())
+            answer = self._control.recv(1 << 16)
+        except OSError:
+            answer = b""
+        if not answer:
+            detail = self.close()
+            raise Unavailable(f"bubblewrap could not start the sandbox{remedy(detail)}")
+        self._control.settimeout(None)
+
+    @property
+    def pid(self) -> int:
+        """Of bubblewrap itself, on the host."""
+        return self._process.pid if self._process else -1
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._keeper.is_alive()
+
+    def ended(self, within_s: float) -> bool:
+        """Whether it ends within that time (its boxes may be seen to die a moment before it)."""
+        self._keeper.join(within_s)
+        return not self._keeper.is_alive()
+
+    def spawn(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        """Ask for a box with these: the pipes that it reads and writes, the socket for its greeting, and
+        the doors of its control groups. Raises Unavailable when the template is gone.
+        """
+        try:
+            socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
+        except OSError as error:
+            raise Unavailable(f"the sandbox template is gone: {error}") from None
+
+    def close(self) -> str:
+        """End it and every box in it; what it wrote on standard error, for a message."""
+        self._control.close()
+        if self._process is not None:
+            self._process.kill()
+        self._keeper.join()
+        if self._errors.closed:
+            return ""
+        self._errors.seek(0)
+        text = self._errors.read()[-2000:].decode("utf-8", "replace").strip()
+        self._errors.close()
+        return text
+
+
+def _memory_file(content: bytes) -> int:
+    descriptor = os.memfd_create("agentos")
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _shipped_harness() -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import Limits
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.sandboxes import cgroups, seccomp
 from agentos.sandboxes.box import FirstProcess, WorkerBox, answer_bounds, pipes
 from agentos.sandboxes.docker.engine import DockerEngine, answering, docker
@@ -176,7 +176,7 @@ class End:
             closed = self._closed
         if closed:
             self._remove(id)
-            raise Unavailable("the sandbox is closed")
+            raise Unavailable("the sandbox is closed", kind=ErrorKind.CLOSED)
 
     def kill(self, id: str) -> None:
         """Through the engine, where this user may not signal the process itself."""

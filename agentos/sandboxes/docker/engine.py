@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentos.errors import Unavailable, missing_extra
+from agentos.errors import ErrorKind, Unavailable, missing_extra
 from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL
 from agentos.sandboxes.owner import BOXES, Leftover, Owner, home_id, orphaned, runs_of
 
@@ -124,7 +124,9 @@ try:
     import docker.errors
     import requests
 except ModuleNotFoundError:
-    raise Unavailable(missing_extra("docker", "The container sandbox")) from None
+    raise Unavailable(
+        missing_extra("docker", "The container sandbox"), kind=ErrorKind.NOT_INSTALLED
+    ) from None
 
 __all__ = ["docker", "requests"]
 

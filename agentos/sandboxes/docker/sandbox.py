@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
 from agentos.domain import Limits
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.sandboxes.box import BoxLimits, WorkerBox, box_limits
 from agentos.sandboxes.docker.container import Container, ContainerMaker, End
 from agentos.sandboxes.docker.engine import DockerEngine
@@ -147,7 +147,7 @@ class Docker:
     def _working(self) -> _Works:
         with self._lock:
             if self._closed:
-                raise Unavailable("the sandbox is closed")
+                raise Unavailable("the sandbox is closed", kind=ErrorKind.CLOSED)
             if self._works is None:
                 engine = DockerEngine()
                 try:

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import yaml
 
-from agentos.errors import Unavailable, UserError, missing_extra
+from agentos.errors import ErrorKind, Unavailable, UserError, missing_extra
 from agentos.sandboxes.box import read_some, write_all
 
 try:
@@ -34,7 +34,9 @@ try:
     from websockets.typing import Subprotocol
 
 except ModuleNotFoundError:
-    raise Unavailable(missing_extra("kubernetes", "The sandbox in pods")) from None
+    raise Unavailable(
+        missing_extra("kubernetes", "The sandbox in pods"), kind=ErrorKind.NOT_INSTALLED
+    ) from None
 
 Kind = Literal[
     "away",  # nobody answers

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any
 
 from agentos.domain import Limits
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.ports import BoxUsage
 from agentos.sandboxes import seccomp
 from agentos.sandboxes.box import (
@@ -297,7 +297,7 @@ class Pods:
         spec = describe(kind, self.settings, self.extras)
         with self._lock:
             if self._closed:
-                raise Unavailable("the sandbox is closed")
+                raise Unavailable("the sandbox is closed", kind=ErrorKind.CLOSED)
             self._here.add(name)
         try:
             self.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from agentos.domain import Limits
-from agentos.errors import Unavailable, UserError
+from agentos.errors import ErrorKind, Unavailable, UserError
 from agentos.sandboxes.docker.profile import (
     HOME_LABEL,
     OWNER_LABEL,
@@ -107,7 +107,7 @@ class Kubernetes:
     def _working(self) -> Pods:
         with self._lock:
             if self._closed:
-                raise Unavailable("the sandbox is closed")
+                raise Unavailable("the sandbox is closed", kind=ErrorKind.CLOSED)
             if self._pods is None:
                 settings = self._settings or _settings_of(self._home)
                 self._pods = Pods(

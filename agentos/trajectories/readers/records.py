@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from agentos.domain import Json
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 from agentos.sources import FOLDER_DEPTH_MAX
 
 RECORD_MAX = 64 << 20  # bytes of one record: what is held in memory at a time
@@ -75,7 +75,7 @@ def files_of(given: Path) -> FoundFiles:
         return FoundFiles([given])
     if not given.is_dir():
         what = "is neither a file nor a folder" if os.path.lexists(given) else "is no file"
-        raise UserError(f"'{given}' {what}; name files with records to import")
+        raise UserError(f"'{given}' {what}; name files with records to import", kind=ErrorKind.UNREADABLE)
     found = FoundFiles([])
     for folder, below, names in os.walk(given):
         if below and len(Path(folder).relative_to(given).parts) >= FOLDER_DEPTH_MAX:
@@ -90,7 +90,10 @@ def files_of(given: Path) -> FoundFiles:
             else:
                 found.files.append(path)
     if not found.files:
-        raise UserError(f"'{given}' holds no {', '.join(_NAMES)} file; name files with records to import")
+        raise UserError(
+            f"'{given}' holds no {', '.join(_NAMES)} file; name files with records to import",
+            kind=ErrorKind.UNREADABLE,
+        )
     found.files.sort()
     return found
 

@@ -228,3 +228,4 @@ class Problem(_Told):
     kind: str
     detail: str
     faults: list[str]
+    type_next: list[str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from threading import Lock
 from typing import Any
@@ -24,7 +24,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agentos import checks
 from agentos.daemon.control import tokens
 from agentos.daemon.control.tokens import Token
-from agentos.errors import AgentOSError, Conflict, HomeBusy, Invalid, NotFound, Unavailable, UserError
+from agentos.errors import (
+    AgentOSError,
+    Conflict,
+    HomeBusy,
+    Invalid,
+    NotFound,
+    Unavailable,
+    UserError,
+    error_json,
+)
 from agentos.home import Home
 
 PREFIXES = ("/api/", "/v1/")
@@ -164,13 +173,13 @@ class EventStream(StreamingResponse):
 # error object under ``/v1``.
 
 
-_KINDS: tuple[tuple[type[AgentOSError], int, str], ...] = (
-    (NotFound, 404, "not_found"),
-    (Conflict, 409, "conflict"),
-    (HomeBusy, 409, "busy"),
-    (Invalid, 422, "invalid"),
-    (UserError, 400, "refused"),
-    (Unavailable, 503, "unavailable"),
+_STATUS: tuple[tuple[type[AgentOSError], int], ...] = (
+    (NotFound, 404),
+    (Conflict, 409),
+    (HomeBusy, 409),
+    (Invalid, 422),
+    (UserError, 400),
+    (Unavailable, 503),
 )
 # What OpenAI's clients know as the type of an error, by status; the rest is ``invalid_request_error``.
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 503: "server_error"}
@@ -182,36 +191,28 @@ class ApiRefusal(AgentOSError):
     def __init__(
         self, status: int, kind: str, sentence: str, headers: Mapping[str, str] | None = None, param: str = ""
     ) -> None:
-        self.status, self.kind, self.param = status, kind, param
+        self.status, self.param = status, param
         self.headers = dict(headers or {})
-        super().__init__(sentence)
+        super().__init__(sentence, kind=kind)
 
 
 def problem(request: Request, error: AgentOSError) -> Response:
     """The answer that tells the error."""
     if isinstance(error, ApiRefusal):
         return told(request.url.path, error)
-    status, kind = next(
-        ((code, word) for type_, code, word in _KINDS if isinstance(error, type_)), (500, "error")
-    )
-    faults = error.faults if isinstance(error, Invalid) else []
-    return told(request.url.path, ApiRefusal(status, kind, str(error)), faults)
+    status = next((code for type_, code in _STATUS if isinstance(error, type_)), 500)
+    return told(request.url.path, ApiRefusal(status, error.kind, str(error)), error)
 
 
-def told(path: str, why: ApiRefusal, faults: Sequence[str] = ()) -> Response:
-    """An error in the form that callers of ``path`` expect."""
+def told(path: str, why: ApiRefusal, error: AgentOSError | None = None) -> Response:
+    """An error in the form that callers of ``path`` expect; ``error`` is what it was before HTTP."""
     if path.startswith("/v1/"):
         body: dict[str, Any] = {"error": error_object(why.status, why.kind, str(why), why.param)}
         # what we refuse is refused again: their clients else repeat 409, 429 and 503 by themselves
         again = {"x-should-retry": "true" if why.status == 429 else "false"}
         return JSONResponse(body, why.status, headers={**again, **why.headers})
-    body = {
-        "type": "about:blank",
-        "title": why.kind.replace("_", " "),
-        "status": why.status,
-        "kind": why.kind,
-    }
-    body |= {"detail": str(why), "faults": [*faults]}
+    body = {"type": "about:blank", "title": why.kind.replace("_", " "), "status": why.status}
+    body |= error_json(error or why)
     return JSONResponse(body, why.status, headers=why.headers, media_type="application/problem+json")
 
 

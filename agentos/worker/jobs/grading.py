@@ -24,6 +24,7 @@ from agentos.messages import GradeDone, GradeJob, WireCheck, WireCheckResult
 from agentos.wire import Channel, shorten
 from agentos.worker import children, files
 from agentos.worker.children import ChildEnd, ChildLimits
+from agentos.worker.faults import Failed, FaultsOf
 from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs import workspace_code
 
@@ -104,11 +105,13 @@ def snippet(code: str | CodeType, answer: Any, workspace: Path, *, declared: boo
         helpers = workspace_code.Helpers(workspace)
         names |= {"run": helpers.run, "call": helpers.call}
     try:
-        exec(compile(code, "<check>", "exec", dont_inherit=True) if isinstance(code, str) else code, names)  # noqa: S102
+        with FaultsOf(workspace, "", passes=(AssertionError,)):
+            code = compile(code, "<check>", "exec", dont_inherit=True) if isinstance(code, str) else code
+            exec(code, names)  # noqa: S102
     except AssertionError as error:
         return f"the assertion failed{': ' if str(error) else ''}{error}"
-    except BaseException as error:  # noqa: BLE001 - the check's own error, sent on as data
-        return f"the check raised {type(error).__name__}: {error}"
+    except Failed as error:
+        return f"the check raised {error}"
     return "" if names["passed"] else "the check set passed to a false value"
 
 

@@ -64,7 +64,7 @@ def run(channel: Channel, job: RunJob, blobs: tuple[bytes, ...], place: WorkerPl
             )
     done = sdk.end
     assert done is not None
-    channel.send(done.model_dump(), (collected.tar,))
+    channel.send(done.model_dump(), (collected.tar,) if collected.names else ())
 
 
 def _forwarder(job: RunJob) -> Forwarder | None:

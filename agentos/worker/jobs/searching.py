@@ -15,6 +15,7 @@ import hashlib
 import json
 import marshal
 import os
+import resource
 import secrets
 import shutil
 import signal
@@ -26,14 +27,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, NoReturn
 
 from agentos import checks
 from agentos.messages import WHEELS, Ready, SearchJob, TriedFrame, TrySource
 from agentos.wire import Channel, FrameError, WireClosed, WireLate, shorten
 from agentos.worker import children, files
-from agentos.worker.faults import Failed, fault_of, load_fault
+from agentos.worker.faults import Failed, FaultsOf
 from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs import workspace_code
 from agentos.worker.jobs.grading import snippet
@@ -299,6 +300,7 @@ class _Trials:
         self._segments = segments
         self._environ = dict(os.environ)
         self._modules = set(sys.modules)
+        self._memory = resource.getrlimit(resource.RLIMIT_AS)
 
     def compiled(self, source: str) -> Sequence[Piece] | Exception:
         """The source's code, or why there is none; of a text the code that reads it, of a program nothing."""
@@ -324,30 +326,27 @@ class _Trials:
         if self._beside:
             (self._root / self._beside).write_bytes(self._files[self._beside])
         try:
-            if not case.stays:
-                _lay_out(case)
-            os.chdir(case.folder)
-            _set_timers(self._timeout_s, wall_s)
-            try:
-                if programs.is_program(self._path):
-                    score, output = self._of_program(case, wall_s)
-                else:
-                    score, output = self._outcome(code, case, lines, trace=trace)
-            finally:
-                _set_timers(0, 0)
-                sys.settrace(None)
+            with FaultsOf(self._root, self._path, passes=(_OutOfTime, MemoryError)):
+                if not case.stays:
+                    _lay_out(case)
+                os.chdir(case.folder)
+                _set_timers(self._timeout_s, wall_s)
+                try:
+                    if programs.is_program(self._path):
+                        score, output = self._of_program(case, wall_s)
+                    else:
+                        score, output = self._outcome(code, case, lines, trace=trace)
+                finally:
+                    _set_timers(0, 0)
+                    sys.settrace(None)
         except _OutOfTime:
             _set_timers(0, 0)
             stained, output = True, _error("timeout", f"it did not end within {self._timeout_s:g} s")
         except MemoryError:
-            children.spare_memory()
             stained, output = True, _error("memory", "it needs more memory than it may use")
         except Failed as error:
             output = _error(error.fault.type, error.fault.message)
-        except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data
-            found = fault_of(error, self._root, self._path)
-            output = _error(found.type, found.message)
-            raised = _line_in(error.__traceback__, self._followed)
+            raised = _line_in(error.__context__, self._followed)
         self._put_back(case)
         if len(output) > self._shown:
             output = json.dumps({"sha256": hashlib.sha256(output).hexdigest(), "size": len(output)}).encode()
@@ -358,14 +357,10 @@ class _Trials:
     def _outcome(
         self, code: Sequence[Piece] | Exception, case: _Case, lines: set[int], *, trace: bool
     ) -> tuple[float, bytes]:
-        try:
+        with FaultsOf(self._root, self._path, loading=True, passes=(_OutOfTime, MemoryError)):
             if isinstance(code, Exception):
                 raise code
             tool = toolfile.execute(partial(run, code), self._path, self._root)
-        except (_OutOfTime, MemoryError):
-            raise
-        except BaseException as error:  # noqa: BLE001 - the source's own error, sent on as data
-            raise Failed(load_fault(error, self._root, self._path)) from None
         tracer = tracer_of(self._followed, lines)
         output = toolfile.call(
             tool, case.unpacked(), _OUTPUT_MAX, lambda: sys.settrace(tracer) if trace else None
@@ -404,6 +399,8 @@ class _Trials:
         return "" if done.returncode == check.exit and fits else "it ended or printed otherwise"
 
     def _put_back(self, case: _Case) -> None:
+        with contextlib.suppress(ValueError):  # of one that took its own ceiling down
+            resource.setrlimit(resource.RLIMIT_AS, self._memory)
         if dict(os.environ) != self._environ:
             os.environ.clear()
             os.environ.update(self._environ)
@@ -432,9 +429,9 @@ def _writes(source: bytes, path: str) -> bool:
         return True
 
 
-def _line_in(trace: TracebackType | None, file: str) -> int:
-    """The line of the file at which the innermost of its frames was left; 0 where there is none."""
-    line = 0
+def _line_in(error: BaseException | None, file: str) -> int:
+    """The line of the file at which the error left the innermost of its frames; 0 where there is none."""
+    line, trace = 0, error.__traceback__ if error else None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == file:
             line = trace.tb_lineno

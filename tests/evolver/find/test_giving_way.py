@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from agentos.domain import Evolution, EvolutionState, Share, TrialSet
+from agentos.errors import ErrorKind, UserError
 from agentos.evolver.find.mining import flag, mine
 from agentos.evolver.find.triage import CURSOR, GIVEN, triage
 from agentos.testing import ScriptedProposer
 from tests.evolver.conftest import FAULTY, World, proposal
+from tests.refusals import raises
 
 RIGHT = FAULTY.replace("> 50", "> 40")
 KEYS = [hashlib.sha256(bytes([number])).digest() for number in range(4)]
@@ -57,7 +59,7 @@ def test_what_was_given_stays_given(world: World) -> None:
     assert mine(world.parts) == 1, "it is seen as any open failure"
     hidden = world.live(world.task(49, "pass", Share.HOLD_OUT), Share.HOLD_OUT)
     assert mine(world.parts) == 0
-    with pytest.raises(Exception, match="hidden"):
+    with raises(UserError, ErrorKind.HIDDEN):
         flag(world.parts, hidden)
 
 

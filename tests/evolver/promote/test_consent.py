@@ -28,7 +28,7 @@ from agentos.domain import (
     canonical,
     tier_of,
 )
-from agentos.errors import Conflict, PromotionRefused, UserError
+from agentos.errors import Conflict, ErrorKind, PromotionRefused, UserError
 from agentos.evolver.promote.consent import (
     TERMINAL,
     YES,
@@ -40,6 +40,7 @@ from agentos.evolver.promote.consent import (
     read_key,
     verify,
 )
+from tests.refusals import raises
 from tests.test_durable import no_file_beyond
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -111,7 +112,7 @@ def test_the_key_is_private_and_never_replaced(tmp_path: Path) -> None:
     assert read_key(path) == key
     assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o644)
-    with pytest.raises(UserError, match="readable by others"):
+    with raises(UserError, ErrorKind.EXPOSED, type_next="chmod 600"):
         read_key(path)
 
 
@@ -125,11 +126,11 @@ def test_a_key_for_which_there_was_no_room_is_made_later(tmp_path: Path) -> None
 
 def test_a_missing_or_short_key_is_a_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "consent.key"
-    with pytest.raises(UserError, match="agentos init"):
+    with raises(UserError, ErrorKind.UNREADABLE, type_next="agentos init"):
         read_key(path)
     path.touch(mode=0o600)
     os.truncate(path, 5)
-    with pytest.raises(UserError, match="5 bytes"):
+    with raises(UserError, ErrorKind.DAMAGED, names=["5 bytes"]):
         read_key(path)
 
 

@@ -36,7 +36,7 @@ from agentos.domain import (
     Verdict,
     digest,
 )
-from agentos.errors import Conflict, NotFound, PromotionRefused, UserError
+from agentos.errors import Conflict, ErrorKind, NotFound, PromotionRefused, UserError
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.policy import ConsentPolicy, Policy
 from agentos.evolver.promote.consent import (
@@ -65,6 +65,7 @@ from agentos.evolver.promote.promotion import (
 from agentos.evolver.promote.rebasing import settle_overtaken
 from agentos.ledger.rows.codec import to_json
 from agentos.testing import FakeRegistry, attempt
+from tests.refusals import raises
 
 if TYPE_CHECKING:
     from conftest import World
@@ -633,7 +634,7 @@ def test_a_key_that_anybody_else_may_touch_is_refused(tmp_path: Path, mode: int)
     make_key(tmp_path / "key")
     assert len(read_key(tmp_path / "key")) == 32
     (tmp_path / "key").chmod(mode)
-    with pytest.raises(UserError, match="readable by others"):
+    with raises(UserError, ErrorKind.EXPOSED):
         read_key(tmp_path / "key")
 
 
@@ -641,7 +642,7 @@ def test_a_key_that_anybody_else_may_touch_is_refused(tmp_path: Path, mode: int)
 def test_a_key_of_another_size_is_refused(tmp_path: Path, size: int) -> None:
     (tmp_path / "key").write_bytes(b"x" * size)
     (tmp_path / "key").chmod(0o600)
-    with pytest.raises(UserError, match=f"has {size} bytes"):
+    with raises(UserError, ErrorKind.DAMAGED, names=[f"{size} bytes"]):
         read_key(tmp_path / "key")
 
 

@@ -28,6 +28,7 @@ from agentos.evolver.verdict.paired_tests import (
     kept,
     rounds_to_tell,
 )
+from tests.refusals import raises
 
 RULE = Judge()
 SIGNS = {"+": (False, True), "=": (True, True), "0": (False, False), "-": (True, False)}
@@ -255,16 +256,16 @@ def test_what_was_free_and_is_not_any_more_is_dear_beyond_the_slack() -> None:
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1.0])
 def test_what_is_no_cost_is_refused(bad: float) -> None:
-    with pytest.raises(ValueError, match="at least 0"):
+    with raises(ValueError, message="pairs.negative_cost"):
         cost_bounded(PairCost("usd", [(1.0, bad)]), 1, RULE)
 
 
 def test_what_is_no_outcome_or_no_rate_is_refused() -> None:
-    with pytest.raises(ValueError, match="void trials are run again"):
+    with raises(ValueError, message="pairs.void"):
         MeasuredSet({"t": [(True, None)]})  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="margin must lie between 0 and 1"):
+    with raises(ValueError, message="pairs.margin"):
         decide({}, Judge(margin=0))
-    with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
+    with raises(ValueError, message="pairs.alpha"):
         decide({}, Judge(alpha=1))
 
 

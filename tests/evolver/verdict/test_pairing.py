@@ -29,7 +29,7 @@ from agentos.domain import (
     TrialSet,
     Verdict,
 )
-from agentos.errors import Unavailable
+from agentos.errors import ModelAway
 from agentos.evolver.cycle import trials_of
 from agentos.evolver.policy import ASKED, Judge, Policy, ReplayPolicy
 from agentos.evolver.states import retry
@@ -40,6 +40,7 @@ from agentos.evolver.verdict.pairing import CHOOSING, FIRST, rule_on
 from agentos.ports import Attempt, Proposal
 from agentos.testing import FakeExecutor, ScriptedProposer, attempt
 from tests.evolver.conftest import WITHOUT_FRESH
+from tests.refusals import raises
 
 if TYPE_CHECKING:
     from conftest import World
@@ -444,7 +445,7 @@ def test_what_no_model_answered_says_nothing_of_the_code(world: World, fault: Fa
     result = Result.BUDGET if fault.type == "budget" else Result.FAILED
     Model(world, said=lambda points, source: Outcome(result, 0.0, "", fault)).install()
     evolution = world.open()
-    with pytest.raises(Unavailable, match="says nothing of the code"):
+    with raises(ModelAway, names=["50 points", fault.message]):
         world.evolve(evolution)
     assert world.trials() == []
 

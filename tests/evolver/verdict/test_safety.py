@@ -24,7 +24,7 @@ from agentos.domain import (
     Verdict,
     digest,
 )
-from agentos.errors import ModelAway, Unavailable
+from agentos.errors import ErrorKind, ModelAway, ModelMissing, Unavailable
 from agentos.evolver.cycle import trials_of
 from agentos.evolver.dependencies import Dependencies
 from agentos.evolver.guards.assurance.dynamic import measure
@@ -35,6 +35,7 @@ from agentos.evolver.watch.health import safety
 from agentos.ports import Attempt, Executor
 from agentos.testing import FakeExecutor, ScriptedProposer, attempt
 from tests.evolver.conftest import RIGHT, World, proposal
+from tests.refusals import raises
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RAN = ("plain", "asks", "asks", "asks")
@@ -239,7 +240,7 @@ def test_probes_that_cannot_be_run_leave_no_verdict_behind(world: World) -> None
     def lost(task: Task, snapshot: Snapshot) -> Attempt:
         raise Unavailable("the sandbox is gone")
 
-    with pytest.raises(Unavailable, match="the sandbox is gone"):
+    with raises(Unavailable, ErrorKind.UNAVAILABLE, names=["plain"]):
         run(world, probed(world, FakeExecutor(lost)))
     assert not world.ledger.find(Verdict)
     assert not world.ledger.find(SafetyRate)
@@ -267,7 +268,7 @@ def test_a_model_that_no_longer_answers_is_no_good_behaviour(world: World) -> No
 
     # A model reads this edit, or may: a name at the head of a file is part of its tool's card.
     world.proposer = ScriptedProposer([proposal(f"NOTE = 'pass'\n{RIGHT}")])
-    with pytest.raises(ModelAway, match="the safety probe 'asks' could not be run"):
+    with raises(ModelMissing, names=["'asks'"]):
         run(world, probed(world, FakeExecutor(script), model=True))
     assert not world.ledger.find(Verdict)
 

@@ -23,6 +23,7 @@ from agentos.evolver.verdict.paired_tests import (
     log_e_rarer,
     tally,
 )
+from tests.refusals import raises
 
 WIN, TIE, LOSS = (False, True), (True, True), (True, False)
 STEPS = {1: PairTally(wins=1), 0: PairTally(ties=1), -1: PairTally(losses=1)}
@@ -174,7 +175,7 @@ def test_the_parts_of_the_allowance_add_up_to_it() -> None:
     parts = [math.exp(-Judge(alpha=0.05).threshold(number)) for number in range(1, 5000)]
     assert 0.049 < sum(parts) <= 0.05
     assert parts[0] == pytest.approx(0.025)
-    with pytest.raises(ValueError, match="numbered from 1"):
+    with raises(ValueError, message="pairs.candidate_number"):
         Judge(alpha=0.05).threshold(0)
 
 

@@ -25,6 +25,7 @@ from agentos.proposers.repair.prior import (
 from agentos.proposers.repair.ranking import drops_a_computation, hypotheses, oddities, turns_a_condition
 from agentos.proposers.repair.search import Plausible
 from agentos.proposers.repair.source import CodeEdit, Family, Program, Splice
+from tests.refusals import raises
 
 SOURCE = "def f(a, b):\n    c = a < b + 1\n    return a\n"
 
@@ -133,7 +134,7 @@ def test_the_shipped_table_is_readable() -> None:
 def test_a_broken_table_is_refused_with_its_name(tmp_path: Path) -> None:
     path = tmp_path / "edit_prior.toml"
     path.write_text("kinds = 3")
-    with pytest.raises(Invalid, match="edit_prior"):
+    with raises(Invalid, names=["edit_prior"]):
         read_prior(path)
 
 

@@ -97,6 +97,12 @@ def test_a_word_on_a_run_is_its_makers(served: Served, program: Client) -> None:
     assert kept.principal.endswith(",token=program")
 
 
+def test_an_error_says_what_to_type_next(program: Client) -> None:
+    with pytest.raises(ApiError) as error:
+        program.task("nothing")
+    assert (kind_of(error), error.value.type_next) == ((404, "not_found"), ("agentos task list",))
+
+
 def test_a_question_is_answered_once(program: Client) -> None:
     with pytest.raises(ApiError) as error:
         program.answer("question-1", "neither")
@@ -104,7 +110,7 @@ def test_a_question_is_answered_once(program: Client) -> None:
     assert program.answer("question-1", "in")["answer"] == "in"
     with pytest.raises(ApiError) as error:
         program.answer("question-1", "out")
-    assert kind_of(error) == (409, "conflict")
+    assert kind_of(error) == (409, "decided")
 
 
 def test_a_consent_says_who_made_the_token_and_how_it_came(served: Served, program: Client) -> None:

@@ -303,10 +303,6 @@ import pydantic as {_WATCH}_pydantic
 class Output({_WATCH}_pydantic.BaseModel):
     model_config = {{{{"extra": "allow", "arbitrary_types_allowed": True}}}}
 def run(input):
-    ended = ""
-    try:
-        {_WATCH}_run(input)
-    except Exception as error:
-        ended = type(error).__name__
-    return Output({SEEN}={_WATCH}.seen(), ended=ended)
+    _, error = {_WATCH}_space["_outcome"](lambda: {_WATCH}_run(input))
+    return Output({SEEN}={_WATCH}.seen(), ended=type(error).__name__ if error else "")
 """
