@@ -254,6 +254,23 @@ def test_a_run_that_a_person_graded_anew_is_marked(home: Home, file: Path, agent
     assert ("of run-1" in told["task-anew"], "of run-1" in told[task_id]) == (True, False)
 
 
+def test_a_model_call_that_came_to_nothing_is_shown_with_what_it_is_booked_with(
+    home: Home, file: Path, agentos: Agentos
+) -> None:
+    """`run show` ended as a bug over any failed call that was paid."""
+    (task_id,) = json.loads(agentos("task", "add", str(file), "--json").stdout)
+    usage = {"input_tokens": 40, "output_tokens": 2, "estimated": True}
+    seen = {"error": "malformed", "message": "no JSON", "usage": usage}
+    with closing(Ledger(home.ledger)) as ledger:
+        ledger.begin_run(
+            Run("run-1", task_id, "key", Share.OPEN, 1, Snapshot("c" * 40, "t" * 40), "", "", NOW)
+        )
+        ledger.append_step(Step("run-1", 0, "model", {"model": "m"}, seen, None, NOW, 1.0))
+        ledger.finish_run("run-1", Outcome(Result.FAILED, 0.0, "wrong"))
+    (shown,) = (line for line in agentos("run", "show", "run-1").stdout.splitlines() if " model " in line)
+    assert all(word in shown for word in ("malformed", "no JSON", "40 + 2"))
+
+
 def test_a_task_without_a_run_is_held_up_by_itself_by_the_daemon_or_by_others() -> None:
     waits = WaitingTask("task-1", NOW, "no model")
     works = DaemonStatus("works", 0, "", None, None, 0, None, 0, (waits,))
