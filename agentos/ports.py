@@ -284,10 +284,14 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A sandbox of one host; ``host`` is the worker's name, "" for this machine."""
+    """A sandbox of one host; ``host`` is the worker's name, "" for this machine.
+
+    ``plugin`` is the label of what brings the sandbox, "" of one that ships.
+    """
 
     sandbox: Sandbox
     host: str = ""
+    plugin: str = ""
 
 
 class Places(Protocol):
@@ -435,10 +439,10 @@ class Proposal:
     cause: str
     summary: str
     operator: str
-    files: Mapping[str, str]
-    why_this_layer: str
-    predicted_fixes: tuple[str, ...]
-    tasks_at_risk: tuple[str, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    why_this_layer: str = ""
+    predicted_fixes: tuple[str, ...] = ()
+    tasks_at_risk: tuple[str, ...] = ()
     unusable: str = ""  # why this is no edit at all: kept, so that it is counted, and never tried
     parents: tuple[str, ...] = ()  # ids of the brief's parents, where the proposer looked at them
     model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for

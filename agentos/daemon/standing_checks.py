@@ -6,6 +6,7 @@ What held in all good runs of that name is proposed, and is no check before a pe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import permutations
@@ -117,12 +118,9 @@ def _standing(name: str, check: Check) -> StandingCheck:
 
 
 def _keep(home: Home, event: str, made: list[StandingCheck]) -> list[StandingCheck]:
-    ledger = Ledger(home.ledger)
-    try:
+    with closing(Ledger(home.ledger)) as ledger:
         for item in made:
             ledger.note(event, item.id, {"task": item.task_name, "principal": item.principal}, (item,))
-    finally:
-        ledger.close()
     return made
 
 

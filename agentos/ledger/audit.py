@@ -26,7 +26,6 @@ from agentos.ledger.rows.schema import LedgerConnection
 _HEAD = re.compile(r"([0-9]{1,20}):([0-9a-f]{12,64})")
 _NEWEST = 1_000  # entries
 SHORT = 16  # hex digits of a head that is shown to be noted
-RUN_ENDS = ("run.finished", "run.imported", "run.regraded")  # events of entries with the records of a run
 PRUNED = "retention.pruned"  # the event of an entry that stands for what retention let go
 
 Rows = Callable[..., Sequence[tuple[Any, ...]]]

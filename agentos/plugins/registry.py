@@ -186,11 +186,6 @@ def named(kind: str, name: str) -> Plugin:
     raise UserError(f"There is no '{name}' among {kind.replace('_', ' ')}: {', '.join(names(kind))}.")
 
 
-def label_of(kind: str, name: str) -> str:
-    """The label of the installed one of that name; "" where one that ships has it."""
-    return next((found.label for found in installed(kind) if found.name == name and not found.fault), "")
-
-
 def is_current(label: str) -> bool:
     """Whether the plug-in of this label is installed, in that very version."""
     kind = label.partition("/")[0]

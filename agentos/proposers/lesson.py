@@ -115,7 +115,7 @@ class _Sitting:
             asked.again(faults[-1], answer, _texts()["repair"])
         why = f"no edit: {faults[0]}; asked again: {faults[-1]}"[:500]
         name = self.adviser.name
-        yield Proposal("", "the answer was no edit", f"lesson ({name})", {}, "", (), (), why, model=name)
+        yield Proposal("", "the answer was no edit", f"lesson ({name})", unusable=why, model=name)
 
     def _talk(self) -> RequestDraft:
         notes = "\n".join(_told(lesson) for lesson in self.brief.memories) or "(there are none yet)"

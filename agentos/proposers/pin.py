@@ -76,5 +76,4 @@ def _proposal(brief: Brief, version: Version, path: str, text: str, said: str) -
         files={path: text},
         why_this_layer="what it depends on changed, and what it says itself did not have to",
         predicted_fixes=tuple(dict.fromkeys(fixes)),
-        tasks_at_risk=(),
     )

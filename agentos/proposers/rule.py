@@ -278,5 +278,4 @@ def _proposal(
         files=files,
         why_this_layer="a call that only failing runs make can be refused before it happens, whatever the agent thinks",
         predicted_fixes=tuple(dict.fromkeys(seen.task.id for seen in failing)),
-        tasks_at_risk=(),
     )

@@ -293,5 +293,4 @@ def _proposal(way: CallSequence, files: Mapping[str, str], failing: Sequence[Obs
         files=files,
         why_this_layer="a way that worked in several tasks can be read where it fits, and costs nothing elsewhere",
         predicted_fixes=tuple(dict.fromkeys(seen.task.id for seen in failing)),
-        tasks_at_risk=(),
     )

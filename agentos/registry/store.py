@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pygit2
+from pygit2.enums import FileMode
 
 from agentos.domain import Kind, Refusal, ResourceId, Snapshot, Version
 from agentos.errors import Conflict, ErrorKind, Invalid, Unavailable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # `registry list` needs none of these; each is imported by th
     from agentos.registry.wheels import Wheels
     from agentos.registry.writing import Load
 
+LOCKS_KEPT = 5  # of each resource: a repair may put an earlier one back
 LAST_GOOD = "refs/heads/last-good"
 _READ_AGAIN = 32  # places of snapshots: an evolution reads each of a few some dozen times
 
@@ -387,6 +389,22 @@ class Registry:
         # most runs have none, and what reads wheels is much to import
         return self.wheels.of(files) if any(path.endswith(f"/{LOCK_FILE}") for path in files) else {}
 
+    def newest_locks(self) -> set[bytes]:
+        """The newest few locks of each resource that ``main`` has or had, and all that stand on another branch."""
+        found: dict[tuple[str, str], dict[str, bytes]] = {}
+        seen: set[str] = set()
+        heads = self.repository.below("refs/heads/").values()
+        trees = [str(self.repository.commit(commit).tree_id) for commit in heads]
+        for tree in [*trees, *(snapshot.tree for snapshot in self.line())]:
+            for kind, folder in _folders(self.repository, tree, seen):
+                for resource, own in _folders(self.repository, folder, seen):
+                    if LOCK_FILE in (files := self.repository.tree(own)):
+                        lock = files[LOCK_FILE]
+                        mine = found.setdefault((kind, resource), {})
+                        if len(mine) < LOCKS_KEPT or tree in trees:
+                            mine[str(lock.id)] = self.repository.blob(lock.id, LOCK_FILE)
+        return {content for mine in found.values() for content in mine.values()}
+
     def _locks(
         self, concerned: Sequence[ResourceId], changes: Mapping[str, bytes | None]
     ) -> dict[str, bytes | None]:
@@ -410,6 +428,14 @@ class Registry:
 
     def _digest(self, snapshot: Snapshot, resource: ResourceId) -> str:
         return reading.digest(self.repository, snapshot.tree, resource)
+
+
+def _folders(repository: Repository, tree: str, seen: set[str]) -> Iterator[tuple[str, str]]:
+    """Name and tree of each folder in it that was not seen before."""
+    for entry in repository.tree(tree):
+        if entry.filemode == FileMode.TREE and str(entry.id) not in seen:
+            seen.add(str(entry.id))
+            yield entry.name or "", str(entry.id)
 
 
 def with_pin(text: bytes, resource: ResourceId, reason: str | None) -> bytes:

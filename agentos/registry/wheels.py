@@ -241,6 +241,16 @@ class Wheels:
         self._lock = threading.Lock()
         self._known: dict[str, dict[str, bytes]] = {}  # unpacked before, by digest
 
+    def unnamed(self, locks: Iterable[bytes], before: float) -> list[Path]:
+        """Those files that none of the locks names, and that were fetched before that moment; oldest first.
+
+        Raises Invalid for what is no lock.
+        """
+        named = {wheel.sha256 for content in locks for wheel in _read(LOCK_FILE, content).wheels}
+        there = {path: path.stat().st_mtime for path in self.root.glob("*.whl")}
+        old = [path for path, at in there.items() if path.stem not in named and at < before]
+        return sorted(old, key=there.__getitem__)
+
     def renewed(self, resource: str, files: Mapping[str, bytes]) -> dict[str, bytes | None]:
         """What has to change for the resource's lock to be that of its tools, {} when it is.
 
@@ -415,9 +425,7 @@ def _must_fit(resource: str, wheels: Mapping[str, bytes]) -> None:
             for _, content in wheelfile.contents(data):
                 size, count = size + len(content), count + 1
         except BadWheel as error:
-            raise Invalid(
-                resource, [f"its dependency {name} cannot be used: {error}"], kind=ErrorKind.DAMAGED
-            ) from None
+            raise Invalid(resource, [f"its dependency {name} cannot be used: {error}"]) from None
     if size > wheelfile.BYTES_MAX or count > wheelfile.FILES_MAX:
         most = f"{wheelfile.BYTES_MAX >> 20} MB in {wheelfile.FILES_MAX} files"
         raise Invalid(

@@ -206,7 +206,14 @@ class PlacesHere:
             raise HostAway(f"no host has the labels {', '.join(wanted.labels)}: this home takes no workers")
         if HERE in wanted.avoid:
             raise HostAway("there is no other host")
-        yield Place(self.choice.choose(wanted.asked, wanted.prefer) if self.choice else self.sandbox)
+        own = self.choice.choose(wanted.asked, wanted.prefer) if self.choice else self.sandbox
+        yield Place(own, plugin=plugin_of(own))
+
+
+def plugin_of(sandbox: Sandbox) -> str:
+    """The label of the plug-in that brings it, "" of one that ships."""
+    own = sandbox.choose() if isinstance(sandbox, Choice) else sandbox
+    return own.plugin if isinstance(own, InstalledSandbox) else ""
 
 
 # -------------------------------------------------------------------------------------------------
@@ -220,6 +227,7 @@ class InstalledSandbox:
     def __init__(self, plugin: Plugin, home: Path, run_uid: int | None) -> None:
         """Raises PluginFailed."""
         self.name = plugin.name
+        self.plugin = plugin.label
         self._plugin = plugin
         self._made = registry.make(plugin, home, run_uid)
         self.reaches = str(getattr(self._made, "reaches", "unknown"))

@@ -38,10 +38,11 @@ from agentos.domain import (
 from agentos.errors import Conflict, ErrorKind
 from agentos.home import Home
 from agentos.ledger import retention
-from agentos.ledger.audit import RUN_ENDS, pruned_so_far
+from agentos.ledger.audit import pruned_so_far
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.ledger.rows.codec import plain
+from agentos.ledger.rows.record_types import RUN_ENDS
 from agentos.ledger.store import Ledger
 from agentos.settings import Retention
 from tests.cli.evolved_home import evolve_home

@@ -14,8 +14,19 @@ import pytest
 from agentos.daemon.offline import offline_context
 from agentos.daemon.service import service
 from agentos.daemon.upkeep.doctor import examine
-from agentos.domain import Consent, EvolutionState, Kind, Limits, Probe, ResourceId, Result, Run, Task
-from agentos.errors import Conflict, Unavailable
+from agentos.domain import (
+    Consent,
+    EvolutionState,
+    Kind,
+    Limits,
+    Probe,
+    RefusalKind,
+    ResourceId,
+    Result,
+    Run,
+    Task,
+)
+from agentos.errors import Conflict, PromotionRefused, Unavailable
 from agentos.evolver.promote.probing import probe_promotion
 from agentos.evolver.promote.promotion import promote
 from agentos.home import Home
@@ -26,6 +37,7 @@ from agentos.registry.store import Registry
 from agentos.settings import load_settings
 from tests.command_server import command_server
 from tests.daemon.swapping import PATH, edit, marks, mixed, signed, source, waiting
+from tests.refusals import raises
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -314,7 +326,7 @@ def test_what_passed_no_probe_is_not_promoted_whoever_asks(home: Home, ledger: L
     made = waiting(home, ledger, signed(source(Registry(home.registry)), "unprobed"))
     made.approve(home)
     with offline_context(home) as parts:
-        with pytest.raises(Conflict, match="passed no probe"):
+        with raises(PromotionRefused, RefusalKind.UNPROBED):
             promote(parts, parts.evolution(made.evolution.id))
         with pytest.raises(Unavailable):
             probe_promotion(parts, parts.evolution(made.evolution.id))

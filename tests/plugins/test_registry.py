@@ -121,8 +121,6 @@ def test_of_two_that_want_one_name_the_first_has_it(install: Install) -> None:
 
 def test_what_a_trial_was_measured_with_is_current_in_that_very_version(install: Install) -> None:
     install({"agentos.notifiers": {"bell": "own:tell", "mail": "own:tell"}}, own=GOOD)
-    assert registry.label_of("notifiers", "bell") == "notifiers/bell (mine 1.2)"
-    assert registry.label_of("notifiers", "mail") == "", "it ships"
     assert registry.is_current("notifiers/bell (mine 1.2)")
     for label in (
         "notifiers/bell (mine 1.1)",
@@ -378,7 +376,7 @@ def test_a_kind_of_check_that_is_gone_judges_nothing(install: Install) -> None:
     with raises(Unavailable, names=["There is no 'gone'"]):
         sent([Check("gone", {})])
     install({"agentos.checks": {"gone": "own"}}, own="raise RuntimeError('no')")
-    with pytest.raises(Unavailable, match="RuntimeError: no"):
+    with raises(Unavailable, names=["RuntimeError: no"]):
         sent([Check("gone", {})])
 
 

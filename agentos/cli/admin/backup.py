@@ -127,13 +127,13 @@ def prune(
     if as_json:
         print_json({**asdict(found), "applied": yes})
         return
-    if not (found.runs or found.evolutions or found.blobs):
+    if not (found.runs or found.evolutions or found.blobs or found.wheels):
         print_text("Nothing is old enough to go, and the home is not too large.")
         return
     went = "went" if yes else "would go"
     print_text(
         f"{counted(found.runs, 'run')}: steps and files {went} ({found.kept:,} beside are kept whole); "
-        f"trajectories of {counted(found.evolutions, 'evolution')}; {counted(found.blobs, 'file')} with {found.bytes / 1e6:.1f} MB "
+        f"trajectories of {counted(found.evolutions, 'evolution')}; {counted(found.blobs, 'file')} and {counted(found.wheels, 'wheel')} with {found.bytes / 1e6:.1f} MB "
         f"of {found.size_before / 1e6:.1f} MB.",
         "green" if yes else "",
     )

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -183,9 +184,6 @@ def note_entry(home: Home, token: Token) -> None:
 def _note(home: Home, event: str, token: Token) -> None:
     from agentos.ledger.store import Ledger
 
-    ledger = Ledger(home.ledger)
-    try:
+    with closing(Ledger(home.ledger)) as ledger:
         said = {"id": token.id, "scopes": list(token.scopes), "principal": token.principal, "by": person()}
         ledger.note(event, token.name, said | {"expires_at": token.expires_at.astimezone(UTC).isoformat()})
-    finally:
-        ledger.close()

@@ -7,45 +7,29 @@ the outside do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
-from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.job.bundle import Bundle, Tools
 from agentos.daemon.job.selection import Finder
-from agentos.daemon.requests.run_requests import Answerers, RequestHandler
+from agentos.daemon.requests.run_requests import Answerers, RequestHandler, RunContext
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Json, Kind, ResourceId, SearchHit, Snapshot, digest
 from agentos.evolver.safety_probes import ExecutorWith
 from agentos.messages import ToolCard
-from agentos.ports import Blobs, Executor, Places, Snapshots
+from agentos.ports import Blobs, Executor, Places
 from agentos.resources import resource_of, resources_of
 from agentos.sandboxes.choice import Choice
 
 _ANSWERED = frozenset({"model", "tool", "recall", "skills"})
 
 
-class OverlayRegistry(Snapshots, Protocol):
-    """What an executor reads; see ``agentos/daemon/job/bundle.py``."""
-
-    def digests(self, snapshot: Snapshot) -> Mapping[ResourceId, str]:
-        """Every resource with the digest of its files."""
-        ...
-
-    def find_tool(self, snapshot: Snapshot, reference: str) -> str:
-        """The registry path of the tool's file; raises UserError."""
-        ...
-
-    def wheels_of(self, files: Mapping[str, bytes]) -> Mapping[str, Mapping[str, bytes]]:
-        """kind/name -> the modules that the locks among these files stand for; raises Unavailable."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Overlay:
     """``registry`` with ``files`` beside it and without the resources in ``without``."""
 
-    registry: OverlayRegistry
+    registry: Tools
     files_beside: Mapping[str, bytes] = field(default_factory=dict)
     without: frozenset[ResourceId] = frozenset()
 
@@ -94,7 +78,7 @@ class Overlay:
 
 
 def executors_beside(
-    registry: OverlayRegistry, blobs: Blobs, sandbox: Choice, serving: RunServices, places: Places
+    registry: Tools, blobs: Blobs, sandbox: Choice, serving: RunServices, places: Places
 ) -> ExecutorWith:
     """Makes executors that read these files beside a snapshot's, and not these resources."""
 
@@ -146,37 +130,29 @@ def _without_beside(
 
 def _answering(answerers: Answerers, without: frozenset[ResourceId]) -> Answerers:
     kept = {what: make for what, make in answerers.items() if what in _ANSWERED}
-    if "recall" in kept:
-        recall = kept["recall"]
-        kept["recall"] = lambda asking: _RecallsWithout(recall(asking), without)
-    if "skills" in kept:
-        skills = kept["skills"]
-        kept["skills"] = lambda asking: _SkillsWithout(skills(asking), without)
-    return kept
+    return kept | {what: _finding(kept[what], what, without) for what in ("recall", "skills") if what in kept}
 
 
-class _RecallsWithout(RequestHandler):
-    """One run's searches, without the memories that are left out."""
-
-    def __init__(self, recalling: RequestHandler, without: frozenset[ResourceId]) -> None:
-        self._recalling = recalling
-        self._without = {str(resource) for resource in without}
-
-    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
-        """As ``messages.Ask`` says."""
-        found = self._recalling.answer(body)["memories"]
-        kept = [one for one in found if str(one["id"]).partition("#")[0] not in self._without]
-        return {"memories": kept}
+def _finding(
+    search: Callable[[RunContext], RequestHandler], what: str, without: frozenset[ResourceId]
+) -> Callable[[RunContext], RequestHandler]:
+    return lambda asking: _FindsWithout(search(asking), what, {str(resource) for resource in without})
 
 
-class _SkillsWithout(RequestHandler):
-    """One run's searches, without the skills that are left out. What stands beside the snapshot it was given."""
+@dataclass(frozen=True, slots=True)
+class _FindsWithout(RequestHandler):
+    """One run's searches, without what is left out. What stands beside the snapshot it was given."""
 
-    def __init__(self, searching: RequestHandler, without: frozenset[ResourceId]) -> None:
-        self._searching = searching
-        self._without = {resource.name for resource in without if resource.kind is Kind.SKILL}
+    search: RequestHandler
+    what: str
+    without: Collection[str]
 
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
         """As ``messages.Ask`` says."""
-        found = self._searching.answer(body)["skills"]
-        return {"skills": [one for one in found if one["name"] not in self._without]}
+        return {
+            key: [one for one in found if self._name(one) not in self.without]
+            for key, found in self.search.answer(body).items()
+        }
+
+    def _name(self, one: Mapping[str, Json]) -> str:
+        return f"skill/{one['name']}" if self.what == "skills" else str(one["id"]).partition("#")[0]

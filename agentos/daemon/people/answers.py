@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from agentos.domain import Question
 from agentos.errors import UserError
 from agentos.home import Home
@@ -31,8 +33,5 @@ def give(home: Home, question: Question, answer: str) -> None:
     """Store the answer; the daemon goes on with the task. Raises Conflict when it was answered already."""
     from agentos.ledger.store import Ledger
 
-    ledger = Ledger(home.ledger)
-    try:
+    with closing(Ledger(home.ledger)) as ledger:
         ledger.answer(question.id, answer)
-    finally:
-        ledger.close()

@@ -41,9 +41,8 @@ from agentos.domain import (
 )
 from agentos.errors import BoxDied, NotFound, Unavailable
 from agentos.messages import WHEELS, FaultFrame, GradeDone, GradeJob, ToolCard
-from agentos.plugins import registry
 from agentos.plugins.checks import sent
-from agentos.ports import Attempt, Blobs, Box, Placement, Places, Plan, Sandbox
+from agentos.ports import Attempt, Blobs, Box, Place, Placement, Places, Plan, Sandbox
 from agentos.sandboxes.box import Exchange, stood_still
 from agentos.sandboxes.choice import PlacesHere
 from agentos.sandboxes.plainfiles import write_tar
@@ -137,11 +136,10 @@ class BoxExecutor:
         """Run once and grade; see ``ports.Executor``."""
         asked = _AskedRun(task, snapshot, run_id, on_step, plan or Plan())
         with self._places.place(self._placement(task, snapshot, asked.plan)) as place:
-            done = self._execute(place.sandbox, asked)
-        return replace(done, host=place.host)
+            return self._execute(place, asked)
 
-    def _execute(self, sandbox: Sandbox, asked: _AskedRun) -> Attempt:
-        task, snapshot = asked.task, asked.snapshot
+    def _execute(self, place: Place, asked: _AskedRun) -> Attempt:
+        task, snapshot, sandbox = asked.task, asked.snapshot, place.sandbox
         steps: list[Step] = []
         started = time.monotonic()
         workspace_mb = task.limits.workspace_mb
@@ -191,13 +189,14 @@ class BoxExecutor:
             image=sandbox.image,
             bundle=given,
             reached=ran.reached,
-            plugins=self._plugins(task, sandbox, graded),
+            plugins=self._plugins(task, place, graded),
+            host=place.host,
         )
 
-    def _plugins(self, task: Task, sandbox: Sandbox, graded: Grade) -> tuple[str, ...]:
+    def _plugins(self, task: Task, place: Place, graded: Grade) -> tuple[str, ...]:
         """Labels of what judged it, made its box, and ranked for it."""
         found = {f"checks/{check.plugin}" for check in graded.checks if check.plugin}
-        found.add(registry.label_of("sandboxes", sandbox.name))
+        found.add(place.plugin)
         if task.call is None and self._serving.finder is not None:
             found.add(self._serving.finder.plugin)
         return tuple(sorted(found - {""}))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -20,6 +21,7 @@ from agentos.ledger import retention
 from agentos.ledger.audit import PRUNED, PrunedTotals, pruned_so_far, range_of
 from agentos.ledger.integrity import LedgerSnapshot
 from agentos.ledger.store import Ledger
+from agentos.registry.store import Registry
 
 if TYPE_CHECKING:
     from agentos.settings import Retention  # with pydantic, which doctor does without
@@ -47,6 +49,7 @@ class RetentionReport:
     blobs: int
     bytes: int
     size_before: int
+    wheels: int = 0
 
 
 def prune(
@@ -62,8 +65,7 @@ def prune(
     Without ``apply`` nothing is changed. Killed anywhere it is simply done again: a blob goes after the rows that named it.
     """
     size = size_of(home)
-    ledger = Ledger(home.ledger)
-    try:
+    with closing(Ledger(home.ledger)) as ledger:
         with LedgerSnapshot(home.ledger) as frozen:
             before = _cut(frozen, now, limits, size)
             rows = frozen.rows
@@ -89,10 +91,9 @@ def prune(
         )
         say("looking for files that nobody names")
         removed, freed = _sweep(home, ledger, planned, apply)
+        wheels, more = _sweep_wheels(home, now, apply)
         runs, kept = (sum(len(getattr(batch, name)) for batch in batches) for name in ("runs", "kept"))
-        return RetentionReport(runs, kept, len(trials), removed, freed, size)
-    finally:
-        ledger.close()
+        return RetentionReport(runs, kept, len(trials), removed, freed + more, size, wheels)
 
 
 def _sweep(home: Home, ledger: Ledger, gone: PrunedTotals, apply: bool) -> tuple[int, int]:
@@ -105,6 +106,19 @@ def _sweep(home: Home, ledger: Ledger, gone: PrunedTotals, apply: bool) -> tuple
         free = sorted(old.keys() - retention.still_named(frozen.rows, contents, frozenset(old), gone))
     freed = [ledger.blobs.collect(name, _ORPHAN_S) if apply else old[name] for name in free]
     return sum(size > 0 for size in freed), sum(freed)
+
+
+def _sweep_wheels(home: Home, now: datetime, apply: bool) -> tuple[int, int]:
+    """Wheels that neither the registry nor one of the last locks of a resource names: how many, and their bytes."""
+    registry = Registry(home.registry)
+    if not registry.wheels.root.is_dir():
+        return 0, 0
+    sizes = []
+    for path in registry.wheels.unnamed(registry.newest_locks(), now.timestamp() - _ORPHAN_S):
+        sizes.append(path.stat().st_size)
+        if apply:
+            path.unlink()
+    return len(sizes), sum(sizes)
 
 
 def _cut(frozen: LedgerSnapshot, now: datetime, limits: Retention, size: int) -> datetime:

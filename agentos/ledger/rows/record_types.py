@@ -152,6 +152,7 @@ def column_value(value: object) -> object:
 # field changes nothing of what an earlier one wrote.
 
 
+RUN_ENDS = ("run.finished", "run.imported", "run.regraded")  # events of entries with the records of a run
 RECORDS, SETS = "records", "sets"
 SET_TABLES = ("candidate", "trial", "safety_rate", "review", "attestation")
 STEP_COLUMNS = "position, node, action, observation, fault, started_at, duration_ms"

@@ -224,7 +224,6 @@ class _Sitting:
             files={self.brief.path: with_rule(self.brief, rule)},
             why_this_layer=f"a rule of one line that the kernel made; {why}",
             predicted_fixes=tuple(told_of(self.brief, NARROW).labels.values()),
-            tasks_at_risk=(),
             model=self._model(),
         )
 
@@ -284,10 +283,6 @@ class _Sitting:
             cause="",
             summary=f"answer {number} for the {self.brief.layer.value} layer was no edit",
             operator=self._operator(),
-            files={},
-            why_this_layer="",
-            predicted_fixes=(),
-            tasks_at_risk=(),
             unusable=why[:500],
             model=self._model(),
         )

@@ -18,7 +18,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from agentos.domain import Limits
@@ -239,9 +238,7 @@ class PodBox:
     def __enter__(self) -> PodBox:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _no_start(self, error: Exception) -> ClusterFault:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 from agentos.domain import Limits
 from agentos.errors import ErrorKind, Unavailable, UserError
@@ -99,9 +98,7 @@ class Kubernetes:
     def __enter__(self) -> Kubernetes:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _working(self) -> Pods:

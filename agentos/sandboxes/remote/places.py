@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from agentos.domain import Limits
 from agentos.errors import HostAway, Unavailable
 from agentos.ports import Box, Place, Placement, Sandbox
-from agentos.sandboxes.choice import HERE, Choice
+from agentos.sandboxes.choice import HERE, Choice, plugin_of
 from agentos.sandboxes.remote.box import WorkerState
 from agentos.sandboxes.remote.fleet import Fleet
 
@@ -73,7 +73,7 @@ class WorkerPlaces:
             host = self._chosen(wanted, workers)
             self._leases[host] += 1
         try:
-            yield Place(own if host == HERE else self._sandbox(workers[host]), host)
+            yield Place(own if host == HERE else self._sandbox(workers[host]), host, plugin_of(own))
         finally:
             with self._lock:
                 self._leases[host] -= 1
