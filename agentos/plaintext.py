@@ -24,6 +24,11 @@ def clean(text: str) -> str:
     return _HARMFUL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
+def counted(number: int, noun: str) -> str:
+    """1 task, 2 tasks, 1,000 boxes."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("x") else "s")
+
+
 def line_of(toml: str, key: str, table: str = "") -> str:
     """``line 7: `` for what a person is told of a key of a TOML document, or of a whole ``table``; "" where it is not seen.
 
@@ -38,6 +43,14 @@ def line_of(toml: str, key: str, table: str = "") -> str:
         if here == table and (named and named[1] == key if key else head):
             return f"line {number}: "
     return ""
+
+
+def typed_value(text: str) -> Any:
+    """What a person typed as a value: JSON, else the text; NaN is no JSON, so it is a text."""
+    try:
+        return json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
+        return text
 
 
 def json_text(value: Any, *, indent: int | None = None, ascii: bool = True) -> str:

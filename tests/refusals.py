@@ -3,7 +3,7 @@
 What tells errors apart is their class, their ``kind``, what they say to type next and the names in them. Where the words
 are the matter, ``assert_golden`` holds the whole message against ``tests/golden/messages.txt``; this writes the file again:
 
-    WRITE_MESSAGES=1 python -m pytest -n 0 TESTS
+    WRITE_MESSAGES=1 .venv/bin/python -m pytest -n 0 TESTS
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from agentos.errors import AgentOSError
 E = TypeVar("E", bound=BaseException)
 # what is another at each run
 _CHANGING = {
+    "digest": re.compile(r"\b[0-9a-f]{16,}\b"),
     "folder": re.compile(r"/[^\s'\"`:;,)]*?/test_[^\s'\"`:;,)/]*?\d+(?=[/\s'\"`:;,)]|$)"),
     "id": re.compile(r"\b(?:task|run|evo|question|schedule|attempt|fail)-(?=[0-9a-z]*\d)[0-9a-z]{10,}\b"),
+    "pid": re.compile(r"(?<=\bpid )\d+"),
+    "person": re.compile(r"person:[\w.-]+\(\d+\)"),
     "port": re.compile(r"(?<=127\.0\.0\.1:)\d+"),
 }
 GOLDEN = Path(__file__).with_name("golden") / "messages.txt"
@@ -68,7 +71,7 @@ def assert_golden(key: str, error: BaseException | str, hidden: Mapping[str, obj
         known[key] = message
         text = "".join(f"{name}: {known[name]}\n" for name in sorted(known))
         GOLDEN.write_text(text, encoding="utf-8")
-    assert message == known.get(key)
+    assert message == known.get(key), f"{key}: {message}"
 
 
 def messages() -> dict[str, str]:

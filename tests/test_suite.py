@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from _pytest.assertion import rewrite
 
 from tests.conftest import rewrite_asserts
+from tests.refusals import messages
 
 ROOT = Path(__file__).resolve().parent.parent
 SKIPS = """
@@ -70,3 +72,11 @@ def test_a_module_whose_asserts_are_rewritten_is_not_rewritten_again(
         assert rewrite._read_pyc(path, compiled) is not None
         rewrite_asserts([path], pytestconfig)
         assert compiled.stat().st_ino == written
+
+
+def test_each_message_of_the_golden_file_is_asked_for() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    asked = re.findall(r'(?:message=|assert_golden\(\s*)(f?)"([^"{]+)', sources)
+    whole = {text for _, text in asked}
+    begun = tuple(text for is_made, text in asked if is_made)
+    assert [key for key in messages() if key not in whole and not key.startswith(begun)] == []

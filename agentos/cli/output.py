@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agentos.errors import AgentOSError, ErrorKind, UserError
 from agentos.home import Home
 from agentos.plaintext import clean as clean
+from agentos.plaintext import counted as counted
 from agentos.plaintext import json_text as json_text
 
 if TYPE_CHECKING:
@@ -188,11 +189,6 @@ def print_diff(text: str) -> None:
         plain = line.startswith(("+++", "---", "diff ", "index "))
         shown.append(clean(line), style="bold" if plain else styles.get(line[:1], ""))
     Console(highlight=False, soft_wrap=True).print(shown, end="")
-
-
-def counted(number: int, noun: str) -> str:
-    """1 task, 2 tasks, 1,000 boxes."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("x") else "s")
 
 
 def time_text(when: datetime) -> str:

@@ -11,6 +11,7 @@ import json
 import os
 import select
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -21,8 +22,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from agentos.domain import Json, Reply
-from agentos.errors import ModelFailed, missing_extra
-from agentos.gateway.calls import CallReading
+from agentos.errors import ModelFailed, Unavailable, missing_extra
+from agentos.gateway.calls import CallReading, ProviderCall
 from agentos.gateway.setup import CALL_HEADER, READY, SOCKET, TIMEOUT_HEADER, Setup
 from agentos.home import Home
 from agentos.models.stop import model_stop
@@ -390,14 +391,17 @@ class GatewaySession:
     def _left_behind(self) -> Mapping[str, Any] | None:
         """What the run is booked with for calls whose answers it did not wait for, once; of one without an answer that is
         the estimate."""
-        reading = CallReading(self._models.home.calls)
-        with contextlib.closing(reading), self._lock:
-            calls = [
-                call
-                for call in reading.calls(self._grant.run_id)
-                if not (call.served_from or call.id in self._told)
-            ]
-            self._told |= {call.id for call in calls}
+        calls: list[ProviderCall] = []
+        # what cannot be read is not counted: the run ends as it was to end
+        with contextlib.suppress(sqlite3.Error, Unavailable):
+            reading = CallReading(self._models.home.calls)
+            with contextlib.closing(reading), self._lock:
+                calls = [
+                    call
+                    for call in reading.calls(self._grant.run_id)
+                    if not (call.served_from or call.id in self._told)
+                ]
+                self._told |= {call.id for call in calls}
         prices = [call.usd for call in calls if call.usd is not None]
         return {
             "input_tokens": sum(call.input_tokens for call in calls),

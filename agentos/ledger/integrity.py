@@ -36,7 +36,7 @@ from agentos.ledger.audit import AuditHead, Entry, HeadFile, Noted, PrunedTotals
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import all_rows, tables_of
 from agentos.ledger.reading import Reader
-from agentos.ledger.retention import of_bodies, tasks_without_inputs
+from agentos.ledger.retention import tasks_without_inputs
 from agentos.ledger.rows.codec import data_of, fields_of, from_text, plain, time_text
 from agentos.ledger.rows.record_types import (
     RECORDS,
@@ -230,7 +230,7 @@ def _runs(reader: LedgerSnapshot, log: AuditedDigests) -> Iterator[str]:
         ):
             yield f"the run {name} (outcome, answer or steps) is not what entry {entry.seq} of the audit log was made of"
     for span, texts in pruned.items():
-        if of_bodies(texts) != span.sha256:
+        if of_set(texts) != span.sha256:
             yield f"the runs {span.from_seq} to {span.to_seq} (outcome or answer) are not those that entry {span.entry} of the audit log pruned"
     yield from (
         f"the run {name} is gone: entry {entry.seq} of the audit log ended it"

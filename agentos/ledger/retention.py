@@ -10,7 +10,6 @@ made: it has one digest of all the runs' records, which ``audit verify`` makes a
 
 from __future__ import annotations
 
-import hashlib
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from agentos.domain import Json, dataclass
 from agentos.ledger.audit import PrunedTotals, Rows
 from agentos.ledger.rows.codec import data_of, plain, time_text
 from agentos.ledger.rows.dictionary import spread
-from agentos.ledger.rows.record_types import RECORDS, RUN_ENDS, of_run
+from agentos.ledger.rows.record_types import RECORDS, RUN_ENDS, of_run, of_set
 
 BATCH = 500  # runs in one transaction
 NEWEST_OF_EACH = 200  # runs of each resource that keep their steps: what guards are replayed from
@@ -123,7 +122,7 @@ def batch_after(rows: Rows, after: int, to_seq: int, protected: frozenset[str]) 
             gone.append((name, body))
     texts = [plain(body) for _, body in gone]
     names = tuple(name for name, _ in gone)
-    return PruneBatch(found[0][0], found[-1][0], names, tuple(kept), of_bodies(texts))
+    return PruneBatch(found[0][0], found[-1][0], names, tuple(kept), of_set(texts))
 
 
 def spoken_of(rows: Callable[..., Iterable[Sequence[Any]]], runs: Sequence[str]) -> str:
@@ -132,14 +131,6 @@ def spoken_of(rows: Callable[..., Iterable[Sequence[Any]]], runs: Sequence[str])
     said = "SELECT run_id FROM {0} WHERE run_id IN ({1})".format
     sql = f"{said('flag', marks)} UNION {said('feedback', marks)} LIMIT 1"
     return "".join(name for (name,) in rows(sql, *runs, *runs))
-
-
-def of_bodies(texts: Sequence[str]) -> str:
-    """One digest of several runs' records, in their order."""
-    found = hashlib.sha256()
-    for text in texts:
-        found.update(hashlib.sha256(text.encode()).digest())
-    return found.hexdigest()
 
 
 def _untouched(rows: Rows, run_id: str, body: str | bytes) -> bool:

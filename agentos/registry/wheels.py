@@ -425,9 +425,7 @@ def _must_fit(resource: str, wheels: Mapping[str, bytes]) -> None:
             for _, content in wheelfile.contents(data):
                 size, count = size + len(content), count + 1
         except BadWheel as error:
-            raise Invalid(
-                resource, [f"its dependency {name} cannot be used: {error}"], kind=ErrorKind.DAMAGED
-            ) from None
+            raise Invalid(resource, [f"its dependency {name} cannot be used: {error}"]) from None
     if size > wheelfile.BYTES_MAX or count > wheelfile.FILES_MAX:
         most = f"{wheelfile.BYTES_MAX >> 20} MB in {wheelfile.FILES_MAX} files"
         raise Invalid(

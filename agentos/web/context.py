@@ -34,7 +34,7 @@ from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.listing import data_version, last_step
 from agentos.ledger.reading import Reader
-from agentos.plaintext import clean
+from agentos.plaintext import clean, counted
 from agentos.plugins.registry import installed
 from agentos.registry.store import Registry
 from agentos.web.api.door import Buckets
@@ -139,7 +139,7 @@ def environment() -> Environment:
     )
     found.filters |= {
         "when": when, "duration": duration, "tone": tone, "words": words, "value": value_text, "bytes": size_text,
-        "ticks": ticks, "sentence": sentence, "is_reference": is_reference, "plural": plural, "passes": passes,
+        "ticks": ticks, "sentence": sentence, "is_reference": is_reference, "plural": counted, "passes": passes,
     }  # fmt: skip
     return found
 
@@ -188,11 +188,6 @@ def words(state: object) -> str:
 def passes(trials: Sequence[Trial]) -> str:
     """How many of them passed: 3/12."""
     return f"{sum(trial.outcome.result is Result.PASSED for trial in trials)}/{len(trials)}"
-
-
-def plural(count: int, noun: str) -> str:
-    """1 task, 2 tasks."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('x') else 's'}"
 
 
 def value_text(value: Json, most: int = _SHOWN) -> str:

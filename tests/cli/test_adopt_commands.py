@@ -41,7 +41,7 @@ from agentos.registry.store import Registry
 from agentos.resources import parse_id
 from agentos.settings import load_settings
 from agentos.taskfile.text import parse
-from tests.refusals import raises
+from tests.refusals import assert_golden, raises
 
 Ran = subprocess.CompletedProcess[str]
 Agentos = Callable[..., Ran]
@@ -99,10 +99,10 @@ def sessions(place: Path) -> Path:
 def test_a_folder_is_adopted_with_its_sessions_and_released(
     agentos: Agentos, home: Home, folder: Path, tmp_path: Path
 ) -> None:
-    assert "no folder" in agentos("adopt", str(tmp_path / "none"), code=1).stderr
+    assert_golden("adopt.no_folder", agentos("adopt", str(tmp_path / "none"), code=1).stderr)
     assert "no folder" in agentos("adopt", "", code=1).stderr, "it is not the working directory"
     assert str(folder) in agentos("adopt", str(folder / "adding"), code=1).stderr
-    assert "no way" in agentos("adopt", str(folder), "--give", "mail", code=1).stderr
+    assert_golden("adopt_give.no_way", agentos("adopt", str(folder), "--give", "mail", code=1).stderr)
     for wrong in ("", str(home.root), str(home.skills), str(home.root.parent), "/"):
         agentos("adopt", wrong, code=1)
     assert adopted_folders(Reader(home.ledger)) == []
@@ -114,11 +114,11 @@ def test_a_folder_is_adopted_with_its_sessions_and_released(
     assert again["sessions"] == {"imported": 0, "known": 1, "refused": 1}
     assert adopted_folders(Reader(home.ledger)) == [AdoptedFolder(str(folder), "patch", str(logs))]
     assert str(folder) in agentos("adopt").stdout
-    assert "adopt PATH" in agentos("adopt", "--release", code=1).stderr
+    assert_golden("adopt_release.adopt_path", agentos("adopt", "--release", code=1).stderr)
     gone = json.loads(agentos("adopt", str(folder), "--release", "--json").stdout)
     assert gone == {"folder": str(folder), "released": True}
     assert json.loads(agentos("adopt", "--json").stdout)["folders"] == []
-    assert "not adopted" in agentos("adopt", str(folder), "--release", code=1).stderr
+    assert_golden("adopt_release.not_adopted", agentos("adopt", str(folder), "--release", code=1).stderr)
 
 
 @pytest.mark.slow
@@ -155,7 +155,7 @@ def test_a_difference_is_listed_and_settled(agentos: Agentos, home: Home, folder
     (folder / "adding" / "SKILL.md").write_text(SKILL)
     for more in ((), ("--json",)):
         assert "needs an answer" in agentos("skill", "sync", "--give", "in-place", *more, code=1).stderr
-    assert "skill/adding" in agentos("skill", "sync", "ading", code=1).stderr
+    assert_golden("skill_sync.skill_adding", agentos("skill", "sync", "ading", code=1).stderr)
     agentos("skill", "sync", "--give", "in-place", "--yes")
     assert (folder / "adding" / "SKILL.md").read_text() == NEW
     assert listed() is None
@@ -240,7 +240,9 @@ def test_a_task_file_is_written_from_a_run(
     assert (written["goal"], written["checks"]) == ("add 1 and 2", checks)
     assert yaml.safe_load(agentos("task", "from-run", run, *options).stdout) == written
     agentos("task", "add", str(out))
-    assert "exists already" in agentos("task", "from-run", run, "-o", str(out), code=1).stderr
+    assert_golden(
+        "task_from_run.exists_already", agentos("task", "from-run", run, "-o", str(out), code=1).stderr
+    )
 
 
 def test_the_inputs_of_a_run_are_written_over_nothing(
@@ -363,4 +365,4 @@ def test_a_run_of_elsewhere_whose_tools_are_not_here_cannot_be_replayed(
     agentos: Agentos, tmp_path: Path
 ) -> None:
     run = imported(agentos, tmp_path, outcome="failed")
-    assert "made elsewhere" in agentos("run", "replay", run, code=1).stderr
+    assert_golden("run_replay.made_elsewhere", agentos("run", "replay", run, code=1).stderr)

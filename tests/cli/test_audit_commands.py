@@ -26,6 +26,7 @@ from agentos.registry.git.repository import EMAIL, MAIN, WRITTEN
 from agentos.registry.store import Registry
 from tests.cli.evolved_home import FAULTY, OTHER, PATH, RIGHT, evolve_home
 from tests.homes import pack
+from tests.refusals import assert_golden
 
 Agentos = Callable[..., Any]
 
@@ -601,9 +602,9 @@ def test_a_log_rewritten_whole_shows_only_against_a_head_that_was_noted_elsewher
 
 def test_a_made_up_head_is_refused_with_a_sentence(agentos: Agentos, tmp_path: Path) -> None:
     done = agentos("audit", "verify", "--head", "7", code=1)
-    assert "head is 'number:hex digits'" in done.stderr
+    assert_golden("audit.head_is_number_hex_digits", done.stderr)
     done = agentos("audit", "verify", "--heads", str(tmp_path / "none"), code=1)
-    assert "cannot be read" in done.stderr
+    assert_golden("audit.cannot_be_read", done.stderr)
 
 
 def test_the_key_is_missing_or_another(agentos: Agentos, home: Home) -> None:

@@ -18,6 +18,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.git.repository import MAIN
 from agentos.registry.store import Registry
+from tests.refusals import assert_golden
 
 Agentos = Callable[..., CompletedProcess[str]]
 
@@ -31,7 +32,7 @@ def test_a_failure_is_muted_by_the_start_of_its_id(home: Home, evolved_home: Pat
     assert json.loads(agentos("failure", "mute", name[:8], "-m", "theirs", "--json").stdout)["muted"]
     (known, *_) = json.loads(agentos("failure", "list", "--json").stdout)
     assert (known["muted"], known["standing"]) == (True, "muted")
-    assert "muted already" in agentos("failure", "mute", name, code=1).stderr
+    assert_golden("failure_mute.muted_already", agentos("failure", "mute", name, code=1).stderr)
     agentos("failure", "unmute", name)
     for no_id in ("zzz", ""):
         assert "failure list" in agentos("failure", "mute", no_id, code=1).stderr
@@ -44,7 +45,7 @@ def test_a_failure_is_muted_by_the_start_of_its_id(home: Home, evolved_home: Pat
 def test_models_are_stopped_until_they_are_let_go_on(agentos: Agentos) -> None:
     assert json.loads(agentos("model", "stop", "-m", "dear", "--json").stdout)["stopped"]
     assert "model resume" in agentos("model", "list").stdout
-    assert "already" in agentos("model", "stop", code=1).stderr
+    assert_golden("model_stop.already", agentos("model", "stop", code=1).stderr)
     agentos("model", "resume")
     agentos("model", "resume", code=1)
 

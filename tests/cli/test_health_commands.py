@@ -41,6 +41,7 @@ from agentos.ledger.store import Ledger
 from agentos.ports import KnownLesson
 from agentos.registry.store import Registry
 from agentos.web.health_picture import picture
+from tests.refusals import assert_golden
 
 Agentos = Callable[..., CompletedProcess[str]]
 NOW = datetime.now(UTC)
@@ -163,18 +164,21 @@ def test_an_evolution_without_edit_and_verdict_says_so(agentos: Agentos, ledger:
             "evo-none", "evd-none", PRINT.id, EvolutionState.CANNOT_FIX, base, reason="nothing was found"
         )
     )
-    assert "has no edit: nothing was found." in agentos("evolution", "diff", "evo-none", code=1).stderr
+    assert_golden(
+        "evolution_diff.has_no_edit_nothing_was_found",
+        agentos("evolution", "diff", "evo-none", code=1).stderr,
+    )
     assert "has no verdict" in agentos("evolution", "verify", "evo-none").stdout
     promote(ledger, base, "a")
-    assert (
-        "evo-a has no candidate 7; it has 1."
-        in agentos("evolution", "diff", "evo-a", "--candidate", "7", code=1).stderr
+    assert_golden(
+        "evolution_diff.evo_a_has_no_candidate_7_it_has",
+        agentos("evolution", "diff", "evo-a", "--candidate", "7", code=1).stderr,
     )
 
 
 def test_a_picture_that_cannot_be_written_is_said_in_a_sentence(agentos: Agentos) -> None:
     done = agentos("evolution", "health", "--svg", "no/such/folder/page.svg", code=1)
-    assert "No such file" in done.stderr
+    assert_golden("health.no_such_file", done.stderr)
     assert "Traceback" not in done.stderr
 
 

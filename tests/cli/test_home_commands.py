@@ -26,6 +26,7 @@ from agentos.home import Home
 from agentos.ledger.schedules import skip
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
+from tests.refusals import assert_golden
 
 Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -61,8 +62,11 @@ def test_init_completes_what_was_interrupted(agentos: Agentos, home: Home) -> No
 def test_init_refuses_a_directory_that_is_something_else(agentos: Agentos, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").write_text("dear")
-    assert "is not empty" in agentos("--home", str(tmp_path / "other"), "init", code=1).stderr
-    assert "is a file" in agentos("--home", str(tmp_path / "other" / "letter.txt"), "init", code=1).stderr
+    assert_golden("home_init.is_not_empty", agentos("--home", str(tmp_path / "other"), "init", code=1).stderr)
+    assert_golden(
+        "home_init.is_a_file",
+        agentos("--home", str(tmp_path / "other" / "letter.txt"), "init", code=1).stderr,
+    )
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["letter.txt"]
 
 

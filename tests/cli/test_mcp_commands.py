@@ -28,7 +28,7 @@ from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from tests.cli.evolved_home import evolve_home
 from tests.loopback import held_port
-from tests.refusals import raises
+from tests.refusals import assert_golden, raises
 
 Agentos = Callable[..., subprocess.CompletedProcess[str]]
 SERVER = Path(__file__).parent.parent / "daemon" / "mcp_servers"
@@ -332,7 +332,7 @@ def test_a_server_that_changed_is_accepted_by_hand(agentos: Agentos, tmp_path: P
     (flag / "server.py").write_text((SERVER / "server.py").read_text())
     agentos("mcp", "add", "counter", "--files", str(flag), "--", "python3", "{server}/server.py")
     assert "is as it was added" in agentos("mcp", "accept", "counter").stdout
-    assert "There is no MCP server 'x'" in agentos("mcp", "accept", "x", code=1).stderr
+    assert_golden("mcp_accept.there_is_no_mcp_server_x", agentos("mcp", "accept", "x", code=1).stderr)
 
 
 def test_a_daemon_that_ended_without_a_word_does_not_run(home: Home) -> None:

@@ -26,6 +26,7 @@ from agentos.domain import (
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
+from tests.refusals import assert_golden
 
 Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -62,7 +63,7 @@ def test_an_accepted_proposal_becomes_a_memory_with_a_version(
     assert (version.origin, version.number) == ("edit", "1.0.0")
     kept = ledger.get(MemoryProposal, "proposal-aaaaaaaaaaaaa")
     assert (kept.state, kept.resource) == (ProposalState.ACCEPTED, "memory/dates-are-in-utc-always")
-    assert "accepted as memory/dates" in agentos("memory", "accept", "aaa", code=1).stderr
+    assert_golden("memory_accept.accepted_as_memory_dates", agentos("memory", "accept", "aaa", code=1).stderr)
     assert "Dates are in UTC" in agentos("memory", "show", "dates-are-in-utc-always").stdout
 
 
@@ -70,7 +71,7 @@ def test_an_accepted_proposal_becomes_a_memory_with_a_version(
 def test_a_rejected_proposal_is_no_memory(agentos: Agentos, home: Home, ledger: Ledger) -> None:
     before = Registry(home.registry).stable()
     agentos("memory", "reject", "bbb", "-m", "not so")
-    assert "rejected already" in agentos("memory", "accept", "bbb", code=1).stderr
+    assert_golden("memory_accept.rejected_already", agentos("memory", "accept", "bbb", code=1).stderr)
     assert "not so" in agentos("memory", "show", "bbb").stdout
     assert Registry(home.registry).stable() == before
     shown = json.loads(agentos("memory", "list", "--json").stdout)
@@ -81,13 +82,13 @@ def test_a_rejected_proposal_is_no_memory(agentos: Agentos, home: Home, ledger: 
 @pytest.mark.slow
 def test_a_memory_is_never_overwritten_by_a_proposal(agentos: Agentos, home: Home, ledger: Ledger) -> None:
     done = agentos("memory", "accept", "bbb", "--name", "default", code=1)
-    assert "memory/default already" in done.stderr
+    assert_golden("memory.memory_default_already", done.stderr)
     agentos("memory", "accept", "bbb", "--name", "totals")
     ledger.keep(MemoryProposal("proposal-ccccccccccccc", "run-1", "k", "Totals are", "another", NOW))
     ledger.keep(MemoryProposal("proposal-ddddddddddddd", "run-1", "k", "Totals! Are?", "a third", NOW))
     assert "memory/totals-are " in agentos("memory", "accept", "ccc").stdout
     assert "memory/totals-are-2" in agentos("memory", "accept", "ddd").stdout
-    assert "no proposal 'zzz'" in agentos("memory", "show", "zzz", code=1).stderr
+    assert_golden("memory_show.no_proposal_zzz", agentos("memory", "show", "zzz", code=1).stderr)
 
 
 def test_accepting_again_after_a_crash_in_between_makes_no_second_one(

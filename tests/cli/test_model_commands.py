@@ -14,6 +14,7 @@ import pytest
 from agentos.home import Home
 from agentos.registry.store import Registry
 from agentos.testing import ModelServer, say
+from tests.refusals import assert_golden
 
 Ran = subprocess.CompletedProcess[str]
 Agentos = Callable[..., Ran]
@@ -117,7 +118,7 @@ def test_a_model_is_tried_through_a_real_gateway(home: Home, agentos: Agentos) -
     assert "api_base" not in said, "nothing is wrong with the server"
     agentos("model", "resume")
     assert sorted(os.listdir(home.run)) == []
-    assert "No model 'nope'" in agentos("model", "test", "nope", code=1).stderr
+    assert_golden("model_test.no_model_nope", agentos("model", "test", "nope", code=1).stderr)
 
 
 def add(agentos: Agentos, name: str, *more: str) -> None:
@@ -129,16 +130,16 @@ def add(agentos: Agentos, name: str, *more: str) -> None:
 def test_a_model_that_is_removed_is_asked_no_more_and_has_its_history(home: Home, agentos: Agentos) -> None:
     add(agentos, "main")
     add(agentos, "spare")
-    assert "needs an answer" in agentos("model", "remove", "main", code=1).stderr
+    assert_golden("model_remove.needs_an_answer", agentos("model", "remove", "main", code=1).stderr)
     assert "There is none" not in agentos("model", "list").stdout
     done = agentos("model", "remove", "main", "--yes").stdout
     assert "there is none now" in done
     assert "model" not in tomllib.loads(home.settings.read_text())
     assert [line["name"] for line in json.loads(agentos("model", "list", "--json").stdout)] == ["spare"]
     assert "Retire model/main" in agentos("registry", "log", "model/main").stdout
-    assert "No model 'main'" in agentos("model", "remove", "main", "--yes", code=1).stderr
+    assert_golden("model_remove.no_model_main", agentos("model", "remove", "main", "--yes", code=1).stderr)
     assert "No model 'main'" in agentos("model", "remove", "main", code=1).stderr, "nobody is asked first"
-    assert "No model is set up" in agentos("model", "test", code=1).stderr
+    assert_golden("model_test.no_model_is_set_up", agentos("model", "test", code=1).stderr)
 
 
 @pytest.mark.slow
@@ -154,7 +155,9 @@ def test_a_model_that_others_stand_on_is_not_removed(home: Home, agentos: Agento
     text = registry.files(registry.stable(), path)[path]
     assert b'model = "default"' in text
     registry.commit({path: text.replace(b'model = "default"', b'model = "main"')}, "names it", "edit")
-    assert "agent/default names it" in agentos("model", "remove", "main", "--yes", code=1).stderr
+    assert_golden(
+        "model_remove.agent_default_names_it", agentos("model", "remove", "main", "--yes", code=1).stderr
+    )
 
 
 @pytest.mark.slow
@@ -164,7 +167,7 @@ def test_the_default_is_changed_and_cleared(home: Home, agentos: Agentos) -> Non
     assert "'spare' now" in agentos("model", "default", "spare").stdout
     assert tomllib.loads(home.settings.read_text())["model"] == "spare"
     assert "so already" in agentos("model", "default", "spare").stdout
-    assert "No model 'nobody'" in agentos("model", "default", "nobody", code=1).stderr
+    assert_golden("model_default.no_model_nobody", agentos("model", "default", "nobody", code=1).stderr)
     agentos("model", "default", "")
     assert "model" not in tomllib.loads(home.settings.read_text())
     assert tomllib.loads(home.settings.read_text())["providers"], "the rest stays"

@@ -98,7 +98,7 @@ def test_edit_from_a_file_log_diff_and_revert(registry: Registry, tmp_path: Path
         call("revert", "memory/default@1.1.0", "--yes")
     assert "is now 1.1.2" in call("revert", "memory/default", "--to", "1.1.0", "--yes")
     assert "nothing was changed" in call("revert", "memory/default", "--to", "1.1.0", "--yes")
-    with raises(UserError, ErrorKind.USAGE):
+    with raises(UserError, ErrorKind.USAGE, names=["--to 1.0.0"]):
         call("revert", "memory/default@1.1.0", "--to", "1.0.0")
 
 
@@ -241,9 +241,9 @@ def test_pin_unpin_check_upgrade_and_mending(registry: Registry, tmp_path: Path)
     for verb in ("pin", "unpin", "retire", "log"):  # of a resource, not of one of its versions
         with raises(UserError, message="name.with_version"):
             call(verb, "memory/default@1.0.0")
-    with raises(UserError, ErrorKind.USAGE):
+    with raises(UserError, ErrorKind.USAGE, names=["memory/default"]):
         call("upgrade", "--keep", "memory/default", "--take", "memory/default")
-    with raises(UserError, ErrorKind.USAGE):
+    with raises(UserError, ErrorKind.USAGE, names=["--from"]):
         call("diff", "evo-1", "--from", "1.0.0")
     call("unpin", "memory/default")
     assert call_json("list", "--kind", "memory")[0]["pinned"] is None

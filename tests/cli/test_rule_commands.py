@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.cli.conftest import Ran
+from tests.refusals import assert_golden
 
 RULE = """description = "Not that tool."
 on = "before_call"
@@ -50,7 +51,7 @@ def test_yaml_is_taken(agentos: Callable[..., Ran], tmp_path: Path) -> None:
     agentos("rule", "add", str(file))
     assert "before_call" in agentos("rule", "show", "mine").stdout
     file.write_text(file.read_text() + "name:\n")
-    assert "empty value" in agentos("rule", "add", str(file), code=1).stderr
+    assert_golden("rule_add.empty_value", agentos("rule", "add", str(file), code=1).stderr)
 
 
 def test_an_example_that_does_not_hold_keeps_a_rule_out(agentos: Callable[..., Ran], tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ def test_what_is_wrong_is_said_with_its_place(agentos: Callable[..., Ran], tmp_p
     file = tmp_path / "mine.toml"
     file.write_text(RULE.replace("tool == 'never'", "tol == 'never'"))
     done = agentos("rule", "add", str(file), code=1)
-    assert "1:1" in done.stderr
+    assert_golden("rule.1_1", done.stderr)
     file.write_bytes(b"#" * (10 << 20))
     agentos("rule", "test", str(file), code=1)
-    assert "agentos rule list" in agentos("rule", "show", "nobody", code=1).stderr
+    assert_golden("rule_show.agentos_rule_list", agentos("rule", "show", "nobody", code=1).stderr)

@@ -23,6 +23,7 @@ from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
 from agentos.ledger.schedules import copies
+from tests.refusals import assert_golden
 
 Agentos = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -48,10 +49,10 @@ def file(tmp_path: Path) -> Path:
 def test_a_schedule_is_added_listed_paused_run_and_removed(
     agentos: Agentos, file: Path, home: Home, tmp_path: Path
 ) -> None:
-    assert "timezone" in agentos("schedule", "add", str(file), code=1).stderr  # nothing says when
+    assert_golden("schedule_add.timezone", agentos("schedule", "add", str(file), code=1).stderr)
     plain = tmp_path / "plain.yaml"
     plain.write_text("{goal: g}")
-    assert "--cron" in agentos("schedule", "add", str(plain), code=1).stderr
+    assert_golden("schedule_add.cron", agentos("schedule", "add", str(plain), code=1).stderr)
     (added,) = json.loads(agentos("schedule", "add", str(file), *NEVER, "--json").stdout)
     schedule_id = added["schedule"]["id"]
     assert added["next"].endswith("-12-31T23:00:00+00:00")  # midnight in Berlin
@@ -69,7 +70,7 @@ def test_a_schedule_is_added_listed_paused_run_and_removed(
     agentos("schedule", "remove", schedule_id, "--yes")
     assert json.loads(agentos("schedule", "list", "--json").stdout) == []
     assert Reader(home.ledger).task_view(schedule_id).state is TaskState.CANCELLED
-    assert "no schedule" in agentos("schedule", "pause", schedule_id, code=1).stderr
+    assert_golden("schedule_pause.no_schedule", agentos("schedule", "pause", schedule_id, code=1).stderr)
 
 
 HOLDS_THE_LOCK = """
@@ -99,11 +100,11 @@ def test_without_a_zone_the_next_time_is_by_the_clock_of_the_daemon(
 
 
 def test_asking_says_what_to_type_where_it_cannot(agentos: Agentos) -> None:
-    assert "agentos model add" in agentos("ask", "what is this?", code=1).stderr
-    assert "agentos daemon start" in agentos("ask", "--tool", "word_count", code=1).stderr
-    assert "What is the question" in agentos("ask", "-", stdin="  ", code=1).stderr
-    assert "NAME=VALUE" in agentos("ask", "--tool", "x", "--arg", "y", code=1).stderr
-    assert "--tool" in agentos("ask", "what?", "--arg", "x=y", code=1).stderr
+    assert_golden("ask.agentos_model_add", agentos("ask", "what is this?", code=1).stderr)
+    assert_golden("ask_tool.agentos_daemon_start", agentos("ask", "--tool", "word_count", code=1).stderr)
+    assert_golden("ask.what_is_the_question", agentos("ask", "-", stdin="  ", code=1).stderr)
+    assert_golden("ask_tool.name_value", agentos("ask", "--tool", "x", "--arg", "y", code=1).stderr)
+    assert_golden("ask_arg.tool", agentos("ask", "what?", "--arg", "x=y", code=1).stderr)
 
 
 def test_an_answer_that_is_no_text_is_json_whatever_it_holds(
@@ -125,7 +126,7 @@ def test_an_argument_is_json_or_else_text() -> None:
 
 def test_what_nobody_could_do_is_told_when_it_is_added(agentos: Agentos) -> None:
     added = agentos("schedule", "add", "-", "--cron", "0 5 * * *", stdin="{goal: what went wrong?}")
-    assert "agentos model add" in added.stderr
+    assert_golden("schedule.agentos_model_add", added.stderr)
     added = agentos(
         "schedule",
         "add",
@@ -134,7 +135,7 @@ def test_what_nobody_could_do_is_told_when_it_is_added(agentos: Agentos) -> None
         "in",
         stdin="{goal: g, call: {tool: word_count, args: {path: '{file}'}}}",
     )
-    assert "not there now" in added.stderr
+    assert_golden("schedule.not_there_now", added.stderr)
     assert "model add" not in added.stderr
     assert "put a file into" in agentos("schedule", "show", added.stdout.split()[0]).stdout
 
@@ -142,7 +143,7 @@ def test_what_nobody_could_do_is_told_when_it_is_added(agentos: Agentos) -> None
 def test_a_tool_that_is_not_here_and_a_name_twice_are_told_at_once(agentos: Agentos) -> None:
     document = "{name: n, goal: g, call: {tool: TOOL, args: {path: x}}}"
     added = agentos("schedule", "add", "-", *NEVER, stdin=document.replace("TOOL", "text-stats/nothing"))
-    assert "No tool 'text-stats/nothing'" in added.stderr
+    assert_golden("schedule.no_tool_text_stats_nothing", added.stderr)
     assert "text-stats/" in added.stderr.partition("Did you mean")[2], "what that skill has"
     assert "another schedule" not in added.stderr.lower()
     again = agentos("schedule", "add", "-", *NEVER, stdin=document.replace("TOOL", "word_count"))
@@ -152,7 +153,7 @@ def test_a_tool_that_is_not_here_and_a_name_twice_are_told_at_once(agentos: Agen
         odd = agentos(
             "schedule", "add", "-", *NEVER, stdin='{name: "\\e]0;x\\a", call: {tool: word_count, args: {}}}'
         )
-    assert "another schedule" in odd.stderr
+    assert_golden("schedule.another_schedule", odd.stderr)
     assert "\x1b" not in odd.stdout + odd.stderr
 
 

@@ -22,7 +22,7 @@ from agentos.registry.skill_folders.skill_source import checkout
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources.documents import FILE_MAX
-from tests.refusals import raises
+from tests.refusals import assert_golden, raises
 
 Ran = subprocess.CompletedProcess[str]
 SKILL = "---\nname: {name}\ndescription: Rolls: dice.\nallowed-tools: Bash(python:*)\n---\n\n# Dice\n"
@@ -108,12 +108,12 @@ def test_a_folder_is_added_listed_and_shown(agentos: Callable[..., Ran], home: H
     assert added["skill"] == "dice"
     assert "is not YAML" in added["warnings"][0]
     assert not (home.skills / "dice" / "notes.txt~").exists()
-    assert "there already" in agentos("skill", "add", str(source), code=1).stderr
+    assert_golden("skill_add.there_already", agentos("skill", "add", str(source), code=1).stderr)
     agentos("skill", "add", str(source), "--name", "Cubes")
     (home.skills / "empty").mkdir()
     take_in(home)
     shutil.rmtree(home.skills / "dice")  # as when it came from a folder that was adopted
-    assert "registry edit skill/dice" in agentos("skill", "add", str(source), code=1).stderr
+    assert_golden("skill_add.registry_edit_skill_dice", agentos("skill", "add", str(source), code=1).stderr)
     listed = json.loads(agentos("skill", "list", "--json").stdout)["skills"]
     assert {"cubes", "dice"} <= {row["skill"] for row in listed}
     assert [row["description"] for row in listed if row["skill"] == "dice"] == ["Rolls: dice."]
@@ -124,7 +124,7 @@ def test_a_folder_is_added_listed_and_shown(agentos: Callable[..., Ran], home: H
     assert (shown["allowed_tools"], shown["locked"]) == (["Bash(python:*)"], [])
     assert any("run without nothing" in warning for warning in shown["warnings"])
     assert "is not YAML" in agentos("skill", "show", "dice").stdout
-    assert "Try: agentos skill list" in agentos("skill", "show", "nonesuch", code=1).stderr
+    assert_golden("skill_show.try_agentos_skill_list", agentos("skill", "show", "nonesuch", code=1).stderr)
 
 
 @pytest.mark.slow
@@ -139,12 +139,16 @@ def test_a_repository_with_several_skills_is_asked_for_one(
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
         subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@y", *command], cwd=place, check=True)
     url = f"file://{place}"
-    assert "cards, dice" in agentos("skill", "add", url, code=1).stderr
-    assert "no skill nonesuch" in agentos("skill", "add", url, "--only", "nonesuch", code=1).stderr
-    assert "one of the two" in agentos("skill", "add", url, "--only", "dice", "--all", code=1).stderr
+    assert_golden("skill_add.cards_dice", agentos("skill", "add", url, code=1).stderr)
+    assert_golden(
+        "skill_add.no_skill_nonesuch", agentos("skill", "add", url, "--only", "nonesuch", code=1).stderr
+    )
+    assert_golden(
+        "skill_add.one_of_the_two", agentos("skill", "add", url, "--only", "dice", "--all", code=1).stderr
+    )
     agentos("skill", "add", url, "--only", "dice")
     assert sorted(path.name for path in home.skills.iterdir() if path.is_dir()) == ["dice"]
-    assert "symbolic link" in agentos("skill", "add", url, "--only", "cards", code=1).stderr
+    assert_golden("skill_add.symbolic_link", agentos("skill", "add", url, "--only", "cards", code=1).stderr)
     assert [path.name for path in home.skills.iterdir() if path.is_dir()] == ["dice"]
     assert not hook.exists()
 
@@ -166,7 +170,7 @@ def test_a_folder_that_no_skill_can_be_called_by_needs_a_name(
     agentos: Callable[..., Ran], home: Home, tmp_path: Path
 ) -> None:
     place = drop(tmp_path).rename(tmp_path / "日本語")
-    assert "--name" in agentos("skill", "add", str(place), code=1).stderr
+    assert_golden("skill_add.name", agentos("skill", "add", str(place), code=1).stderr)
     agentos("skill", "add", str(place), "--name", "dice")
     assert (home.skills / "dice").is_dir()
 
@@ -175,7 +179,7 @@ def test_a_skill_that_lies_too_deep_is_told_where_to_look(
     agentos: Callable[..., Ran], tmp_path: Path
 ) -> None:
     drop(tmp_path / "1/2/3/4/5")
-    assert "deeper" in agentos("skill", "add", str(tmp_path), code=1).stderr
+    assert_golden("skill_add.deeper", agentos("skill", "add", str(tmp_path), code=1).stderr)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +197,7 @@ def test_what_is_not_there_is_said(agentos: Callable[..., Ran], source: str) -> 
 
 
 def test_a_skill_without_tests_says_what_a_test_is(agentos: Callable[..., Ran]) -> None:
-    assert "tests/" in agentos("skill", "test", "text-stats", code=1).stderr
+    assert_golden("skill_test.tests", agentos("skill", "test", "text-stats", code=1).stderr)
 
 
 @pytest.mark.parametrize("name", ["", "text-stats/tools"])

@@ -29,6 +29,7 @@ from agentos.ledger.store import Ledger
 from agentos.taskfile import read_drafts
 from agentos.worker.jobs.workspace_code import OWN_SCRIPT
 from tests.daemon.conftest import _make_task
+from tests.refusals import assert_golden
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -125,7 +126,7 @@ def test_an_argument_that_is_an_inputs_path_here_and_not_in_the_workspace_is_tol
 def test_added_tasks_are_listed_and_shown_and_cancelled(agentos: Agentos, file: Path, home: Home) -> None:
     done = agentos("task", "add", str(file))
     task_id = done.stdout.split()[0]
-    assert "agentos daemon start" in done.stderr
+    assert_golden("task.agentos_daemon_start", done.stderr)
     assert "count words" in agentos("task", "list").stdout
     shown = agentos("task", "show", task_id[-6:]).stdout
     assert "text.txt (18 bytes)" in shown
@@ -136,7 +137,7 @@ def test_added_tasks_are_listed_and_shown_and_cancelled(agentos: Agentos, file: 
     (kept,) = listed["task"]["inputs"]
     assert Ledger(home.ledger).blobs.get(kept["sha256"]) == b"three small words\n"
     agentos("task", "cancel", task_id)
-    assert "nothing to cancel" in agentos("task", "cancel", task_id, code=1).stderr
+    assert_golden("task_cancel.nothing_to_cancel", agentos("task", "cancel", task_id, code=1).stderr)
     assert "cancelled" in agentos("task", "list", "--state", "cancelled").stdout
 
 
@@ -149,11 +150,11 @@ def test_tasks_come_from_standard_input_too(agentos: Agentos) -> None:
 
 
 def test_an_answer_where_nobody_asks_is_no_bug(agentos: Agentos) -> None:
-    assert "Nobody asks" in agentos("run", "answer", "--choice", "1", code=1).stderr
+    assert_golden("run_answer.nobody_asks", agentos("run", "answer", "--choice", "1", code=1).stderr)
 
 
 def test_following_a_run_as_json_is_a_document_a_line(agentos: Agentos) -> None:
-    assert "No runs yet" in agentos("run", "tail", "--json", code=1).stderr
+    assert_golden("run_tail.no_runs_yet", agentos("run", "tail", "--json", code=1).stderr)
     assert agentos("evolution", "watch", "--exit-when-idle", "--json").stdout == ""
 
 
@@ -166,25 +167,29 @@ def test_a_bad_file_adds_nothing(agentos: Agentos, tmp_path: Path) -> None:
     assert agentos("task", "list", "--json").stdout.strip() == "[]"
     with (tmp_path / "huge.yaml").open("wb") as huge:
         huge.truncate(100 << 20)
-    assert "104,857,600 bytes" in agentos("task", "add", str(tmp_path / "huge.yaml"), code=1).stderr
+    assert_golden(
+        "task_add.104_857_600_bytes", agentos("task", "add", str(tmp_path / "huge.yaml"), code=1).stderr
+    )
 
 
 def test_an_input_larger_than_the_workspace_is_refused(agentos: Agentos, tmp_path: Path) -> None:
     with (tmp_path / "big.bin").open("wb") as big:
         big.truncate(3 << 20)
     task = '{"goal": "g", "inputs": ["big.bin"], "limits": {"workspace_mb": 2}}'
-    assert "raise limits.workspace_mb" in agentos("task", "add", "-", stdin=task, code=1).stderr
+    assert_golden(
+        "task_add.raise_limits_workspace_mb", agentos("task", "add", "-", stdin=task, code=1).stderr
+    )
 
 
 def test_waiting_needs_a_daemon(agentos: Agentos, file: Path) -> None:
-    assert "agentos daemon start" in agentos("task", "run", str(file), code=1).stderr
+    assert_golden("task_run.agentos_daemon_start", agentos("task", "run", str(file), code=1).stderr)
     assert agentos("task", "list", "--json").stdout.strip() == "[]"
 
 
 def test_wrong_words_are_told_what_there_is(agentos: Agentos) -> None:
-    assert "queued" in agentos("task", "list", "--state", "asleep", code=1).stderr
-    assert "passed" in agentos("run", "list", "--result", "nice", code=1).stderr
-    assert "No runs yet" in agentos("run", "tail", code=1).stderr
+    assert_golden("task_list.queued", agentos("task", "list", "--state", "asleep", code=1).stderr)
+    assert_golden("run_list.passed", agentos("run", "list", "--result", "nice", code=1).stderr)
+    assert_golden("run_tail.no_runs_yet_2", agentos("run", "tail", code=1).stderr)
 
 
 def test_another_attempt_is_told_with_what_became_of_the_one_before(
@@ -249,6 +254,23 @@ def test_a_run_that_a_person_graded_anew_is_marked(home: Home, file: Path, agent
     assert ("of run-1" in told["task-anew"], "of run-1" in told[task_id]) == (True, False)
 
 
+def test_a_model_call_that_came_to_nothing_is_shown_with_what_it_is_booked_with(
+    home: Home, file: Path, agentos: Agentos
+) -> None:
+    """`run show` ended as a bug over any failed call that was paid."""
+    (task_id,) = json.loads(agentos("task", "add", str(file), "--json").stdout)
+    usage = {"input_tokens": 40, "output_tokens": 2, "estimated": True}
+    seen = {"error": "malformed", "message": "no JSON", "usage": usage}
+    with closing(Ledger(home.ledger)) as ledger:
+        ledger.begin_run(
+            Run("run-1", task_id, "key", Share.OPEN, 1, Snapshot("c" * 40, "t" * 40), "", "", NOW)
+        )
+        ledger.append_step(Step("run-1", 0, "model", {"model": "m"}, seen, None, NOW, 1.0))
+        ledger.finish_run("run-1", Outcome(Result.FAILED, 0.0, "wrong"))
+    (shown,) = (line for line in agentos("run", "show", "run-1").stdout.splitlines() if " model " in line)
+    assert all(word in shown for word in ("malformed", "no JSON", "40 + 2"))
+
+
 def test_a_task_without_a_run_is_held_up_by_itself_by_the_daemon_or_by_others() -> None:
     waits = WaitingTask("task-1", NOW, "no model")
     works = DaemonStatus("works", 0, "", None, None, 0, None, 0, (waits,))
@@ -296,7 +318,7 @@ def test_whoever_waits_hears_that_the_last_daemon_s_model_calls_come_first(
 def test_the_whole_way_with_a_daemon(agentos: Agentos, file: Path, tmp_path: Path) -> None:
     assert "The daemon runs: pid" in agentos("daemon", "start").stdout
     try:
-        assert "runs already" in agentos("daemon", "start", code=1).stderr
+        assert_golden("daemon_start.runs_already", agentos("daemon", "start", code=1).stderr)
         assert "daemon      runs  (pid" in agentos("daemon", "status").stdout
         done = agentos("task", "run", str(file))
         assert "passed" in done.stdout
@@ -307,7 +329,9 @@ def test_the_whole_way_with_a_daemon(agentos: Agentos, file: Path, tmp_path: Pat
         assert "word_count" in shown
         assert "passed" in shown
         assert "passed" in agentos("run", "tail").stdout
-        assert "says otherwise" in agentos("run", "bad", run["id"], "--expect", "=7", code=1).stderr
+        assert_golden(
+            "run_bad.says_otherwise", agentos("run", "bad", run["id"], "--expect", "=7", code=1).stderr
+        )
         (word,) = json.loads(agentos("run", "good", run["id"], "--json").stdout)
         assert (word["run_id"], word["checks"][0]["spec"]["value"]) == (run["id"], run["answer"])
         assert "nothing can be measured" in agentos("run", "flag", run["id"], "--reason", "no").stdout
@@ -317,9 +341,9 @@ def test_the_whole_way_with_a_daemon(agentos: Agentos, file: Path, tmp_path: Pat
         agentos("run", "export", run["id"], str(tmp_path / "out"))
         assert json.loads((tmp_path / "out" / "run.json").read_text())["id"] == run["id"]
         assert len((tmp_path / "out" / "steps.jsonl").read_text().splitlines()) >= 4
-        assert (
-            "not an empty directory"
-            in agentos("run", "export", run["id"], str(tmp_path / "out"), code=1).stderr
+        assert_golden(
+            "run_export.not_an_empty_directory",
+            agentos("run", "export", run["id"], str(tmp_path / "out"), code=1).stderr,
         )
         wrong = file.with_name("wrong.yaml")
         wrong.write_text(TASK.replace("value: 3", "value: 4"))
@@ -349,7 +373,7 @@ def test_a_list_that_is_as_long_as_lists_are_says_how_to_see_more(agentos: Agent
             if number == 99:
                 assert "--limit" not in agentos("task", "list").stderr
             ledger.add_task(_make_task("double", n=number), Share.OPEN)
-    assert "--limit" in agentos("task", "list").stderr
+    assert_golden("task_list.limit", agentos("task", "list").stderr)
     assert "--limit" not in agentos("task", "list", "--limit", "99").stderr
 
 
@@ -398,7 +422,7 @@ def test_the_id_of_a_run_finds_its_task_or_says_which_it_is(agentos: Agentos, ho
     assert again != task_id
     assert ledger.task(again).key == task.key
     assert task_id in agentos("task", "show", "run-1", code=1).stderr
-    assert "a task" in agentos("run", "show", task_id, code=1).stderr
+    assert_golden("run_show.a_task", agentos("run", "show", task_id, code=1).stderr)
     agentos("task", "again", "run-")  # enough of its start
-    assert "agentos run list" in agentos("task", "again", "run-2", code=1).stderr
-    assert "agentos task list" in agentos("task", "again", "nothing", code=1).stderr
+    assert_golden("task_again.agentos_run_list", agentos("task", "again", "run-2", code=1).stderr)
+    assert_golden("task_again.agentos_task_list", agentos("task", "again", "nothing", code=1).stderr)

@@ -41,7 +41,7 @@ from agentos.evolver.history.recordings import packed
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
-from tests.refusals import raises
+from tests.refusals import assert_golden, raises
 
 Ran = CompletedProcess[str]
 Agentos = Callable[..., Ran]
@@ -137,13 +137,28 @@ def test_a_dry_run_changes_nothing_and_counts_the_same(agentos: Agentos, file: P
 
 @pytest.mark.slow
 def test_wrong_words_are_told(agentos: Agentos, file: Path) -> None:
-    assert "no format 'xml'" in agentos("trajectory", "import", str(file), "--format", "xml", code=1).stderr
-    assert "no agent 'x'" in agentos("trajectory", "import", str(file), "--agent", "x", code=1).stderr
-    assert "is no file" in agentos("trajectory", "import", "nowhere.json", code=1).stderr
-    assert "no format 'xml'" in agentos("trajectory", "export", "--all", "--format", "xml", code=1).stderr
-    assert "Say what to export" in agentos("trajectory", "export", code=1).stderr
-    assert "Say what to export" in agentos("trajectory", "export", "x", "--all", code=1).stderr
-    assert "expected a date" in agentos("trajectory", "export", "--since", "noon", code=1).stderr
+    assert_golden(
+        "trajectory_import.no_format_xml",
+        agentos("trajectory", "import", str(file), "--format", "xml", code=1).stderr,
+    )
+    assert_golden(
+        "trajectory_import.no_agent_x",
+        agentos("trajectory", "import", str(file), "--agent", "x", code=1).stderr,
+    )
+    assert_golden(
+        "trajectory_import.is_no_file", agentos("trajectory", "import", "nowhere.json", code=1).stderr
+    )
+    assert_golden(
+        "trajectory_export.no_format_xml",
+        agentos("trajectory", "export", "--all", "--format", "xml", code=1).stderr,
+    )
+    assert_golden("trajectory_export.say_what_to_export", agentos("trajectory", "export", code=1).stderr)
+    assert_golden(
+        "trajectory_export.say_what_to_export_2", agentos("trajectory", "export", "x", "--all", code=1).stderr
+    )
+    assert_golden(
+        "trajectory_export.expected_a_date", agentos("trajectory", "export", "--since", "noon", code=1).stderr
+    )
 
 
 # --- export -----------------------------------------------------------------------------------------
@@ -165,7 +180,10 @@ def test_what_comes_out_can_be_imported_again_and_is_known(
     assert {key: first[key] for key in ("messages", "reward")} == chat("question 0", "a", 1)
     again = json.loads(agentos("trajectory", "import", str(out), "--json").stdout)
     assert (again["imported"], again["known"], again["refused"]) == (0, 20, [])
-    assert "exists already" in agentos("trajectory", "export", "--all", "-o", str(out), code=1).stderr
+    assert_golden(
+        "trajectory_export.exists_already",
+        agentos("trajectory", "export", "--all", "-o", str(out), code=1).stderr,
+    )
     assert not list(tmp_path.glob("*.part"))
 
 

@@ -18,6 +18,7 @@ from agentos.ports import Attempt, Plan
 from agentos.registry.store import Registry
 from agentos.retrieval.index import Index
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from tests.refusals import raises
 
 pytestmark = pytest.mark.sandbox
 
@@ -138,7 +139,7 @@ def test_a_search_that_fails_voids_the_run(home: Home, ledger: Ledger, world: Wo
         world.executor.place(world.task, world.registry.stable()),
         serving=RunServices(answerers={"recall": Memories(ledger, broken).recalling}),
     )
-    with pytest.raises(Unavailable, match="the index is gone"):
+    with raises(Unavailable, names=["the index is gone"]):
         world.run("def run(sdk):\n    sdk.recall('x')\n")
 
 

@@ -15,6 +15,7 @@ from agentos.registry.store import Registry
 from agentos.resources import is_tool_file
 from agentos.retrieval.embedding import WordLlama
 from agentos.retrieval.index import Index
+from tests.refusals import raises
 
 EVERYTHING: Mapping[str, Json] = {"tools": ["*"], "skills": ["*"], "agents": []}
 FEW = [
@@ -170,7 +171,7 @@ def test_a_goal_cannot_widen_what_the_agent_may_have(bundle: Callable[..., Bundl
 
 
 def test_an_agent_that_names_what_is_gone_is_unfit(bundle: Callable[..., Bundle]) -> None:
-    with pytest.raises(Mismatch, match="tool/nowhere"):
+    with raises(Mismatch, names=["tool/nowhere"]):
         bundle("anything", "lost")
 
 

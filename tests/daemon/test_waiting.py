@@ -19,6 +19,7 @@ from agentos.evolver.replay.jobs import without_model
 from agentos.home import Home
 from agentos.settings import load_settings
 from agentos.testing import Undurable
+from tests.refusals import raises
 
 
 def test_a_step_is_tried_again_until_the_machinery_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +75,7 @@ def test_patience_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     def work() -> None:
         raise Unavailable("gone for good")
 
-    with pytest.raises(Unavailable, match="gone for good"):
+    with raises(Unavailable, names=["gone for good"]):
         held(steps, WaitPolicy(machinery_s=0.05, models_s=1e6)).step("replay", work)
 
 
@@ -85,7 +86,7 @@ def test_a_model_is_waited_for_as_long_as_the_policy_says(monkeypatch: pytest.Mo
     def work() -> None:
         raise ModelAway("nobody listens there")
 
-    with pytest.raises(ModelAway, match="nobody listens"):
+    with raises(ModelAway, names=["nobody listens"]):
         held(steps, WaitPolicy(machinery_s=1e6, models_s=0.05)).step("replay", work)
 
 

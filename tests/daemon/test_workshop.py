@@ -41,6 +41,7 @@ from agentos.proposers.coders import CodingAgent, CodingAgentConfig
 from agentos.proposers.command import CommandProposer
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.testing import FakeModels, MemoryBlobs, MemoryLedger
+from tests.refusals import raises
 
 pytestmark = pytest.mark.sandbox
 
@@ -440,7 +441,7 @@ def test_machinery_that_is_away_is_no_verdict_on_the_program(shop: Shop) -> None
         raise ModelFailed("unreachable", "nobody there")
 
     shop.models = FakeModels(model)
-    with pytest.raises(Unavailable, match="nobody there"):
+    with raises(Unavailable, names=["nobody there"]):
         shop.propose(
             "import urllib.request\nurllib.request.urlopen(os.environ['OPENAI_BASE_URL'] + '/chat/completions', b'{}')"
         )

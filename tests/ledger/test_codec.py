@@ -110,7 +110,7 @@ def test_every_record_of_the_domain_survives(kind: type) -> None:
 def test_a_time_is_stored_in_utc_and_text_order_is_time_order() -> None:
     east = datetime(2026, 1, 1, 1, 0, tzinfo=timezone(timedelta(hours=2)))
     assert time_text(east) == "2025-12-31T23:00:00.000000+00:00"
-    with pytest.raises(ValueError, match="naive datetime"):
+    with raises(ValueError, message="ledger.naive_datetime"):
         time_text(datetime(2026, 1, 1))
 
 
@@ -150,7 +150,7 @@ def test_a_type_without_a_stored_form_is_a_programming_error() -> None:
     class Odd:
         members: set
 
-    with pytest.raises(TypeError, match="no stored form"):
+    with raises(TypeError, message="ledger.no_stored_form"):
         to_json(Odd(set()))
 
 

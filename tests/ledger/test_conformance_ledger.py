@@ -130,11 +130,11 @@ def test_a_step_does_not_change(
     book.add_task(make_task(), Share.OPEN)
     book.begin_run(make_run())
     book.append_step(make_step(0))
-    with raises(Conflict, ErrorKind.TAKEN):
+    with raises(Conflict, ErrorKind.TAKEN, names=["step 0"]):
         book.append_step(replace(make_step(0), action={"tool": "other"}))
     book.finish_run("run-1", PASSED)
     book.append_step(make_step(0))
-    with raises(Conflict, ErrorKind.OVER):
+    with raises(Conflict, ErrorKind.OVER, names=["run run-1"]):
         book.append_step(make_step(1))
     assert len(book.steps("run-1")) == 1
 
@@ -144,14 +144,14 @@ def test_an_infra_run_leaves_its_task_for_another_attempt(
 ) -> None:
     book.add_task(make_task(), Share.OPEN)
     book.begin_run(make_run())
-    with raises(Conflict, ErrorKind.TAKEN):
+    with raises(Conflict, ErrorKind.TAKEN, names=["attempt 1"]):
         book.begin_run(make_run("run-2"))
     book.finish_run("run-1", INFRA)
     assert state_of(book, "task-1") is TaskState.RUNNING
     book.begin_run(make_run("run-2", attempt=2))
     book.finish_run("run-2", replace(PASSED, result=Result.CANCELLED))
     assert state_of(book, "task-1") is TaskState.CANCELLED
-    with raises(Conflict, ErrorKind.OVER):
+    with raises(Conflict, ErrorKind.OVER, names=["task task-1"]):
         book.begin_run(make_run("run-3", attempt=3))
 
 

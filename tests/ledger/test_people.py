@@ -61,7 +61,7 @@ def test_a_waiting_run_makes_its_task_wait(
     book.finish_run("run-1", WAITING)
     state = book.states["task-1"] if isinstance(book, MemoryLedger) else book.task_view("task-1").state
     assert state is TaskState.WAITING
-    with raises(Conflict, ErrorKind.OVER):
+    with raises(Conflict, ErrorKind.OVER, names=["task task-1"]):
         book.begin_run(make_run("run-2", attempt=2))
 
 
@@ -99,7 +99,7 @@ def test_nobody_answers_what_is_not_waited_for(waiting: Ledger) -> None:
         waiting.answer("question-9", "yes")
     waiting.set_task_state("task-1", (TaskState.WAITING,), TaskState.CANCELLED)
     assert waiting.open_questions() == []
-    with raises(Conflict, ErrorKind.OVER):
+    with raises(Conflict, ErrorKind.OVER, names=["is cancelled"]):
         waiting.answer("question-1", "yes")
 
 

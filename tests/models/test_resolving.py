@@ -50,7 +50,7 @@ def test_default_is_what_the_settings_say(registry: Registry) -> None:
     snapshot = registry.stable()
     assert spec_of(registry, snapshot, "default", "last").name == "last"
     assert spec_of(registry, snapshot, "", "last").name == "last"
-    with raises(NotFound, type_next="agentos model add"):
+    with raises(NotFound, type_next="agentos model add NAME"):
         spec_of(registry, snapshot, "default", "")
 
 

@@ -9,6 +9,7 @@ import pytest
 from agentos.evolver.advice import Declined, parse
 from agentos.models.requests import ANSWER_MAX, Unusable
 from agentos.proposers.model.proposer import replaced
+from tests.refusals import raises
 
 FINDINGS = (
     '{"cause": "c", "why_this_layer": "w", "summary": "s", "predicted_fixes": ["T1"], "tasks_at_risk": []}'
@@ -59,7 +60,7 @@ def test_what_is_beside_the_edit_stays_as_it_is() -> None:
 
 
 def test_a_part_without_an_end_is_no_edit() -> None:
-    with pytest.raises(Unusable, match="no part of the form"):
+    with raises(Unusable, message="model_answer.no_part"):
         replaced("a = 1\n", "<<<<<<< SEARCH\na = 1\n=======\na = 2\n")
 
 
@@ -68,14 +69,14 @@ def test_a_part_without_an_end_is_no_edit() -> None:
 )
 def test_what_a_model_quotes_is_not_its_answer(quoted: str) -> None:
     assert parse(f"{quoted}\n{FINDINGS}\n```\nx = 1\n```\n").block == "x = 1"
-    with pytest.raises(Declined, match="no use"):
+    with raises(Declined, names=["no use"]):
         parse(f'{quoted}\n{{"no_edit": "no use"}}')
-    with pytest.raises(Unusable, match="'cause'"):
+    with raises(Unusable, names=["'cause'"]):
         parse(quoted + FINDINGS.replace('"c"', "1"))
 
 
 def test_a_model_may_say_that_it_has_no_edit() -> None:
-    with pytest.raises(Declined, match="the place is right as it is"):
+    with raises(Declined, names=["the place is right as it is"]):
         parse('I looked.\n```json\n{"no_edit": "the place is right as it is"}\n```')
     assert parse(FINDINGS[:-1] + ', "no_edit": ""}\n```\nx\n```').block == "x"
 

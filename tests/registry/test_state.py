@@ -204,6 +204,6 @@ def test_a_promotion_of_half_of_it_or_on_what_moved_is_refused(known: Registry) 
     base = known.stable()
     candidate = known.add_candidate("cand-late", base, moved())
     known.commit({"memory/more/memory.md": OLD, "memory/more/resource.toml": said(1)}, "Meanwhile", "edit")
-    with raises(Conflict, ErrorKind.STALE):
+    with raises(Conflict, ErrorKind.STALE, names=[base.commit[:12]]):
         known.promote(base, candidate, {"Evolution": "evo-late"}, "Late")
     assert known.check().faults == ()

@@ -110,7 +110,7 @@ def test_promoting_again_finds_the_promotion_also_after_others(registry: Registr
     after = registry.promote(base, candidate, {"Evolution": "evo-1"}, "Once")
     registry.pin(ADD, "enough")
     assert registry.promote(base, candidate, {"Evolution": "evo-1"}, "Once") == after
-    with raises(Conflict, ErrorKind.STALE):
+    with raises(Conflict, ErrorKind.STALE, names=[base.commit[:12]]):
         registry.promote(base, candidate, {"Evolution": "evo-2"}, "Another claims the same")
     assert numbers(registry) == ["1.0.1", "1.0.0"]
 
@@ -130,7 +130,7 @@ def test_a_promotion_after_main_moved_is_refused(registry: Registry) -> None:
     base = registry.stable()
     candidate = registry.add_candidate("c-1", base, {PATH: FIXED})
     moved = registry.commit({"prompt/default/prompt.md": b"Other.\n"}, "Edit", "edit")
-    with raises(Conflict, ErrorKind.STALE):
+    with raises(Conflict, ErrorKind.STALE, names=[base.commit[:12]]):
         registry.promote(base, candidate, {"Evolution": "e"}, "")
     with raises(Conflict, ErrorKind.MISMATCHED, names=[candidate.commit[:12], moved.commit[:12]]):
         registry.promote(moved, candidate, {"Evolution": "e"}, "")

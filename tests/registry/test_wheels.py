@@ -407,33 +407,32 @@ def link(name: str, target: str) -> tuple[zipfile.ZipInfo, str]:
 
 
 HOSTILE = {
-    "parent": ({"../evil.py": ""}, "leads out"),
-    "inner parent": ({"greeting/../../evil.py": ""}, "leads out"),
-    "absolute": ({"/tmp/evil.py": ""}, "leads out"),
-    "empty part": ({"greeting//evil.py": ""}, "leads out"),
-    "backslash": ({"greeting\\evil.py": ""}, "no plain name"),
-    "drive": ({"c:/evil.py": ""}, "no plain name"),
-    "escape sequence": ({"a\x1b[2J.py": ""}, "no plain name"),
-    "data parent": ({"greeting-1.0.data/purelib/../../evil.py": ""}, "leads out"),
-    "standard library": ({"json/__init__.py": ""}, "hide the module 'json'"),
-    "standard module": ({"socket.py": ""}, "hide the module 'socket'"),
-    "compiled module": ({"math.cpython-311-x86_64-linux-gnu.so": b"x"}, "hide the module 'math'"),
-    "data module": ({"greeting-1.0.data/platlib/json.py": ""}, "hide the module 'json'"),
-    "the worker": ({"agentos/worker/job.py": ""}, "hide the module 'agentos'"),
-    "sitecustomize": ({"sitecustomize.py": ""}, "hide the module 'sitecustomize'"),
-    "too large": ({"greeting/big.bin": bytes(wheelfile.BYTES_MAX + 1)}, "unpacks to"),
-    "too many": ({f"greeting/{n}": "" for n in range(wheelfile.FILES_MAX + 1)}, "files, at most"),
+    "parent": {"../evil.py": ""},
+    "inner parent": {"greeting/../../evil.py": ""},
+    "absolute": {"/tmp/evil.py": ""},
+    "empty part": {"greeting//evil.py": ""},
+    "backslash": {"greeting\\evil.py": ""},
+    "drive": {"c:/evil.py": ""},
+    "escape sequence": {"a\x1b[2J.py": ""},
+    "data parent": {"greeting-1.0.data/purelib/../../evil.py": ""},
+    "standard library": {"json/__init__.py": ""},
+    "standard module": {"socket.py": ""},
+    "compiled module": {"math.cpython-311-x86_64-linux-gnu.so": b"x"},
+    "data module": {"greeting-1.0.data/platlib/json.py": ""},
+    "the worker": {"agentos/worker/job.py": ""},
+    "sitecustomize": {"sitecustomize.py": ""},
+    "too large": {"greeting/big.bin": bytes(wheelfile.BYTES_MAX + 1)},
+    "too many": {f"greeting/{n}": "" for n in range(wheelfile.FILES_MAX + 1)},
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_archives_are_refused_at_the_door(registry: Registry, shop: Shop, name: str) -> None:
-    files, words = HOSTILE[name]
-    path = shop.wheel("greeting", "1.0", files)
-    with pytest.raises(BadWheel, match=words):
+    path = shop.wheel("greeting", "1.0", HOSTILE[name])
+    with raises(BadWheel, message=f"bad_wheel.{name}"):
         list(wheelfile.contents(path.read_bytes()))
     if name in ("parent", "the worker"):  # pip takes most of a second
-        with pytest.raises(Invalid, match=f"cannot be used: .*{words}"):
+        with raises(Invalid, message=f"change.bad_wheel_{name}"):
             add(registry, "greeting")
         assert held(registry) == []
 
@@ -442,7 +441,7 @@ def test_hostile_archives_are_refused_at_the_door(registry: Registry, shop: Shop
 def test_hostile_archives_are_not_sent_though_a_lock_names_them(
     registry: Registry, shop: Shop, name: str
 ) -> None:
-    data = shop.wheel("greeting", "1.0", HOSTILE[name][0]).read_bytes()
+    data = shop.wheel("greeting", "1.0", HOSTILE[name]).read_bytes()
     sha256 = hashlib.sha256(data).hexdigest()
     registry.wheels.root.mkdir()
     (registry.wheels.root / f"{sha256}.whl").write_bytes(data)

@@ -12,6 +12,7 @@ from agentos.domain import is_rule_file
 from agentos.errors import Invalid
 from agentos.rules.document import DOCUMENT_MAX, Enforcement, read_rule, rule_of
 from agentos.rules.trying import faults_of
+from tests.refusals import raises
 
 GOOD = {"description": "d", "on": "before_call", "when": "tool == 'x'", "enforce": "stop"}
 
@@ -95,7 +96,7 @@ def test_a_pattern_that_explodes_elsewhere_ends_here(when: str) -> None:
 
 
 def test_a_document_of_10_mb_is_refused_before_it_is_read() -> None:
-    with pytest.raises(Invalid, match=f"{DOCUMENT_MAX:,}"):
+    with raises(Invalid, names=[f"{DOCUMENT_MAX:,}"]):
         read_rule("rule/x/resource.toml", b"a = [" + b"1," * 5_000_000 + b"]")
 
 

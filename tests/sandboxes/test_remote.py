@@ -36,6 +36,7 @@ from agentos.sandboxes.remote.protocol import BOX, JOIN, KEY_HEADER, MESSAGE_MAX
 from agentos.sandboxes.remote.worker import BoxWorker, Joining, _run_uid
 from agentos.testing import FakeSandbox
 from agentos.wire import FrameError, WireClosed, WireLate
+from tests.refusals import raises
 
 _SOON_S = 30.0
 _LOST_S = 5.0
@@ -596,7 +597,7 @@ def test_runs_of_one_pair_get_one_host(control: Control) -> None:
 def test_no_worker_and_no_boxes_here_is_said(control: Control) -> None:
     places = WorkerPlaces(_Same(), control.fleet, 0)  # type: ignore[arg-type]
     assert places.room == 0
-    with pytest.raises(HostAway, match="cluster status"), places.place(Placement()):
+    with raises(HostAway, type_next="agentos cluster status"), places.place(Placement()):
         pass
 
 
@@ -735,7 +736,7 @@ def test_a_token_is_sent_to_no_address_that_could_be_read_on_the_way(url: str) -
 
 def test_a_worker_whose_token_is_refused_ends_with_what_to_type(control: Control, fake: FakeSandbox) -> None:
     worker = BoxWorker(fake, Joining(control.url, "nonsense", 1, 1), lambda text: None)
-    with pytest.raises(UserError, match="token add"):
+    with raises(UserError, type_next="agentos token add"):
         asyncio.run(worker.run())
 
 
@@ -825,7 +826,7 @@ def test_whatever_a_sandbox_raises_is_said_at_once(control: Control) -> None:
 
     control.join(Broken(echo))
     began = time.monotonic()
-    with pytest.raises(HostAway, match="new thread"):
+    with raises(HostAway, names=["new thread"]):
         control.sandbox().open(LIMITS)
     assert time.monotonic() - began < _SOON_S
 

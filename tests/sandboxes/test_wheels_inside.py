@@ -14,7 +14,7 @@ from agentos.daemon.evolve.benches import BoxBenches, load_tools
 from agentos.daemon.job.bundle import with_wheels
 from agentos.daemon.run.execution import BoxExecutor
 from agentos.domain import Call, Check, Effect, Limits, Result, Task, new_id
-from agentos.errors import Unavailable
+from agentos.errors import ErrorKind, Unavailable
 from agentos.ledger.blobs import BlobStore
 from agentos.ports import Attempt, Case
 from agentos.proposers.repair.reading.foresight import FACTORS, foresight_of
@@ -24,6 +24,7 @@ from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.sandboxes.choice import PlacesHere
 from agentos.sandboxes.docker.sandbox import Docker
 from agentos.shipped import seed_files
+from tests.refusals import raises
 from tests.registry.wheelshop import Shop, needy, open_shop
 
 ABOUT = b'description = "For a test."\n'
@@ -146,7 +147,7 @@ def test_an_altered_wheel_is_the_machinerys_fault(
     put(registry, "greet", needy("greeting"))
     [wheel] = registry.wheels.root.iterdir()
     wheel.write_bytes(shop.greeting(word="Gotcha").read_bytes())
-    with pytest.raises(Unavailable, match="missing or altered: type `agentos registry wheels`"):
+    with raises(Unavailable, ErrorKind.DAMAGED, type_next="agentos registry wheels"):
         execute(worker_sandbox, registry, task("greet"), tmp_path)
 
 

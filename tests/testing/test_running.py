@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime
 
-import pytest
-
 from agentos.domain import Call, Kind, Limits, ResourceId, Result, Snapshot, Step, Task
 from agentos.errors import Unavailable
 from agentos.ports import Attempt, Brief, Case, Proposal
@@ -20,6 +18,7 @@ from agentos.testing import (
     attempt,
 )
 from agentos.wire import Channel, WireClosed
+from tests.refusals import raises
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OLD, NEW = Snapshot("old", "old"), Snapshot("new", "new")
@@ -56,7 +55,7 @@ def test_a_replayer_ends_all_jobs_before_it_raises() -> None:
             raise Unavailable("gone")
         return job * 2
 
-    with pytest.raises(Unavailable, match="gone"):
+    with raises(Unavailable, names=["gone"]):
         SerialReplayer().map(work, [0, 1, 2])
     assert done == [0, 1, 2]
     assert SerialReplayer().map(work, [3, 4]) == [6, 8]

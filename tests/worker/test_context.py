@@ -10,6 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.refusals import raises
+
 WINDOWS = (512, 2_048, 8_192, 32_768)
 
 # Plain words, but also what takes more room than it shows: quotes, control characters, other scripts.
@@ -177,7 +179,7 @@ def test_the_oldest_of_what_was_cut_are_let_go(parts: Any, monkeypatch: pytest.M
     monkeypatch.setattr(parts.observations, "_KEPT_MAX", 100)
     outputs = parts.observations.Outputs()
     references = [outputs.keep("x" * 40) for _ in range(4)]
-    with pytest.raises(LookupError, match=f"kept are: {references[2]}, {references[3]}"):
+    with raises(LookupError, names=[f"{references[2]}, {references[3]}"]):
         outputs.page(references[0], 0, 10)
     assert outputs.page(references[3], 38, 10) == "xx\n[end]"
 

@@ -62,7 +62,7 @@ def join(
     if context.invoked_subcommand is not None:
         return
     if not url:
-        raise UserError("A worker is told where to join: agentos worker --join https://HOST:PORT")
+        raise UserError("A worker is told where to join: `agentos worker --join https://HOST:PORT`")
     try:
         from agentos.sandboxes.remote.worker import Joining, be_a_worker, total_mb
     except ModuleNotFoundError as error:

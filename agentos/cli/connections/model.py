@@ -9,7 +9,7 @@ import typer
 
 from agentos.cli.group import AsJson, Yes, noun
 from agentos.cli.output import confirm, print_json, print_table, print_text, tell_progress
-from agentos.errors import ModelFailed, UserError
+from agentos.errors import ErrorKind, ModelFailed, UserError
 from agentos.home import Home
 from agentos.models.stop import model_stop
 
@@ -27,9 +27,9 @@ _HINTS: Mapping[str, str] = {
     "unreachable": "Look whether the provider's api_base in agentos.toml is right and its server runs",
     "timeout": "The server took the connection but did not answer in time; look at its log",
     "overloaded": "The provider is overloaded or your quota is used up; try again later",
-    "cut": "A model that reasons needs room: agentos model add {name} --model {model} --parameter max_tokens=8192",
+    "cut": "A model that reasons needs room: `agentos model add {name} --model {model} --parameter max_tokens=8192`",
     "slow": "Take a faster model, or a machine that does less beside it",
-    "malformed": "Look whether its api_base is whole (most end in /v1): agentos model list",
+    "malformed": "Look whether its api_base is whole (most end in /v1): `agentos model list`",
     "request": "Look whether the model takes such a request, and has the parameters of its resource",
     "budget": "Raise [budget] in agentos.toml",
     "day_budget": "Raise [budget] in agentos.toml, or wait until midnight UTC",
@@ -228,7 +228,7 @@ def try_(name: Annotated[str, typer.Argument(metavar="NAME")] = "default", as_js
     from agentos.settings import load_settings
 
     if fault := why_not_installed():
-        raise UserError(fault)
+        raise UserError(fault, kind=ErrorKind.NOT_INSTALLED)
     home = Home.find()
     settings = load_settings(home.settings)
     registry = Registry(home.registry)
@@ -239,14 +239,15 @@ def try_(name: Annotated[str, typer.Argument(metavar="NAME")] = "default", as_js
     try:
         tried = _try(home, settings, spec)
     except ModelFailed as error:
-        if as_json:
-            print_json({"model": spec.name, "ok": False, "kind": error.kind, "message": str(error)})
-            raise typer.Exit(1) from None
         hint = _HINTS.get(error.kind, "See logs/gateway.log of the home")
         hint = "" if model_stop(home) else ". " + hint.format(name=spec.name, model=spec.model)
-        raise UserError(
-            f"'{spec.name}' gave no usable answer ({error.kind}): {str(error).rstrip('.')}{hint}"
-        ) from None
+        sentence = f"'{spec.name}' gave no usable answer ({error.kind}): {str(error).rstrip('.')}{hint}"
+        failed = UserError(sentence, kind=error.kind)
+        if not as_json:
+            raise failed from None
+        told = {"kind": error.kind, "message": str(error), "type_next": list(failed.type_next)}
+        print_json({"model": spec.name, "ok": False, **told})
+        raise typer.Exit(1) from None
     if as_json:
         print_json(tried)
         return

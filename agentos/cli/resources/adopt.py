@@ -58,7 +58,7 @@ def adopt(
     home = Home.find()
     if path is None:
         if give or sessions or release:
-            raise UserError("--give, --sessions and --release are of a folder: agentos adopt PATH …")
+            raise UserError("--give, --sessions and --release are of a folder: `agentos adopt PATH …`")
         _list(Reader(home.ledger), as_json=as_json)
         return
     place = _place(home, path, release=release)

@@ -125,7 +125,7 @@ def retire(registry: Registry, resource: ResourceId, reason: str, *, yes: bool) 
         raise UserError(f"{resource} is retired already.", kind=ErrorKind.DECIDED)
     confirm(f"Retire {resource}?", yes=yes)
     registry.retire(resource, reason or "by hand")
-    return f"{resource} is retired. To bring it back: agentos registry revert {resource}"
+    return f"{resource} is retired. To bring it back: `agentos registry revert {resource}`"
 
 
 def unknown_in(registry: Registry, resource: ResourceId) -> list[str]:

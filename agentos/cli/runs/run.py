@@ -257,7 +257,7 @@ def answer(
             tell(question)
         return
     if not questions:
-        raise UserError("Nobody asks anything.")
+        raise UserError("Nobody asks anything; `agentos status` shows what waits for you.")
     if len(questions) > 1:
         some = ", ".join(question.id for question in questions)
         raise UserError(f"More than one thing is asked: say which question you answer: {some}.")
@@ -398,8 +398,12 @@ def _seen(step: Step) -> str:
     seen = step.observation
     if step.node != "model" or not isinstance(seen, dict) or "usage" not in seen:
         return short_text(seen, _WIDTH)
-    usage, message = seen["usage"], seen.get("message") or {}
+    usage = seen["usage"]
     cost = f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens"
     cost += "" if seen.get("usd") is None else f", {seen['usd']:.6f} USD"
-    said = message.get("content") or [call["function"] for call in message.get("tool_calls") or ()]
+    if "error" in seen:  # it came to nothing and is booked all the same
+        said: object = f"{seen['error']}: {seen.get('message', '')}"
+    else:
+        message = seen.get("message") or {}
+        said = message.get("content") or [call["function"] for call in message.get("tool_calls") or ()]
     return f"({'from the record' if seen.get('recorded') else cost}) {short_text(said, _WIDTH)}"

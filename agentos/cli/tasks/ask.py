@@ -22,6 +22,7 @@ from agentos.errors import UserError
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
+from agentos.plaintext import typed_value
 
 app = verb()
 
@@ -101,12 +102,7 @@ def _arguments(given: Sequence[str]) -> dict[str, Json]:
         name, is_one, text = item.partition("=")
         if not is_one or not name:
             raise UserError(f"--arg is NAME=VALUE, as in --arg path=notes.txt; found '{item}'.")
-        try:
-            found[name] = json.loads(
-                text, parse_constant=lambda word: word
-            )  # NaN is no JSON, so it is a text
-        except (ValueError, RecursionError):
-            found[name] = text
+        found[name] = typed_value(text)
     return found
 
 

@@ -203,7 +203,7 @@ def require_model(home: Home, agent: str) -> None:
     except NotFound:
         raise UserError(
             "No model is set up that could answer; type `agentos model add` (docs/use/models.md), "
-            "or name a tool that needs none: agentos ask --tool NAME --arg NAME=VALUE FILE…"
+            "or name a tool that needs none: `agentos ask --tool NAME --arg NAME=VALUE FILE…`"
         ) from None
 
 

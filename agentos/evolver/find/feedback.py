@@ -30,6 +30,7 @@ from agentos.domain import (
     kind_of,
 )
 from agentos.errors import UserError
+from agentos.plaintext import typed_value
 
 _TEXT = 200  # characters: a longer text, or one of several lines, is seldom written twice alike
 _LINES = 10  # checks that are made of a corrected text
@@ -44,11 +45,7 @@ def expectation(said: str) -> Check:
         raise UserError(
             f"Expected PATH=VALUE, as in total=12.5 (=VALUE is the whole answer); found '{said}'."
         )
-    try:
-        value = json.loads(text, parse_constant=lambda name: name)
-    except (ValueError, RecursionError):
-        value = text
-    return Check("equals", {"value": value} | ({"path": path.strip()} if path.strip() else {}))
+    return Check("equals", {"value": typed_value(text)} | ({"path": path.strip()} if path.strip() else {}))
 
 
 def of_correction(answer: Json, corrected: Json) -> tuple[Check, ...]:

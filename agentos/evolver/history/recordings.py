@@ -21,6 +21,7 @@ from agentos.domain import (
     RecordedFetch,
     RecordedTool,
     Recording,
+    Run,
     Snapshot,
     Step,
     Trial,
@@ -33,7 +34,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
-    from agentos.ports import Blobs, ObservedRun
+    from agentos.ports import Blobs, Journal, ObservedRun
 
 ACT, EXTERNAL, FETCH = "act", "external", "fetch"
 # Steps of what only the kernel gives: a run without any of them is simply run again.
@@ -81,6 +82,14 @@ def recording_of(
     tools = tuple(call for calls in found.values() for call in calls)
     fetches = _fetches([step for _, steps in runs for step in steps])
     return Recording(tuple(run_id for run_id, _ in runs), snapshot, tools, answers or {}, fetches)
+
+
+def recording_for_run(journal: Journal, blobs: Blobs, run: Run) -> Recording | None:
+    """What the run took from outside, None where it asked for nothing."""
+    steps = journal.steps(run.id)
+    if not asks(steps):
+        return None
+    return recording_of(run.snapshot, [(run.id, whole(blobs, steps))], journal.answers(run.task_id))
 
 
 def _fetches(steps: Iterable[Step]) -> tuple[RecordedFetch, ...] | None:

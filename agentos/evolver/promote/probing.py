@@ -38,7 +38,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, Unavailable
 from agentos.evolver.guards.assurance.contract import RetryingExecutor, ask
 from agentos.evolver.guards.assurance.dynamic import breaches
-from agentos.evolver.history.recordings import asks, recording_of, whole
+from agentos.evolver.history.recordings import recording_for_run
 from agentos.evolver.promote import CanaryContext, ProbeContext, PromotionContext
 from agentos.evolver.promote.consent import is_overtaken
 from agentos.evolver.promote.promotion import (
@@ -273,11 +273,7 @@ def _task(parts: CanaryContext, run: Run) -> Task | None:
 
 
 def _canary(parts: CanaryContext, task: Task, run: Run) -> Canary:
-    steps = parts.journal.steps(run.id)
-    recording = None
-    if asks(steps):
-        answers = parts.journal.answers(task.id)
-        recording = recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
+    recording = recording_for_run(parts.journal, parts.blobs, run)
     plan = Plan(mode=Mode.REPLAY, recording=recording, wall_s=parts.policy.probe.run_s)
     return Canary(task, plan, hidden=run.share is Share.HOLD_OUT)
 

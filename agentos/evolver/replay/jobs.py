@@ -32,7 +32,7 @@ from agentos.domain import (
     work_of,
 )
 from agentos.errors import BudgetUsedUp, ModelAway, ModelMissing, NotFound, Unavailable
-from agentos.evolver.history.recordings import asks, packed, recording_of, together, whole
+from agentos.evolver.history.recordings import asks, packed, recording_for_run, together
 from agentos.evolver.replay import ReplayContext
 from agentos.evolver.select.curate import TaskSets
 from agentos.evolver.select.renaming import RenamedTask, in_other_names
@@ -326,12 +326,8 @@ def recording_for(parts: ReplayContext, task: Task, in_set: TrialSet) -> Recordi
     ]
     passing = in_set is not TrialSet.EVIDENCE
     fitting = [run for run in runs if run.passed == passing]
-    for run in (fitting or runs)[:1]:
-        steps = parts.journal.steps(run.id)
-        if asks(steps):
-            answers = parts.journal.answers(run.task_id)
-            return recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
-    return None
+    newest = next(iter(fitting or runs), None)
+    return recording_for_run(parts.journal, parts.blobs, newest) if newest else None
 
 
 def _says_something(run: Run) -> bool:

@@ -41,6 +41,7 @@ from agentos.evolver.policy import Probation
 from agentos.evolver.replay.jobs import no_model
 from agentos.evolver.verdict.paired_tests import log_e
 from agentos.evolver.watch import ChangeContext, WatchContext
+from agentos.plaintext import counted
 from agentos.resources import parse_id
 
 # Results that say something of the agent: also what it spent its run's budget on.
@@ -329,5 +330,4 @@ def _since(parts: ChangeContext, evolution: Evolution, name: str) -> Sequence[Ve
 
 
 def _so_far(sides: LiveArms) -> str:
-    count = len(sides.counted())
-    return f"{count} live run{'s' if count != 1 else ''} of new, checked work until then"
+    return f"{counted(len(sides.counted()), 'live run')} of new, checked work until then"

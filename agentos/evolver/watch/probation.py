@@ -29,11 +29,12 @@ from agentos.domain import (
 from agentos.errors import Conflict, NotFound
 from agentos.evolver.guards.assurance.contract import RetryingExecutor
 from agentos.evolver.history import AFTER_PROBATION
-from agentos.evolver.history.recordings import asks, recording_of, whole
+from agentos.evolver.history.recordings import recording_for_run
 from agentos.evolver.promote.promotion import attest, roll_back, verdict_on
 from agentos.evolver.select.curate import asks_models_live
 from agentos.evolver.watch import ProbationContext
 from agentos.evolver.watch.live_regression import LiveArms, LiveEvidence, named, standing
+from agentos.plaintext import counted
 from agentos.ports import Plan
 
 _LATE = timedelta(days=2)  # beyond the end of a watch
@@ -156,11 +157,7 @@ def _results(parts: ProbationContext, run: Run, snapshot: Snapshot, side: str, p
 
 def _plan(parts: ProbationContext, evolution: Evolution, run: Run) -> Plan:
     """Like a trial: nothing acts on the outside, which answers from the record of the run."""
-    steps = parts.journal.steps(run.id)
-    recording = None
-    if asks(steps):
-        answers = parts.journal.answers(run.task_id)
-        recording = recording_of(run.snapshot, [(run.id, whole(parts.blobs, steps))], answers)
+    recording = recording_for_run(parts.journal, parts.blobs, run)
     return Plan(mode=Mode.REPLAY_THEN_LIVE, recording=recording, evolution_id=evolution.id)
 
 
@@ -200,10 +197,10 @@ def _end_of_watch(
 ) -> tuple[EvolutionEnding, str]:
     """What can be said when nothing speaks against it: also that nothing speaks for it."""
     if live:
-        return EvolutionEnding.STOOD, f"{len(live)} live run{'s' if len(live) != 1 else ''} stood the test"
+        return EvolutionEnding.STOOD, f"{counted(len(live), 'live run')} stood the test"
     days = f"{parts.policy.probation.days:g} days"
     if used := len(sides.used()):
-        runs = f"{used} live run{'s' if used != 1 else ''}"
+        runs = counted(used, "live run")
         return (
             EvolutionEnding.UNPROVEN,
             f"{runs} in {days}, and none of new, checked work: live use shows nothing of it",

@@ -67,21 +67,23 @@ def _plain(
     loop = ends_a_loop(facts.program) if endless else None
     data, words = facts.program.data, facts.words
     for site in places:
+        twins = facts.twins(site)
         for operator in OPERATORS:
             for edit in operator(site):
                 first = edit.splices[0]
                 factor = boost(data[first.start : first.end].decode(), first.text, words)
                 yield edit, factor * loop(edit) if loop else factor
-                if len(facts.twins(site)) > 1 and (alike := _everywhere(site, edit)):
-                    yield alike, factor
+                yield from (
+                    (alike, factor) for alike in (_everywhere(site, edit, same) for same in twins) if alike
+                )
 
 
-def _everywhere(site: EditSite, edit: CodeEdit) -> CodeEdit | None:
-    """The same change at every place of the function where the same stands: a slip made more than once."""
+def _everywhere(site: EditSite, edit: CodeEdit, same: Sequence[ast.expr]) -> CodeEdit | None:
+    """The same change at every place where the same stands: a slip made more than once."""
     splice = edit.splices[0]
     if len(edit.splices) > 1 or (splice.start, splice.end) != site.program.span(site.node):  # type: ignore[arg-type]
         return None
-    splices = tuple(site.program.replace(node, splice.text) for node in site.facts.twins(site))
+    splices = tuple(site.program.replace(node, splice.text) for node in same)
     return CodeEdit(splices, edit.operator, 0.2 * edit.weight)
 
 

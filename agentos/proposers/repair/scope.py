@@ -214,24 +214,35 @@ def _bind_arguments(program: Program, scope: Scope, place: ast.AST) -> None:
         for argument in place.args.posonlyargs + place.args.args + place.args.kwonlyargs:
             scope.kinds[argument.arg] = _kind_of_annotation(argument.annotation)
             scope.first_line[argument.arg] = 0
-            for name, kind in _fields(program, argument):
-                scope.kinds[name] = kind
+            for name, kind in _fields(program, place, argument):
+                scope.kinds[name] = scope.kinds.get(name) or kind
                 scope.kinds[argument.arg] = "record"
         for rest, kind in ((place.args.vararg, "tuple"), (place.args.kwarg, "dict")):
             if rest is not None:
                 scope.kinds[rest.arg], scope.first_line[rest.arg] = kind, 0
 
 
-def _fields(program: Program, argument: ast.arg) -> list[tuple[str, str]]:
-    """``input.rows`` and its kind for each field of the argument's class, if that is in the file."""
+def _fields(program: Program, place: Definition, argument: ast.arg) -> Iterator[tuple[str, str]]:
+    """``input.rows`` and its kind for each field of the argument's class, if that is in the file; of a method's object, too."""
+    klass = _class_of(program, place, argument)
+    for each in klass.body if klass else ():
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            yield f"{argument.arg}.{each.target.id}", _kind_of_annotation(each.annotation)
+        begun = each.body if isinstance(each, Definition) and each.name == "__init__" else ()
+        for node in (step for step in begun if isinstance(step, ast.Assign | ast.AnnAssign)):
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
+                said = _kind_of_annotation(node.annotation) if isinstance(node, ast.AnnAssign) else ""
+                yield f"{argument.arg}.{target.attr}", said or (kind_of(node.value, {}) if node.value else "")
+
+
+def _class_of(program: Program, place: Definition, argument: ast.arg) -> ast.ClassDef | None:
+    """The class that the argument is said to be of, or the one whose method is asked."""
+    above = program.parent.get(place)
+    if isinstance(above, ast.ClassDef) and argument.arg == "self":
+        return above
     wanted = argument.annotation.id if isinstance(argument.annotation, ast.Name) else ""
-    return [
-        (f"{argument.arg}.{field.target.id}", _kind_of_annotation(field.annotation))
-        for klass in program.tree.body
-        if isinstance(klass, ast.ClassDef) and klass.name == wanted
-        for field in klass.body
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-    ]
+    return next((k for k in program.tree.body if isinstance(k, ast.ClassDef) and k.name == wanted), None)
 
 
 def _kind_of_annotation(annotation: ast.expr | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from agentos.proposers.repair.scope import (
     CUTTING,
+    FUNCTIONS_MAX,
     NOTHING_GIVEN,
     GivenNames,
     Scope,
@@ -37,6 +38,8 @@ SEPARATORS_MAX = 4
 # What may be written twice with the same slip. Not every use of a name is one slip.
 TIGHT = (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript)
 TWINS = (ast.Attribute, ast.Subscript, ast.Call, ast.Compare, ast.BinOp)
+TWINS_MAX = 4
+OF_ONE_MAX = 6
 
 _Node = TypeVar("_Node", bound=ast.expr)
 
@@ -72,7 +75,7 @@ class FileFacts:
         self.conditions_at: dict[object, dict[str, float]] = {}  # what was thought of, by function and names
         self._by_function: dict[Definition | None, list[ast.AST]] = {}
         self._by_line: dict[int, _ByLine] = {}
-        self._twins: dict[Definition | None, dict[ast.AST, list[ast.expr]]] = {}
+        self._twins: dict[Definition | None, Mapping[str, Sequence[ast.expr]]] = {}
         self._wanted: dict[ast.AST, frozenset[str]] = {}
         self._given: dict[Definition | None, dict[str, ast.expr | None]] = {}
 
@@ -170,16 +173,31 @@ class FileFacts:
             dict.fromkeys(n for pair in pairs if len(pair) > 1 and name in pair for n in pair if n != name)
         )
 
-    def twins(self, site: EditSite) -> Sequence[ast.expr]:
-        """The node and those of its function that are written alike; none where the node is not the first of them."""
-        if site.function not in self._twins:
-            among = [n for n in self.nodes_in(site.function) if isinstance(n, TWINS)]
+    def twins(self, site: EditSite) -> Sequence[Sequence[ast.expr]]:
+        """The node and those written alike, of its function and of the file; none where it is not its function's first."""
+        node, functions = site.node, self.program.functions
+        if not isinstance(node, TWINS):
+            return ()
+        text = self.program.text(node)
+        own = self._alike(site.function).get(text, ())
+        if own[:1] != [node]:
+            return ()
+        found = [own]
+        if isinstance(node, ast.Call | ast.Compare | ast.BinOp) and len(functions) <= FUNCTIONS_MAX:
+            found.append(
+                [each for function in (None, *functions) for each in self._alike(function).get(text, ())]
+            )
+        return [same for same in found[: 1 + (found[-1] != own)] if 1 < len(same) <= TWINS_MAX]
+
+    def _alike(self, function: Definition | None) -> Mapping[str, Sequence[ast.expr]]:
+        """The nodes of the function by how they are written."""
+        if function not in self._twins:
             by_text: dict[str, list[ast.expr]] = {}
-            for node in among:
-                if not is_target(node):
+            for node in self.nodes_in(function):
+                if isinstance(node, TWINS) and not is_target(node):
                     by_text.setdefault(self.program.text(node), []).append(node)
-            self._twins[site.function] = {same[0]: same for same in by_text.values() if 1 < len(same) <= 4}
-        return self._twins[site.function].get(site.node, ())
+            self._twins[function] = by_text
+        return self._twins[function]
 
     @cached_property
     def attributes(self) -> tuple[ast.Attribute, ...]:
@@ -212,6 +230,19 @@ class FileFacts:
         modules = {alias.name: alias.asname or alias.name for alias in whole}
         modules |= {f"{of}.{alias.name}": alias.asname or alias.name for of, alias in taken}
         return modules, {(of, alias.name): alias.asname or alias.name for of, alias in taken}
+
+    @cached_property
+    def of_one(self) -> tuple[str, ...]:
+        """Functions of libraries that the file calls with one value, those that it calls most first: ``re.escape``."""
+        modules, names = self.libraries
+        known = {*modules.values(), *names.values()}
+        calls = (n for n in self.nodes if isinstance(n, ast.Call) and len(n.args) == 1 and not n.keywords)
+        called = Counter(
+            self.program.text(c.func) for c in calls if isinstance(c.func, ast.Name | ast.Attribute)
+        )
+        return tuple(
+            [name for name, _ in called.most_common() if name.partition(".")[0] in known][:OF_ONE_MAX]
+        )
 
     @cached_property
     def modules(self) -> frozenset[str]:

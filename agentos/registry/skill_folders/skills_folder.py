@@ -254,7 +254,7 @@ class SkillsFolders:
             self._seen[path].against = ours
             fault = (
                 f"the registry has another {skill} already; rename the folder (and 'name' in SKILL.md), "
-                f"or replace that one: agentos registry edit {skill} --file {path}"
+                f"or replace that one: `agentos registry edit {skill} --file {path}`"
             )
             return _refused(path, [fault], warnings)
         result = theirs
@@ -265,8 +265,8 @@ class SkillsFolders:
                 self._seen[path].against = ours
                 conflicts = [f"{conflict} (folder and learnt version)" for conflict in merged.conflicts]
                 hint = (
-                    f"see agentos registry log {skill}; revert the learnt version, put it into the folder, or take the "
-                    f"folder's for good: agentos registry edit {skill} --file {path}"
+                    f"see `agentos registry log {skill}`; revert the learnt version, put it into the folder, or take the "
+                    f"folder's for good: `agentos registry edit {skill} --file {path}`"
                 )
                 return _refused(path, [*conflicts, hint], warnings)
             result = merged.digest

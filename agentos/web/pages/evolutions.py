@@ -36,7 +36,8 @@ from agentos.evolver.verdict.judge import Flip, flips
 from agentos.evolver.verdict.pairing import judged_trials, varying
 from agentos.ledger.listing import data_version
 from agentos.ledger.reading import Reader
-from agentos.web.context import WebContext, duration, passes, plural
+from agentos.plaintext import counted
+from agentos.web.context import WebContext, duration, passes
 from agentos.web.pages.charts import LEAST, TestCourse, progress_of
 from agentos.web.pages.diffs import EditedFile, side_by_side
 
@@ -247,14 +248,14 @@ def _detail(scene: Scene, state: str) -> str:
     """How much there was of it, and what it cost."""
     story, told = scene.story, []
     if state == EvolutionState.MINED and story.evidence:
-        told.append(plural(len(story.evidence.run_ids), "failing run"))
+        told.append(counted(len(story.evidence.run_ids), "failing run"))
     if state == EvolutionState.PROPOSING:
         asked = story.evolution.asked
-        told.append(plural(len(story.candidates), "edit"))
+        told.append(counted(len(story.candidates), "edit"))
         told += [f"{duration(seconds)} of search"] if (seconds := sum(it.seconds for it in asked)) else []
     if state == EvolutionState.REPLAYING:
         own = [it.outcome.cost for it in story.trials if not it.taken_from]
-        told.append(plural(len(story.trials), "trial"))
+        told.append(counted(len(story.trials), "trial"))
         told += [f"{duration(seconds)} of CPU"] if (seconds := sum(it.cpu_s for it in own)) else []
         told += [f"{usd:.4f} USD"] if (usd := sum(it.usd or 0.0 for it in own)) else []
     return ", ".join(told)

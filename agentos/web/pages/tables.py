@@ -27,9 +27,9 @@ from agentos.ledger.listing import (
     run_page,
     task_page,
 )
-from agentos.plaintext import clean
+from agentos.plaintext import clean, counted
 from agentos.plugins import registry
-from agentos.web.context import WebContext, plural
+from agentos.web.context import WebContext
 from agentos.web.pages.charts import sparkline
 from agentos.web.pages.resources import resource_lines
 
@@ -224,7 +224,7 @@ def _line(site: WebContext, group: FailureGroup, tried: int, *, muted: bool) -> 
     days = [f"{today - timedelta(days=back):%Y-%m-%d}" for back in range(_DAYS - 1, -1, -1)]
     counts = failures_by_day(site.reader, name, today - timedelta(days=_DAYS - 1))
     bars = [counts.get(day, 0) for day in days]
-    title = f"{plural(sum(bars), 'time')} in the last {_DAYS} days, {bars[-1]} today"
+    title = f"{counted(sum(bars), 'time')} in the last {_DAYS} days, {bars[-1]} today"
     past = evolution_page(site.reader, tried, fingerprint_id=name).rows
     return FailureLine(group, sparkline(bars, title), past, muted)
 

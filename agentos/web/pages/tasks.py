@@ -32,6 +32,7 @@ from agentos.domain import (
 from agentos.errors import NotFound, UserError
 from agentos.ledger.listing import evolution_page, newest_open_runs
 from agentos.ledger.reading import Reader, TaskView
+from agentos.plaintext import typed_value
 from agentos.syntax import tree_of
 from agentos.taskfile import drafts_of
 from agentos.web.context import WebContext
@@ -141,7 +142,7 @@ def add_task(site: WebContext, said: Mapping[str, str]) -> str:
         if text := said.get(key, "").strip():
             document[key] = text
     if expected := said.get("expect", "").strip():
-        document["checks"] = [{"equals": {"value": _json_or_text(expected)}}]
+        document["checks"] = [{"equals": {"value": typed_value(expected)}}]
     (task,) = add_tasks(site.home, drafts_of(json.dumps(document).encode(), "the form", site.home.run))
     return task.id
 
@@ -204,13 +205,6 @@ def _json(text: str, what: str) -> Json:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(f'{what} is to be JSON (a number, true, "text", [...], {{...}}): {error}.') from None
-
-
-def _json_or_text(text: str) -> Json:
-    try:
-        return json.loads(text, parse_constant=lambda word: word)
-    except (ValueError, RecursionError):
-        return text
 
 
 # --- What needs a person now, and what the daemon does where nothing does ------------------------

@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from agentos.proposers.repair.operators.conditions import conditions_for
 from agentos.proposers.repair.operators.idioms.texts import templates
 from agentos.proposers.repair.places import edits_of
 from agentos.proposers.repair.site import FileFacts, sites
@@ -185,6 +186,63 @@ def test_fields_of_the_input_are_names_in_scope() -> None:
     assert _missing(source, source.replace("rows[input.path]", "rows[input.column]")) == []
 
 
+METHODS = """\
+import html
+
+
+class Box:
+    size: int
+
+    def __init__(self, names, size):
+        self.names = []
+        self.size = size
+
+    def full(self, name):
+        return name and len(self.names) > 3
+
+    def first(self, text):
+        return html.escape(text.split("=")[0])
+
+    def last(self, text):
+        return text.split("=")[1]
+"""
+
+
+def test_a_method_knows_the_fields_of_its_object() -> None:
+    assert (
+        _missing(
+            METHODS, METHODS.replace("> 3", "> self.size"), METHODS.replace("return name", "return self.size")
+        )
+        == []
+    )
+    program = Program(METHODS)
+    site = next(each for each in sites(FileFacts(program)) if isinstance(each.node, ast.Return))
+    kinds = {name: kind for name, kind in site.scope.kinds.items() if name.startswith("self")}
+    assert kinds == {"self": "record", "self.size": "int", "self.names": "list"}
+
+
+def test_an_object_is_no_condition() -> None:
+    program = Program(METHODS)
+    conditions = [c for site in sites(FileFacts(program)) for c in conditions_for(site)]
+    assert not {"self", "not self", "self > 0", "self == name"}.intersection(conditions)
+
+
+def test_what_a_method_sets_with_its_type_is_set_again() -> None:
+    typed = METHODS.replace("self.names = []", "self.names: list[str] = []")
+    line = "        return html.escape("
+    assert _missing(typed, typed.replace(line, f"        self.names = []\n{line}")) == []
+
+
+def test_a_slip_in_two_functions_is_mended_in_both() -> None:
+    both = METHODS.replace('split("=")', 'split("=", 1)')
+    assert _missing(METHODS, both) == []
+
+
+def test_a_function_of_a_library_that_the_file_calls_is_put_around_another_value() -> None:
+    escaped = METHODS.replace('text.split("=")[1]', 'html.escape(text.split("=")[1])')
+    assert _missing(METHODS, escaped) == []
+
+
 GREATEST = """\
 def f(a, b):
     level = 0
@@ -192,6 +250,18 @@ def f(a, b):
         if need:
             level = b[need] + 1
     return level
+"""
+SO_FAR = """\
+def f(a, b):
+    far = {a: 1}
+    places = [a]
+    for place in places:
+        if far[place] > 9:
+            continue
+        for other, step in b[place]:
+            far[other] = step
+            places.append(other)
+    return far
 """
 BEGINNINGS = """\
 def f(a, b):
@@ -206,13 +276,14 @@ def f(a, b):
     ("source", "old", "new"),
     [
         (GREATEST, "b[need] + 1", "max(level, b[need] + 1)"),
+        (SO_FAR, "= step", "= step * far[place]"),
         (BEGINNINGS, "not a.startswith(part)", "not part or not a.startswith(part)"),
     ],
 )
 def test_what_a_loop_keeps_and_an_empty_beginning_come_before_their_like(
     source: str, old: str, new: str
 ) -> None:
-    """The last round is taken for the greatest one, an empty text for the beginning of each."""
+    """The last round is taken for the greatest one or the total, an empty text for the beginning of each."""
     weights = {}
     program = Program(source)
     for edit, _ in edits_of(FileFacts(program)):

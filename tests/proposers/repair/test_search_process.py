@@ -22,6 +22,7 @@ from agentos.proposers import search_process
 from agentos.proposers.repair import RepairProposer
 from agentos.proposers.search_process import SearchProcess
 from tests.command_server import ForkedPopen
+from tests.refusals import raises
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ class Watched(LocalBenches):
 
 @pytest.mark.slow
 def test_a_machine_that_is_gone_is_told_by_its_own_error() -> None:
-    with pytest.raises(Unavailable, match="the sandbox is gone"):
+    with raises(Unavailable, names=["the sandbox is gone"]):
         all_of(SearchProcess("tool", Gone(), 1), brief_of(LIMIT, "big", x=3))
 
 

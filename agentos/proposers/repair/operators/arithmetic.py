@@ -119,12 +119,22 @@ def one_more(site: EditSite) -> Iterator[CodeEdit]:
 
 
 def _with_variables(site: EditSite, grouped: str) -> Iterator[CodeEdit]:
-    for name in site.variables():
+    """Combined with a variable, or with an element: likeliest with one of what the value is put into, a total so far."""
+    target = site.parent.targets[0] if isinstance(site.parent, ast.Assign) else None
+    held = f"{site.text(target.value)}[" if isinstance(target, ast.Subscript) else " "
+    near = site.near(site.facts.expressions, 30)
+    elements = [site.text(each) for each in near if isinstance(each, ast.Subscript) and site.visible(each)]
+    for name in (*site.variables(), *elements):
         if name != grouped and site.scope.kinds.get(name, "") not in COLLECTIONS | {"record"}:
             for sign in ("+", "-", "*", "/", "//", "%"):
-                yield site.edit(
-                    f"{grouped} {sign} {name}", "factor", 0.2 if "." in name and sign in "*/" else 0.1
+                likely = (
+                    2.0
+                    if name.startswith(held) and sign in "+*"
+                    else 0.2
+                    if "." in name and sign in "*/"
+                    else 0.1
                 )
+                yield site.edit(f"{grouped} {sign} {name}", "factor", likely)
 
 
 def with_other_field(site: EditSite) -> Iterator[CodeEdit]:

@@ -50,8 +50,7 @@ def wraps(site: EditSite) -> Iterator[CodeEdit]:
         return
     assert isinstance(node, ast.expr)
     kind, text = site.kind(node), site.text(node)
-    above = site.parent.func if isinstance(site.parent, ast.Call) else None
-    around = above.id if isinstance(above, ast.Name) else ""
+    around = site.text(site.parent.func) if isinstance(site.parent, ast.Call) else ""
     for name, (kinds, weight) in WRAPS.items():
         if kind in kinds and around != name:
             usual = name == "abs" and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
@@ -65,7 +64,7 @@ def wraps(site: EditSite) -> Iterator[CodeEdit]:
     if kind in ("", "str"):
         for method, weight in STRING_METHODS.items():
             yield site.edit(f"{grouped}{method}", "method", weight)
-    for function in site.scope.of_one:
+    for function in dict.fromkeys((*site.scope.of_one, *site.facts.of_one)):
         yield site.edit(f"{function}({text})", "wrap", 0.5)
     if kind in ("", "str", "list", "tuple"):
         yield from _slices(site, grouped)

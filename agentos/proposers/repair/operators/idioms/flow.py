@@ -26,6 +26,7 @@ from agentos.syntax import Definition
 
 WIDER = ("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "OverflowError")
 LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
+START = (ast.Constant, ast.List, ast.Dict)
 
 
 def jumps(site: EditSite) -> Iterator[CodeEdit]:
@@ -117,32 +118,24 @@ def twins(site: EditSite) -> Iterator[CodeEdit]:
 
 
 def from_elsewhere(site: EditSite) -> Iterator[CodeEdit]:
-    """A start value set again: an assignment of the same class, or one from before the loop."""
+    """A start value set again: one that another method of the class sets, or that the class gives a field."""
     node = site.node
     if not isinstance(node, ast.stmt) or node not in block_of(site) or site.function is None:
         return
     above = site.program.parent.get(site.function)
-    if not isinstance(above, ast.ClassDef):
-        return
-    for method in above.body:
-        if isinstance(method, Definition) and method is not site.function:
-            for other in method.body:
-                if isinstance(other, ast.Assign) and isinstance(
-                    other.value, ast.Constant | ast.List | ast.Dict
-                ):
-                    yield CodeEdit((before(site, node, site.text(other)),), "set again", 2.0)
-                    if node is block_of(site)[-1] and not isinstance(node, ast.Return):
-                        yield CodeEdit((after(site, node, site.text(other)),), "set again", 2.0)
-    for field in above.body:
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and field.value is not None
-        ):
-            value = site.text(field.value) if isinstance(field.value, ast.Constant) else "[]"
-            text = f"self.{field.target.id} = {value}"
-            yield CodeEdit((before(site, node, text),), "set again", 1.0)
-            yield CodeEdit((after(site, node, text),), "set again", 1.0)
+    begun: dict[str, float] = {}
+    for each in above.body if isinstance(above, ast.ClassDef) else ():
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.value is not None:
+            value = site.text(each.value) if isinstance(each.value, ast.Constant) else "[]"
+            begun.setdefault(f"self.{each.target.id} = {value}", 1.0)
+        for step in each.body if isinstance(each, Definition) and each is not site.function else ():
+            if isinstance(step, ast.Assign | ast.AnnAssign) and isinstance(step.value, START):
+                target = step.target if isinstance(step, ast.AnnAssign) else step.targets[0]
+                begun[f"{site.text(target)} = {site.text(step.value)}"] = 2.0
+    for text, weight in begun.items():
+        yield CodeEdit((before(site, node, text),), "set again", weight)
+        if node is block_of(site)[-1] and not isinstance(node, ast.Return):
+            yield CodeEdit((after(site, node, text),), "set again", weight)
 
 
 def flushed(site: EditSite) -> Iterator[CodeEdit]:
