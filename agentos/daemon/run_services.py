@@ -23,7 +23,6 @@ from agentos.daemon.requests.model_requests import PendingCalls, model_asks
 from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.people import People
 from agentos.daemon.requests.run_requests import RunContext
-from agentos.daemon.requests.secret_requests import HomeVault
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
 from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.requests.tool_calls import tool_asks
@@ -75,7 +74,6 @@ class RunServicesFactory:
         self._models = models
         self.pending_calls = PendingCalls()
         self._storage = Storage(home.index)
-        self._vault = HomeVault(home)
         self._index = index_of(settings.retrieval, self._storage, self._registry)
         self._cards = ToolSchemas(self._storage, partial(load_tools, self._sandbox))
 
@@ -188,7 +186,7 @@ class RunServicesFactory:
         return self._registry.files(snapshot, path).get(path)
 
     def _egress(self, asking: RunContext, server: ServerTool | None = None) -> Egress:
-        return Egress(self._settings.egress, asking, self._vault, server)
+        return Egress(self._settings.egress, asking, self._home, server)
 
     def close(self) -> None:
         """End the gateway and let go of the index."""

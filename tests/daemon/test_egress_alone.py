@@ -19,7 +19,8 @@ from agentos.daemon.mcp.server_box import certificate_for
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.run_requests import Denied, RunContext, RunSpending
 from agentos.domain import Effect, Json, Limits, Snapshot, Step, Task
-from agentos.models.secrets import Secret
+from agentos.home import Home
+from agentos.models.secrets import Secret, keep
 from agentos.ports import Plan
 from tests.loopback import serving
 
@@ -53,23 +54,10 @@ def server() -> Iterator[_Server]:
         yield made
 
 
-class Bound:
-    """A vault with one secret for one host."""
-
-    def __init__(self, host: str) -> None:
-        self._host = host
-
-    def all(self) -> Mapping[str, Secret]:
-        return {"KEY": Secret("KEY", (self._host,), any_task=True, set_at="", kept_in="file")}
-
-    def value(self, name: str) -> str:
-        return VALUE
-
-
 def asked(
     url: str,
     hosts: list[str],
-    vault: Bound | None = None,
+    home: Home | None = None,
     seconds: float = 10.0,
     headers: Mapping[str, str] | None = None,
 ) -> Mapping[str, Json]:
@@ -85,8 +73,8 @@ def asked(
         step=lambda node, action, seen, ms: Step("run-1", 0, node, action, seen, None, now, ms),
         spent=RunSpending(),
     )
-    headers = headers or ({"X-Key": "{{secret:KEY}}"} if vault else {})
-    return Egress(hosts, asking, vault).answer({"url": url, "headers": headers})
+    headers = headers or ({"X-Key": "{{secret:KEY}}"} if home else {})
+    return Egress(hosts, asking, home).answer({"url": url, "headers": headers})
 
 
 def test_a_header_that_comes_several_times_is_a_list(server: _Server) -> None:
@@ -95,9 +83,15 @@ def test_a_header_that_comes_several_times_is_a_list(server: _Server) -> None:
     assert (headers["link"], headers["x-one"]) == ("<a>, <b>", "1")
 
 
-def test_a_secret_goes_to_an_address_as_it_was_bound(server: _Server) -> None:
+def test_a_secret_goes_to_an_address_as_it_was_bound(server: _Server, home: Home) -> None:
     place = f"[::1]:{server.server_port}"
-    asked(f"http://{place}/", [place, "::1"], Bound(f"http://{place}"))
+    keep(
+        home,
+        Secret("KEY", (f"http://{place}",), any_task=True, set_at="", kept_in="file"),
+        VALUE,
+        in_file=True,
+    )
+    asked(f"http://{place}/", [place, "::1"], home)
     assert server.keys[-1] == VALUE
 
 

@@ -19,7 +19,6 @@ from agentos.daemon.mcp.packages import Packages, archive
 from agentos.daemon.mcp.server_box import certificate_for, program_of
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.run_requests import RunContext
-from agentos.daemon.requests.secret_requests import HomeVault
 from agentos.daemon.requests.server_calls import RunServers, ServerParts, by_hand
 from agentos.daemon.requests.tool_calls import ToolAsks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
@@ -208,7 +207,7 @@ def run(
     def egress(asking: RunContext, tool: ServerTool) -> Egress:
         from agentos.settings import load_settings
 
-        return Egress(load_settings(home.settings).egress, asking, HomeVault(home), tool)
+        return Egress(load_settings(home.settings).egress, asking, home, tool)
 
     registry = Registry(home.registry)
     parts = ServerParts(sandbox, ledger.blobs, program, egress)
@@ -419,7 +418,7 @@ def test_in_a_container_it_is_the_same(
             container,
             ledger.blobs,
             lambda asking, tool: program_of(tool, {}, archive(home, tool.brings)),
-            lambda asking, tool: Egress(settings.egress, asking, HomeVault(home), tool),
+            lambda asking, tool: Egress(settings.egress, asking, home, tool),
         )
         serving = RunServices(answerers={"tool": lambda asking: ToolAsks(asking, RunServers(parts, asking))})
         executor = BoxExecutor(registry, ledger.blobs, container, serving=serving)

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import pytest
 
 from agentos.daemon.requests.egress import Egress
-from agentos.daemon.requests.secret_requests import HomeVault, secrets_in
+from agentos.daemon.requests.secret_requests import secrets_in
 from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Call, Effect, Mode, Result, Task, new_id
@@ -107,10 +107,9 @@ class World:
         self, path: str = "/", plan: Plan | None = None, *, task: Task | None = None, **args: Any
     ) -> Attempt:
         hosts = [self.place, f"localhost:{self.port}"]
-        vault = HomeVault(self.home)
         serving = RunServices(
             redact=self.redact,
-            answerers={"fetch": lambda asking: Egress(hosts, asking, vault), "tool": tool_asks},
+            answerers={"fetch": lambda asking: Egress(hosts, asking, self.home), "tool": tool_asks},
         )
         executor = BoxExecutor(self.registry, self.ledger.blobs, self.sandbox, serving=serving)
         url = args.pop("url", f"http://{self.place}{path}")

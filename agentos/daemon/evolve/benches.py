@@ -6,9 +6,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Protocol
 
 from agentos.benches import Bench, BenchResult, error_of
+from agentos.daemon.control.workers import Trust
 from agentos.daemon.job.bundle import Tools, with_wheels
 from agentos.domain import Json, Limits, Snapshot
 from agentos.errors import BoxDied, HostAway, HostLost, Unavailable
@@ -39,22 +39,6 @@ _START_S = 30.0
 _SLACK_S = 5.0  # beyond what the cases may take: the box watches each case itself
 
 
-class SearchTrust(Protocol):
-    """Which workers are believed; see ``daemon.control.workers.Trust``."""
-
-    def of(self, name: str) -> str:
-        """Why the worker is not, "" where it is."""
-        ...
-
-    def distrust(self, name: str, why: str) -> None:
-        """From now on it is not."""
-        ...
-
-    def is_chosen(self, share: float) -> bool:
-        """Whether this answer is among the share that is asked for again."""
-        ...
-
-
 class BoxBenches:
     """Implements ``benches.Benches``, each bench on the host with the least to do.
 
@@ -63,7 +47,7 @@ class BoxBenches:
     """
 
     def __init__(
-        self, registry: Tools, places: Places, trust: SearchTrust | None = None, share: float = 0.0
+        self, registry: Tools, places: Places, trust: Trust | None = None, share: float = 0.0
     ) -> None:
         self._registry = registry
         self._places, self._trust, self._share = places, trust, share
@@ -168,9 +152,7 @@ class _BoxBench:
 class _CheckedBench:
     """Some of what a worker answers is asked for again elsewhere; of one that is not believed nothing is taken."""
 
-    def __init__(
-        self, opened: Callable[[frozenset[str]], _BoxBench], trust: SearchTrust, share: float
-    ) -> None:
+    def __init__(self, opened: Callable[[frozenset[str]], _BoxBench], trust: Trust, share: float) -> None:
         self._opened, self._trust, self._share = opened, trust, share
         self._bench = opened(frozenset())
 

@@ -29,10 +29,11 @@ from agentos.daemon.requests.run_requests import (
     RunEnds,
     Ungranted,
 )
-from agentos.daemon.requests.secret_requests import OutgoingRequest, Vault, fill, place_of
+from agentos.daemon.requests.secret_requests import OutgoingRequest, fill, place_of
 from agentos.domain import Effect, Json, KernelFault, Result, digest, kernel_fault
 from agentos.evolver.find.mining import GRANT
 from agentos.evolver.history.recordings import FETCH, fetch_key
+from agentos.home import Home
 from agentos.resources.declarations import ServerTool
 
 BODY_MAX = 4 << 20  # of a response
@@ -59,12 +60,12 @@ class Egress(RequestHandler):
         self,
         hosts: Sequence[str],
         asking: RunContext,
-        vault: Vault | None = None,
+        home: Home | None = None,
         server: ServerTool | None = None,
     ) -> None:
-        """``server``: the requests are those of an MCP server, and go no further than it was allowed when it was added."""
+        """``home`` has the secrets. ``server``: the requests are those of an MCP server, and go no further than it was allowed when it was added."""
         self._hosts = hosts
-        self._vault = vault
+        self._home = home
         self._server = server
         self._asking = asking
         self._recorded: dict[str, list[Json]] = {}
@@ -102,7 +103,7 @@ class Egress(RequestHandler):
         try:
             target, host = self._allowed(url)
             request = OutgoingRequest(method, target, headers, content)
-            filled = fill(self._vault, self._asking, request, granted)
+            filled = fill(self._home, self._asking, request, granted)
         except Denied as error:  # on record: somebody may want to know what was tried
             return _refusal(error)
         try:

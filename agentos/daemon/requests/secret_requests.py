@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 from urllib.parse import SplitResult, quote, quote_plus
 
 from agentos.daemon.requests.run_requests import Denied, RunContext, Ungranted
@@ -20,7 +19,7 @@ from agentos.domain import Json
 from agentos.errors import NotFound, UserError
 from agentos.home import Home
 from agentos.models.redaction import Redactor
-from agentos.models.secrets import Secret, secrets_of, value_of
+from agentos.models.secrets import secrets_of, value_of
 from agentos.resources import is_tool_file, tool_path
 from agentos.syntax import parse
 
@@ -28,33 +27,6 @@ _NAME = "[A-Za-z][A-Za-z0-9_]{0,63}"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _PLAIN = re.compile(rf"\{{\{{secret:({_NAME})\}}\}}")
 _QUOTED = re.compile(rf"(?:\{{\{{|%7B%7B)secret(?::|%3A)({_NAME})(?:\}}\}}|%7D%7D)", re.IGNORECASE)
-
-
-class Vault(Protocol):
-    """Where secrets lie."""
-
-    def all(self) -> Mapping[str, Secret]:
-        """Without values."""
-        ...
-
-    def value(self, name: str) -> str:
-        """Raises NotFound or Unavailable."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class HomeVault:
-    """Implements ``Vault`` on a home; looked at for each request, so nothing need be restarted."""
-
-    home: Home
-
-    def all(self) -> Mapping[str, Secret]:
-        """See ``Vault``."""
-        return secrets_of(self.home)
-
-    def value(self, name: str) -> str:
-        """See ``Vault``."""
-        return value_of(self.home, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +48,7 @@ class FilledRequest:
 
 
 def fill(
-    vault: Vault | None,
+    home: Home | None,
     asking: RunContext,
     request: OutgoingRequest,
     granted: frozenset[str] | None = None,
@@ -97,7 +69,7 @@ def fill(
     names |= {name for value in headers.values() for name in _PLAIN.findall(value)}
     if not names:
         return FilledRequest(request, lambda value: value)
-    values = {name: _allowed(vault, asking, target, name, granted) for name in sorted(names)}
+    values = {name: _allowed(home, asking, target, name, granted) for name in sorted(names)}
     spelt: Mapping[str, Callable[[str], str]] = {
         "form": quote_plus,
         "json": lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
@@ -119,11 +91,11 @@ def _form(headers: Mapping[str, str]) -> str:
 
 
 def _allowed(
-    vault: Vault | None, asking: RunContext, target: SplitResult, name: str, granted: frozenset[str] | None
+    home: Home | None, asking: RunContext, target: SplitResult, name: str, granted: frozenset[str] | None
 ) -> str:
     """The value, where everybody agrees that it may go there. Raises Denied."""
     try:
-        secret = vault.all().get(name) if vault else None
+        secret = secrets_of(home).get(name) if home else None
     except UserError as error:
         raise Denied("effect", str(error)) from None
     if granted is not None and name not in granted:
@@ -144,9 +116,9 @@ def _allowed(
             # the server is meant; elsewhere nobody is advised to send a secret for all to read
             told += f" by https; a person types: agentos secret set {name} --host {where}"
         raise Ungranted(told)
-    assert vault is not None
+    assert home is not None
     try:
-        return vault.value(name)
+        return value_of(home, name)
     except NotFound as error:
         raise Denied("effect", str(error)) from None
 

@@ -16,7 +16,6 @@ from agentos.daemon.mcp.server_box import Fetch, McpFault, ServedRun, ServerBox,
 from agentos.daemon.mcp.server_skill import as_it_is_now, question_of
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunSpending
-from agentos.daemon.requests.secret_requests import HomeVault
 from agentos.domain import Effect, Json, Limits, Snapshot, Step, Task
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.home import Home
@@ -276,7 +275,7 @@ def by_hand(home: Home, tool: ServerTool) -> Fetch | None:
         step=lambda node, action, seen, ms: Step("", 0, node, action, seen, None, now, ms),
         spent=RunSpending(),
     )
-    egress = Egress(load_settings(home.settings).egress, asking, HomeVault(home), tool)
+    egress = Egress(load_settings(home.settings).egress, asking, home, tool)
     return partial(_fetched, asking, egress)
 
 
