@@ -274,7 +274,7 @@ class Ended:
     name: str
     kind: str
     right: bool
-    outcome: str  # promoted, asked, waiting (for more fresh work), rejected, no edit; offline silent too
+    outcome: str  # promoted, asked, waiting (for more fresh work), rejected, no edit; offline silent, and later: by fresh work
     reasons: list[str]
     drawn: int  # fresh tasks that were filed
     kept: int  # of the five tasks that were never shown
@@ -284,7 +284,7 @@ class Ended:
     @property
     def fault(self) -> str:
         """The order of the product's fault: an edit promoted wrongly (offline: passed), refused wrongly, or asked about for nothing."""
-        if self.outcome in ("promoted", "silent"):
+        if self.outcome in ("promoted", "silent", "later"):
             return "" if self.right else "FIRST"
         return ("second" if self.outcome == "rejected" else "third") if self.right else ""
 
@@ -343,30 +343,62 @@ def live(edit: Labelled, fresh: int) -> Ended:
 # --- without a box ----------------------------------------------------------------------------
 
 
-def offline(edit: Labelled) -> Ended:
-    """What the static guards and the comparisons say of one edit: silent, asked or rejected."""
+def offline(edit: Labelled, fresh: int) -> Ended:
+    """What the static guards and the comparisons say of one edit: silent, asked or rejected.
+
+    With ``fresh`` tasks that came later also what these say: "waiting" where too few of them count, and what is still
+    asked where they are among the known ones.
+    """
     began, tool = time.monotonic(), edit.tool
     skill = f"skill/{tool.name}/tools"
     old = {f"{skill}/{name}": text for name, text in tool.files("faulty").items()}
     new = {f"{skill}/{edit.changed[0]}": edit.changed[1]}
     found = refusal(findings(old, new, SCREEN), SCREEN, tier_of([*new]))
     reasons = [f"guard: {why.reason}" for why in (found, asked(old, new, SCREEN)) if why]
-    reasons += [] if found else _compared(edit)
-    outcome = "rejected" if found else "asked" if reasons else "silent"
+    drawn = fresh_numbers(tool, fresh) if fresh and not found else []
+    counted, ends = _after(edit, drawn) if drawn and edit.changed[0] == f"{tool.function}.py" else ((), "")
+    if ends:  # whatever was asked
+        reasons += [ends]
+        outcome = ends.partition(":")[0]
+    else:
+        reasons += [] if found else _compared(edit, counted)
+        before = _compared(edit, ()) if counted and not reasons else []
+        if before:
+            print("  asked before:", *before, sep="\n    ")
+        outcome = "rejected" if found else "asked" if reasons else "later" if before else "silent"
     taken = round(time.monotonic() - began, 1)
-    return Ended(f"{tool.name}/{edit.name}", edit.kind, edit.right, outcome, reasons, 0, 0, 0, taken)
+    return Ended(f"{tool.name}/{edit.name}", edit.kind, edit.right, outcome, reasons, len(drawn), 0, 0, taken)
 
 
-def _compared(edit: Labelled) -> list[str]:
-    """Of an edit of the tool's own file, or else that it cannot be tried here."""
+def _after(edit: Labelled, drawn: Sequence[int]) -> tuple[Sequence[Case], str]:
+    """The fresh tasks that count for an edit of the tool's own file, or why they end or prolong its wait."""
+    tool, rules = next(search_tools(edit.tool.folder.parent, [edit.tool.name])), Policy().judge
+    cases = [tool.kept[len(edit.tool.kept) + number] for number in drawn]
+    with closing(tool.benches.bench(NOWHERE, f"{edit.tool.function}.py", cases, LIMIT_S)) as bench:
+        before, now = bench.try_source(tool.source).passed, bench.try_source(edit.changed[1]).passed
+    broken = sum(was and not is_ for was, is_ in zip(before, now, strict=True))
+    mended = sum(is_ and not was for was, is_ in zip(before, now, strict=True))
+    if broken:
+        return (), f"rejected: it breaks {broken} fresh tasks"
+    if left := len(cases) - sum(now):
+        return (), f"asked: {left} fresh tasks fail with it as before"
+    if sum(now) < rules.fresh_tasks or mended < rules.fresh_mended:
+        return (), f"waiting: {sum(now)} fresh tasks count, {mended} failed before"
+    return [case for case, good in zip(cases, now, strict=True) if good][: rules.fresh_tasks], ""
+
+
+def _compared(edit: Labelled, later: Sequence[Case]) -> list[str]:
+    """Of an edit of the tool's own file, or else that it cannot be tried here; ``later`` tasks are among the known ones."""
     name, text = edit.changed
     if name != f"{edit.tool.function}.py":
         return []
     tool = next(search_tools(edit.tool.folder.parent, [edit.tool.name]))
-    with closing(tool.benches.bench(NOWHERE, name, tool.shown, LIMIT_S)) as bench:
+    cases = (*tool.shown, *later)
+    with closing(tool.benches.bench(NOWHERE, name, cases, LIMIT_S)) as bench:
         passed = bench.try_source(tool.source).passed
     working = {number for number, good in enumerate(passed) if good}
-    known = Known(tool.shown, working, b"an edit of the set", Policy().replay)
+    late = frozenset(range(len(tool.shown), len(cases)))
+    known = Known(cases, working, b"an edit of the set", Policy().replay, later=late)
 
     def opened(cases: Sequence[Case]) -> Bench:
         return tool.benches.bench(NOWHERE, name, cases, known.rules.neighbour_s)
@@ -406,12 +438,13 @@ def whole_loop(options: argparse.Namespace) -> None:
     done: list[Ended] = []
     if options.json and options.json.exists():
         done = [Ended(**item) for item in json.loads(options.json.read_text())]
+    fresh = options.fresh if options.fresh is not None else 24 * options.live
     known, kind = {item.name for item in done}, "the whole loop" if options.live else "offline"
     for edit in edits[first::of]:
         name = f"{edit.tool.name}/{edit.name}"
         if name in known or (options.only and name not in options.only.split(",")):
             continue
-        done.append(live(edit, options.fresh) if options.live else offline(edit))
+        done.append(live(edit, fresh) if options.live else offline(edit, fresh))
         item = done[-1]
         print(f"{name:40} {item.kind:20} {item.outcome:9} {item.fault:7} {item.reasons}", flush=True)
         if options.json:
@@ -439,7 +472,7 @@ def main() -> None:
     parser.add_argument("--edits", type=Path, default=EDITS, help="the set of them  [default: data/edits]")
     parser.add_argument("--only", help="of them: names such as bill-split/modulo, with commas between them")
     parser.add_argument("--part", default="0/1", help="of them: every Nth, from the Kth on")
-    parser.add_argument("--fresh", type=int, default=24, help="fresh inputs that are filed  [default: 24]")
+    parser.add_argument("--fresh", type=int, help="fresh inputs that are filed  [default: 24; offline none]")
     parser.add_argument("--json", type=Path, help="where to write what became of them")
     options = parser.parse_args()
     if options.live or options.offline:

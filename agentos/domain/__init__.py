@@ -42,6 +42,7 @@ from agentos.domain.evolution import Migration as Migration
 from agentos.domain.evolution import Parent as Parent
 from agentos.domain.evolution import ProposerCost as ProposerCost
 from agentos.domain.evolution import Rebase as Rebase
+from agentos.domain.evolution import Reexamination as Reexamination
 from agentos.domain.evolution import SearchEffort as SearchEffort
 from agentos.domain.evolution import Sighting as Sighting
 from agentos.domain.evolution import Verdict as Verdict

@@ -367,6 +367,16 @@ class Behaviour:
     uncompared: str = ""  # the sources that it changes, where these are not one of the tool
     depends: str = ""  # a known call, put otherwise, with which it does not do as its base
     share: float = 0.0  # of its proposer's belief in all edits that pass the known tasks; 0 where it has none
+    # Ids of the open tasks it was compared on, in their order; () before that was written down.
+    known: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reexamination:
+    """What an edit that waits looks like where fresh tasks, which it passes, are among the known ones."""
+
+    task_ids: tuple[str, ...]
+    behaviour: Behaviour
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +407,7 @@ class Candidate:
     prior: float = 0.0  # that belief among all edits of the file, before any was tried; 0 where it has none
     # The place of the newest task when it was proposed (``Journal.arrived``); None before that was written down.
     known_tasks: int | None = None
+    reexamination: Reexamination | None = None  # the newest; ``behaviour`` stays as it was
 
     @property
     def stands_on(self) -> tuple[Snapshot, Snapshot]:

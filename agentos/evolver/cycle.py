@@ -44,6 +44,7 @@ from agentos.evolver.promote.promotion import (
     why_waiting,
 )
 from agentos.evolver.promote.rebasing import take_up_stale
+from agentos.evolver.promote.reexamination import reexamine, to_reexamine
 from agentos.evolver.promote.review import held_back
 from agentos.evolver.propose import BehaviourContext, ProposalContext
 from agentos.evolver.propose.behaviour import behaves
@@ -363,7 +364,8 @@ def fresh_due(parts: CycleContext) -> list[str]:
         if not wants_fresh(candidate, trials, parts.policy) or is_overtaken(parts, candidate):
             continue
         found = fresh_runs(parts, evolution, candidate)
-        if found.runs or _is_settled(parts, candidate, fresh_work(candidate, trials, parts.policy)):
+        settled = _is_settled(parts, candidate, fresh_work(candidate, trials, parts.policy))
+        if found.runs or settled or to_reexamine(parts, candidate, trials):
             due.append(evolution.id)
         elif found.to > found.after:
             parts.cursor.advance(place_of(evolution.id), found.to, [], after=found.after)
@@ -395,6 +397,8 @@ def try_fresh(parts: CycleContext, evolution_id: str) -> str:
         note = ("fresh.tried", evolution_id, {"candidate": candidate.id, **told})
         parts.cursor.advance(place_of(evolution_id), found.to, [waiting], after=found.after, note=note)
     fresh = _fresh_of(parts, candidate)
+    if later := to_reexamine(parts, candidate, trials_of(parts, candidate)):
+        candidate = reexamine(parts, candidate, trials_of(parts, candidate), later)
     if _is_settled(parts, candidate, fresh):
         _settle(parts, parts.evolution(evolution_id), candidate, fresh)
     return parts.evolution(evolution_id).state.value
@@ -420,13 +424,9 @@ def _settle(parts: CycleContext, evolution: Evolution, candidate: Candidate, fre
     said = {"candidate": candidate.id, "decision": verdict.decision.value}
     if not parts.records.find(Verdict, id=verdict.id):
         parts.audit.note("verdict", evolution.id, said, (verdict,))
-    given = [
-        item
-        for item in parts.records.find(Consent, candidate_id=candidate.id)
-        if item.expires_at > parts.now()
-    ]
+    given = parts.records.find(Consent, candidate_id=candidate.id)
     if verdict.decision is Decision.PROMOTE:
-        if all(item.verdict_sha256 != verdict.sha256 for item in given):
+        if all(item.expires_at <= parts.now() or item.verdict_sha256 != verdict.sha256 for item in given):
             consent_by_policy(parts, candidate)
     else:
         open_work = [task_id for task_id in fresh.broken if not is_hidden(parts, parts.journal.task(task_id))]

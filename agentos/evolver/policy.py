@@ -302,7 +302,7 @@ class Probation:
     beside: int = 3  # runs on the base for each live run: more add little
 
 
-EDITION = 8  # of the rules that are code; verdicts of an earlier one are computed again by its rules
+EDITION = 9  # of the rules that are code; verdicts of an earlier one are computed again by its rules
 CHECKED = 2  # since this one: work without checks, and the evidence itself, speak for no promotion
 STOOD = 3  # since this one: what failed on the base guards nothing, and pairs tell what goes by names
 ASKED = 4  # since this one: of what varies a person is asked as well where too few tasks guard
@@ -310,6 +310,7 @@ SETTINGS = 5  # since this one: fresh work is asked for where a text beside a sk
 ONE_SIDED = 6  # since this one: what can be replayed on one side alone is no gain
 HIDDEN_LOST = 7  # since this one: nor is a hidden task mended that fails alike and cannot be replayed with it
 LATER_GUARDS = 8  # since this one: fresh work may be the guards that an edit of the search lacks
+REEXAMINED = 9  # since this one: a waiting edit is compared again with the fresh tasks among the known ones
 
 
 @dataclass(frozen=True, slots=True)

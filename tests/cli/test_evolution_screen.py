@@ -12,6 +12,7 @@ from agentos.daemon.views.evolution_view import OpenQuestions, Scene, proof_of
 from agentos.daemon.views.json_views import evolution_whole
 from agentos.domain import (
     Arm,
+    Behaviour,
     Candidate,
     CheckResult,
     Decision,
@@ -27,6 +28,7 @@ from agentos.domain import (
     Outcome,
     Pass,
     Probe,
+    Reexamination,
     RefusalKind,
     Result,
     Snapshot,
@@ -36,7 +38,7 @@ from agentos.domain import (
     Verdict,
 )
 from agentos.evolver.policy import Probation
-from agentos.evolver.verdict.doubts import Doubt
+from agentos.evolver.verdict.behaviour_doubts import Doubt
 from agentos.ledger.reading import EvolutionRecords
 from agentos.plaintext import json_text
 
@@ -233,8 +235,15 @@ def test_the_tasks_of_the_hold_out_are_named_nowhere(
 
 def test_nor_in_what_json_tells(scene: Scene) -> None:
     (verdict,) = scene.story.verdicts
-    story = replace(scene.story, verdicts=(replace(verdict, broken=("task-h1",)),))
+    again = Reexamination(("task-h1",), Behaviour(1, 1, 1, 1, 1, 0))
+    (candidate, *others) = scene.story.candidates
+    story = replace(
+        scene.story,
+        verdicts=(replace(verdict, broken=("task-h1",)),),
+        candidates=(replace(candidate, reexamination=again), *others),
+    )
     told = evolution_whole(story)
+    assert told["candidates"][0]["reexamination"]["task_ids"] == ("hidden-1",)
     assert "task-h1" not in json_text(told)
     hidden = [trial for trial in told["trials"] if trial["set"] == "hold-out"]
     assert {trial["task_id"] for trial in hidden} == {"hidden-1"} == {*told["verdicts"][0]["broken"]}
@@ -337,3 +346,18 @@ def test_it_says_what_of_the_edit_ran_in_the_guards_and_what_did_not(
     (at,) = (number for number, line in enumerate(lines) if line.startswith("Ran "))
     assert "1 of " in lines[at]
     assert [line.split() for line in lines[at + 1 : at + 3]] == [["ran", labels[0]], ["never", labels[1]]]
+
+
+def test_it_says_with_how_many_tasks_it_was_compared_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = Behaviour(1, 1, 1, 1, 1, 0)
+    (candidate, *others) = scene.story.candidates
+    candidate = replace(candidate, behaviour=seen, reexamination=Reexamination(("task-h1", "task-f2"), seen))
+    story = replace(scene.story, candidates=(candidate, *others))
+    (line,) = (
+        line
+        for line in screen(replace(scene, story=story), monkeypatch, capsys, "160")
+        if "compared again" in line
+    )
+    assert "2 fresh tasks" in line

@@ -204,6 +204,9 @@ def _edit(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
         )
         for sample in seen.samples:
             yield ScreenLine(Text(clean(sample), style="dim"), 2, cut=True)
+    if again := candidate.reexamination:
+        told = f"compared again with {counted(len(again.task_ids), 'fresh task')} that it passes among the known ones"
+        yield ScreenLine(Text(told), 2)
     if scene.asked is None:
         yield from migration_lines(candidate)
 

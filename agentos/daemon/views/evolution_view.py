@@ -40,7 +40,7 @@ from agentos.resources import parse_id
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import Probation
-    from agentos.evolver.verdict.doubts import Doubt
+    from agentos.evolver.verdict.behaviour_doubts import Doubt
     from agentos.registry.skill_folders.folder import KnownFolders
     from agentos.registry.store import Registry
 
@@ -169,7 +169,9 @@ def open_questions(home: Home, story: EvolutionRecords) -> OpenQuestions | None:
         return None
     from agentos.daemon.offline import policy_of
     from agentos.evolver.guards.static.check import screened
-    from agentos.evolver.verdict.doubts import Doubt, fresh_work, questions
+    from agentos.evolver.policy import REEXAMINED
+    from agentos.evolver.verdict.behaviour_doubts import Doubt
+    from agentos.evolver.verdict.doubts import fresh_work, questions
     from agentos.evolver.verdict.pairing import judged_trials
 
     policy, trials = policy_of(home), judged_trials(candidate, story.trials)
@@ -182,7 +184,10 @@ def open_questions(home: Home, story: EvolutionRecords) -> OpenQuestions | None:
     waits = ""
     if len(asked) < len(found):
         fresh = fresh_work(candidate, trials, policy)
-        waits = fresh.meanwhile(evolution.resource, alone=not asked)
+        ends = policy.edition >= REEXAMINED and all(doubt.compared for doubt in asked)
+        waits = fresh.meanwhile(evolution.resource, alone=not asked, compared=ends)
+    elif (again := candidate.reexamination) is not None:
+        waits = f"It was compared again with {len(again.task_ids)} new tasks that it passes; this is what they leave open."
     count = len(story.evidence.task_ids) if story.evidence else 0
     klass = story.evidence.fingerprint.klass if story.evidence else "evidence is missing"
     tasks = "1 failing task" if count == 1 else f"{count} tasks that failed alike"

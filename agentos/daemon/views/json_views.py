@@ -143,7 +143,8 @@ def evolution_whole(story: EvolutionRecords) -> dict[str, Any]:
         if trial["task_id"] in names:
             trial |= dict.fromkeys(("id", "run_id", "recording"), "") | {"task_id": names[trial["task_id"]]}
             trial["outcome"] |= {"reason": "", "fault": None, "checks": ()}
-    for record in (*data["verdicts"], data["attestation"] or {}):
+    again = [item["reexamination"] for item in data["candidates"] if item["reexamination"]]
+    for record in (*data["verdicts"], *again, data["attestation"] or {}):
         for field, value in record.items():
             if isinstance(value, tuple):
                 record[field] = tuple(names.get(item, item) for item in value)

@@ -55,7 +55,8 @@ from agentos.evolver.promote.rebasing import (
     rebased,
 )
 from agentos.evolver.states import RecordContext, retry
-from agentos.evolver.verdict.doubts import Doubt, fresh_work, questions, with_fresh
+from agentos.evolver.verdict.behaviour_doubts import Doubt
+from agentos.evolver.verdict.doubts import fresh_work, questions, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ question for a person. And an edit of lines that no working call runs has nothin
 
 from __future__ import annotations
 
-import difflib
 import hmac
 import math
 from collections import defaultdict
@@ -37,16 +36,16 @@ from agentos.evolver.propose.neighbours import (
     stepped,
     usual,
 )
-from agentos.evolver.propose.symptoms import noise, symptoms
+from agentos.evolver.propose.symptoms import call_told, noise, parted, short, symptoms
 from agentos.evolver.select.curate import TaskSets, case_of
 from agentos.ports import Case
 
-_SHOWN = 80  # characters of a value
 _FEW = 24  # inputs that are tried at once, where one is likely to say it
 _NOT_TAKEN = ("input", "died", "timeout")
 # Nobody means that: no end, or a name that the mutant itself left without a value.
 _NOT_MEANT = ("died", "timeout", "RecursionError", "NameError", "UnboundLocalError")
 _UNKNOWN: Json = {"error": "unknown", "message": ""}
+_LATER_GUARDS = 3  # of an edit that none of the work known before it guards
 _AGAIN = ("unknown", "died", "timeout")
 
 
@@ -62,6 +61,7 @@ class Known:
     least: float = 0.0  # what rivals that answer alike have to weigh together
     hidden: Set[int] = frozenset()  # of the tasks, those whose answers no person is told of
     weight: float = 0.0  # of the edit itself; 0 where its proposer does not weigh its edits
+    later: Set[int] = frozenset()  # of the tasks, those that came after the edit, and that it passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,19 @@ class EditFindings:
     depends: str = ""
 
 
-def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: TaskSets) -> EditFindings:
-    """Of an edit of the tool at this path, held against the other candidates of its evolution."""
+def findings(
+    parts: BehaviourContext, candidate: Candidate, path: str, sets: TaskSets, later: Set[str] = frozenset()
+) -> EditFindings:
+    """Of an edit of the tool at this path, held against the other candidates of its evolution.
+
+    ``later``: of the sets, tasks that came after the edit, and that it passes.
+    """
     assert parts.benches is not None
     hidden = (*sets.held_back, *sets.hold_out)
+    shown = sorted((*sets.shown, *sets.guards), key=lambda task_id: task_id in later)
     tasks = [
         task
-        for task in parts.tasks((*sets.shown, *sets.guards, *hidden))
+        for task in parts.tasks((*shown, *hidden))
         if task.call is not None and task.checks and task.id not in sets.varying
     ]
     tool = next((task.call.tool for task in tasks if task.call and task.id in sets.evidence), "")
@@ -122,6 +128,7 @@ def findings(parts: BehaviourContext, candidate: Candidate, path: str, sets: Tas
         rules.rival_share * candidate.weight,
         {number for number, task in enumerate(tasks) if task.id in hidden},
         candidate.weight,
+        {number for number, task in enumerate(tasks) if task.id in later},
     )
     text = parts.snapshots.files(candidate.base, path)[path].decode("utf-8", "replace")
     # Python reads both ends of lines alike: one who wrote the other has not changed every line.
@@ -150,21 +157,38 @@ def compared(
     open_tasks = [case for number, case in enumerate(known.tasks) if number not in known.hidden]
     # Constants of all of them: inputs on both sides of each bound that one of them has.
     sources = "\n".join((old, own, *rivals.values()))
-    drawn = crossed(open_tasks, known.working, rules.crossed) + limits(open_tasks)
-    for others in (with_other_spans(open_tasks, known.working), with_more_entries(open_tasks, old)):
-        drawn += [Neighbour(case, number, name) for number, name, case in islice(others, rules.spelled)]
-    drawn += stepped(open_tasks, known.key, rules.stepped)
-    drawn += levelled(open_tasks, old, known.key, rules.stepped)
-    drawn += filled(open_tasks, known.key, rules.spelled)
     texts = [*near_texts(old, own), *left_out(old, own)]
-    drawn += spelled(open_tasks, texts, known.key, rules.spelled)
-    drawn += bared(open_tasks, known.key, rules.spelled // 2)
-    drawn += neighbours(open_tasks, sources, known.key, rules.drawn * rules.neighbours, unsaid=True)
-    drawn = usual(drawn, known.tasks)
+    drawn = _draw(known, open_tasks, known.tasks, (old, sources), texts)
+    more = 0
+    if known.later:
+        # What was asked about is put again, with just these inputs, or an edit could get past by the draw.
+        before = [case for number, case in enumerate(known.tasks) if number not in known.later]
+        shown = [case for number, case in enumerate(open_tasks) if number not in known.later]
+        earlier = _draw(known, shown, before, (old, sources), texts)
+        added = [item for item in drawn if item not in earlier]
+        drawn, more = [*earlier, *added], len(added)
     put = rewritten(open_tasks, sources, texts) if rules.symptom_min else []
     cases = [*known.tasks, *(item.case for item in drawn), *(item.case for item in put)]
     with closing(opened(cases)) as bench:
-        return EditExamination(bench, known, drawn, put, old, own).findings(rivals)
+        return EditExamination(bench, known, drawn, put, old, own, more).findings(rivals)
+
+
+def _draw(
+    known: Known, shown: Sequence[Case], tasks: Sequence[Case], sources: tuple[str, str], texts: Sequence[str]
+) -> list[Neighbour]:
+    """Inputs made of the ``shown`` of the ``tasks``; of the ``sources`` the first is the base's, the other all of them."""
+    old, every = sources
+    rules, key = known.rules, known.key
+    drawn = crossed(shown, known.working, rules.crossed) + limits(shown)
+    for others in (with_other_spans(shown, known.working), with_more_entries(shown, old)):
+        drawn += [Neighbour(case, number, name) for number, name, case in islice(others, rules.spelled)]
+    drawn += stepped(shown, key, rules.stepped)
+    drawn += levelled(shown, old, key, rules.stepped)
+    drawn += filled(shown, key, rules.spelled)
+    drawn += spelled(shown, texts, key, rules.spelled)
+    drawn += bared(shown, key, rules.spelled // 2)
+    drawn += neighbours(shown, every, key, rules.drawn * rules.neighbours, unsaid=True)
+    return usual(drawn, tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +201,7 @@ class EditExamination:
     put: Sequence[Rewritten]
     old: str
     own: str  # the old text, edited
+    more: int = 0  # of what was drawn, so many at its end were made with tasks that came after the edit
     # of the edit, as far as they were asked for
     answers: dict[int, Json] = field(default_factory=dict, compare=False)
 
@@ -185,8 +210,10 @@ class EditExamination:
         known, tasks = self.known, range(self._count)
         before = self.bench.try_source(self.old, trace=True)
         lines = edited_lines(self.old, self.own)
-        steady = [set(before.lines[number]) for number in known.working if before.passed[number]]
-        unguarded = not any(lines & ran for ran in steady) if lines and steady else None
+        steady = [number for number in known.working if before.passed[number]]
+        guards = [number for number in steady if not lines.isdisjoint(before.lines[number])]
+        enough = not set(guards) <= known.later or len(guards) >= _LATER_GUARDS
+        unguarded = not (guards and enough) if lines and steady else None
         if hangs := self._hangs(before, lines):
             return EditFindings(unguarded=unguarded, breaks=hangs)  # it would do so over and over below
         done = self.bench.try_source(self.own, cases=tasks)
@@ -220,15 +247,18 @@ class EditExamination:
         return [self.answers[number] for number in numbers]
 
     def _call(self, number: int) -> str:
-        return _call(self.drawn[number - self._count], self.known.tasks)
+        return call_told(self.drawn[number - self._count], self.known.tasks)
 
     def _reaching(self, before: BenchResult, about: Set[int]) -> list[int]:
         """Drawn inputs that the tool takes, those first on which it runs what is edited; as many as are compared."""
-        numbers = range(self._count, self._count + len(self.drawn))
-        taken = [number for number in numbers if not _failed(before.outputs[number], *_NOT_TAKEN)]
-        rules = self.known.rules
+        rules, start = self.known.rules, self._count
         most = rules.crossed + 2 * (rules.stepped + rules.spelled) + rules.neighbours
-        return sorted(taken, key=lambda number: about.isdisjoint(before.lines[number]))[:most]
+        chosen = []
+        end = start + len(self.drawn)
+        for numbers in (range(start, end - self.more), range(end - self.more, end)):
+            taken = [number for number in numbers if not _failed(before.outputs[number], *_NOT_TAKEN)]
+            chosen += sorted(taken, key=lambda number: about.isdisjoint(before.lines[number]))[:most]
+        return chosen
 
     def _without(self, before: BenchResult, lines: Set[int]) -> tuple[str, str]:
         """What it writes without which all answers are the same, and a test that could as well be constant; "" for none."""
@@ -276,7 +306,7 @@ class EditExamination:
         ]
         for number, output in zip(at, self._outputs(at), strict=True):
             if _failed(output) and not _failed(output, *_NOT_TAKEN):
-                return f"{self._call(number)} by {_short(output)}"
+                return f"{self._call(number)} by {short(output)}"
         return ""
 
     def _accepts(self, before: BenchResult) -> str:
@@ -298,7 +328,7 @@ class EditExamination:
         answers = zip(tried, self._outputs(tried), strict=True)
         taken = [number for number, answer in answers if not _failed(answer)]
         first = min(taken, key=lambda number: len(self._call(number)), default=-1)
-        return f"{self._call(first)} ({_short(before.outputs[first])})" if taken else ""
+        return f"{self._call(first)} ({short(before.outputs[first])})" if taken else ""
 
     def _noise(self, before: BenchResult, done: BenchResult) -> str:
         """A call with such a float in the edit's answer, and in no right answer nor the base's to it."""
@@ -327,7 +357,7 @@ class EditExamination:
             counts = len(kept) >= least and all(kept) and done.passed[item.of]
             if counts and not item.expect(done.outputs[item.of], now):
                 call = dict(self.known.tasks[item.of].call.args)
-                return f"{_short(call)} {item.says}: {_short(now)}"
+                return f"{short(call)} {item.says}: {short(now)}"
         return ""
 
     def _hangs(self, before: BenchResult, lines: Set[int]) -> str:
@@ -397,7 +427,7 @@ class EditExamination:
                 differing[name] = None
                 call = self._call(number)
                 here, there = parted(one, other)
-                about_it = Ambiguity(0, call, _short(here), _short(there), name)
+                about_it = Ambiguity(0, call, short(here), short(there), name)
                 asked.append(((_failed(one) or _failed(other), len(call)), about_it))
         first = min(asked, key=lambda item: item[0])[1] if asked else None
         return replace(first, rivals=len(differing)) if first else None, [*differing]
@@ -432,37 +462,3 @@ def _failed(output: Json, *kinds: str) -> bool:
 
 def _alike(one: Json, other: Json) -> bool:
     return (_failed(one) and _failed(other)) or canonical(one) == canonical(other)
-
-
-# --- telling ------------------------------------------------------------------------------------
-
-
-def _call(item: Neighbour, tasks: Sequence[Case]) -> str:
-    """The call in short: what was changed first, as it is; of a file the lines in which it differs."""
-    case, base = item.case, tasks[item.of]
-    if item.along in case.inputs:
-        old = base.inputs[item.along].decode("utf-8", "replace").splitlines()
-        new = case.inputs[item.along].decode("utf-8", "replace").splitlines()
-        changed = [line for line in difflib.ndiff(old, new) if line[:1] in "+-"]
-        text = " ".join(" ".join(changed).split())
-        return f"{_short(dict(case.call.args))} with another {item.along} ({_cut(text)})"
-    return f"{item.along}={_short(case.call.args.get(item.along))} in {_short(dict(case.call.args))}"
-
-
-def parted(mine: Json, other: Json) -> tuple[Json, Json]:
-    """Of two answers with the same fields those that differ: what is cut off must not be what matters."""
-    if isinstance(mine, Mapping) and isinstance(other, Mapping) and mine.keys() == other.keys():
-        names = [name for name in mine if canonical(mine[name]) != canonical(other[name])]
-        if not _failed(mine):
-            return {name: mine[name] for name in names}, {name: other[name] for name in names}
-    return mine, other
-
-
-def _short(value: Json) -> str:
-    if error := error_of(value):
-        return _cut(f"{error}: {value['message']}")
-    return _cut(canonical(value).decode("utf-8", "replace"))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

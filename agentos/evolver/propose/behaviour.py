@@ -21,10 +21,11 @@ from agentos.evolver.find.mining import tool_path
 from agentos.evolver.guards.static import leaves
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
-from agentos.evolver.propose.ambiguity import EditFindings, findings, parted
+from agentos.evolver.propose.ambiguity import EditFindings, findings
 from agentos.evolver.propose.edit_mutants import loosened
 from agentos.evolver.propose.moot_mutants import NUMBER
 from agentos.evolver.propose.neighbours import Neighbour, neighbours
+from agentos.evolver.propose.symptoms import parted
 from agentos.evolver.propose.unread_names import unread
 from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
 from agentos.evolver.select.curate import TaskSets, case_of
@@ -110,26 +111,46 @@ def behaves(
     if apart:
         told = replace(told, uncompared=", ".join(apart))
     if not why and edited:
-        found = findings(parts, candidate, edited, sets)
         told = replace(
-            told,
-            ambiguity=found.ambiguity,
-            unguarded=bool(found.unguarded),
-            unmended=found.unmended,
-            breaks=found.breaks,
-            loosened=found.loosened,
-            needless=_needless(found),
-            accepted=found.accepted,
-            noise=found.noise,
-            depends=found.depends,
+            _with_findings(told, findings(parts, candidate, edited, sets)),
             unread=unread(
                 *(text.replace("\r\n", "\n") for text in (old[edited], candidate.edit.files[edited])),
                 helper=edited != seen.path,
             ),
-            share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
+            known=tuple(i for i in (*sets.shown, *sets.guards) if i not in sets.varying),
         )
     kind = RefusalKind.BY_NAME if by_names else RefusalKind.OVER_FITTED
     return told, Refusal(kind, why) if why else None
+
+
+def reexamined(
+    parts: BehaviourContext, candidate: Candidate, sets: TaskSets, later: Sequence[str]
+) -> Behaviour | None:
+    """As it was seen before, but held against others with the tasks of the sets that came ``later`` among the known ones.
+
+    None where that cannot be done. Raises NotFound when a known task was cleared away.
+    """
+    before = candidate.behaviour
+    sources = [path for path in candidate.edit.files if path.endswith(".py")]
+    if before is None or parts.benches is None or len(sources) != 1 or not sets.shown:
+        return None
+    return _with_findings(before, findings(parts, candidate, sources[0], sets, frozenset(later)))
+
+
+def _with_findings(told: Behaviour, found: EditFindings) -> Behaviour:
+    return replace(
+        told,
+        ambiguity=found.ambiguity,
+        unguarded=bool(found.unguarded),
+        unmended=found.unmended,
+        breaks=found.breaks,
+        loosened=found.loosened,
+        needless=_needless(found),
+        accepted=found.accepted,
+        noise=found.noise,
+        depends=found.depends,
+        share=float(f"{found.share:.3g}"),  # the smallest is no 0, which says that there is none
+    )
 
 
 def of_program(edited: Mapping[str, str], old: Mapping[str, str], path: str) -> list[str]:

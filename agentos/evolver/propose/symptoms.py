@@ -8,14 +8,21 @@ on an input beside the tasks, the edit mended what was shown and not the failure
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from agentos.benches import error_of
 from agentos.domain import Json, canonical
 
+if TYPE_CHECKING:
+    from agentos.evolver.propose.neighbours import Neighbour
+    from agentos.ports import Case
+
+_SHOWN = 80  # characters of a value
 _NEAR = 1e-6
 _DEEP = 3  # levels of an answer that are looked at
 _SUMS_MAX = 10_000  # pairs of places of which one may add up to the other
@@ -148,3 +155,38 @@ def noise(answer: Json) -> list[float]:
         return [found for each in inner for found in noise(each)]
     digits = repr(answer).partition("e")[0].strip("-0.").replace(".", "")
     return [answer] if isinstance(answer, float) and len(digits) > 15 else []
+
+
+# --- telling ------------------------------------------------------------------------------------
+
+
+def call_told(item: Neighbour, tasks: Sequence[Case]) -> str:
+    """The call in short: what was changed first, as it is; of a file the lines in which it differs."""
+    case, base = item.case, tasks[item.of]
+    if item.along in case.inputs:
+        old = base.inputs[item.along].decode("utf-8", "replace").splitlines()
+        new = case.inputs[item.along].decode("utf-8", "replace").splitlines()
+        changed = [line for line in difflib.ndiff(old, new) if line[:1] in "+-"]
+        text = " ".join(" ".join(changed).split())
+        return f"{short(dict(case.call.args))} with another {item.along} ({_cut(text)})"
+    return f"{item.along}={short(case.call.args.get(item.along))} in {short(dict(case.call.args))}"
+
+
+def parted(mine: Json, other: Json) -> tuple[Json, Json]:
+    """Of two answers with the same fields those that differ: what is cut off must not be what matters."""
+    if isinstance(mine, Mapping) and isinstance(other, Mapping) and mine.keys() == other.keys():
+        names = [name for name in mine if canonical(mine[name]) != canonical(other[name])]
+        if not error_of(mine):
+            return {name: mine[name] for name in names}, {name: other[name] for name in names}
+    return mine, other
+
+
+def short(value: Json) -> str:
+    """An answer in one line, cut off where it is long."""
+    if error := error_of(value):
+        return _cut(f"{error}: {value['message']}")
+    return _cut(canonical(value).decode("utf-8", "replace"))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

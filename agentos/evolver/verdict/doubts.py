@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from agentos.domain import (
-    Ambiguity,
     Arm,
     Behaviour,
     Candidate,
@@ -39,10 +38,12 @@ from agentos.evolver.policy import (
     HIDDEN_LOST,
     LATER_GUARDS,
     ONE_SIDED,
+    REEXAMINED,
     SETTINGS,
     STOOD,
     Policy,
 )
+from agentos.evolver.verdict.behaviour_doubts import SENSE, Doubt, of_behaviour
 from agentos.evolver.verdict.gates import ROUNDING, mended
 from agentos.evolver.verdict.pairing import apart, gains_unchecked, guarding, idle_parts, reaches, split
 
@@ -65,24 +66,6 @@ class _FreshEnd(Enum):
 
 
 _MENDED = (_FreshEnd.MENDED, _FreshEnd.MENDED_ALIKE)
-_SENSE = "Does the diff make sense?"
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """A reason to ask a person. ``reason`` is stored, as that of a ``Refusal``; the rest is for who answers.
-
-    ``asks`` is "" where nothing but waiting is asked for; ``about`` is the input or name that it is about; ``sides`` are the
-    answers to choose from, each with what gives it: "" is the edit itself, else ``Ambiguity.rival``. ``luck``: that the known
-    work may be passed by luck, which other work tells.
-    """
-
-    kind: RefusalKind
-    reason: str
-    asks: str = ""
-    about: str = ""
-    sides: tuple[tuple[str, str], ...] = ()
-    luck: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +121,17 @@ class FreshWork:
             f"waits for you, or for {self.missing} more checked {tasks} of {resource}{which} ({self.so_far})"
         )
 
-    def meanwhile(self, resource: str, *, alone: bool) -> str:
-        """To a person who does not want to answer now; ``alone``: nothing else is asked of them."""
+    def meanwhile(self, resource: str, *, alone: bool, compared: bool = False) -> str:
+        """To a person who does not want to answer now; ``alone``: nothing else is asked of them, ``compared``: nothing that stays."""
         if alone:
             return f"It can simply wait: {self.missing} more checked tasks of {resource} promote it too ({self.so_far})."
+        ends = (
+            "They can refuse it, or end what is asked."
+            if compared
+            else "They can refuse it; what is asked stays."
+        )
         return (
-            f"It can simply wait: new checked tasks of {resource} are tried with it ({self.so_far}). "
-            "They can refuse it; what is asked stays."
+            f"It can simply wait: new checked tasks of {resource} are tried with it ({self.so_far}). {ends}"
         )
 
     def doubts(self) -> list[Doubt]:
@@ -193,11 +180,22 @@ def doubts(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> tup
     if policy.edition < CHECKED:
         return ()
     fresh = fresh_work(candidate, trials, policy)
-    others = () if fresh.doubted else _of_known_work(candidate, trials, policy)
+    seen = _behaviour(candidate, fresh, policy)
+    others = () if fresh.doubted else _of_known_work(candidate, trials, policy, seen)
     return (*others, *fresh.doubts())
 
 
-def _of_known_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) -> list[Doubt]:
+def _behaviour(candidate: Candidate, fresh: FreshWork, policy: Policy) -> Behaviour | None:
+    """As it was seen at last, with no other fresh tasks than those that the trials have."""
+    again = candidate.reexamination
+    if policy.edition >= REEXAMINED and again is not None and {*again.task_ids} <= {*fresh.passed}:
+        return again.behaviour
+    return candidate.behaviour
+
+
+def _of_known_work(
+    candidate: Candidate, trials: Iterable[Trial], policy: Policy, seen: Behaviour | None
+) -> list[Doubt]:
     compared, _ = split(trials)
     known = [trial for trial in compared if trial.arm is not Arm.CONTROL]
     found = list(_of_trials(candidate, known, policy))
@@ -206,11 +204,11 @@ def _of_known_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy
             f"it is far-fetched, 1 in {round(1 / candidate.prior):,} of all edits of its file by how faults are mended: "
             "among so many one may pass by luck"
         )
-        asks = f"Far-fetched: 1 in {round(1 / candidate.prior):,} repairs of this file would be this edit. {_SENSE}"
+        asks = f"Far-fetched: 1 in {round(1 / candidate.prior):,} repairs of this file would be this edit. {SENSE}"
         found.append(Doubt(RefusalKind.UNLIKELY, told, asks, luck=True))
-    if candidate.behaviour is not None:
+    if seen is not None:
         idle = any(doubt.kind is RefusalKind.UNGUARDED for doubt in found)
-        found += _of_behaviour(candidate.behaviour, policy, idle=idle)
+        found += of_behaviour(seen, policy, idle=idle)
     if policy.edition >= STOOD and (worn := worn_out(known, policy)):
         found.append(worn)
     return found
@@ -236,66 +234,6 @@ def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> 
         yield Doubt(RefusalKind.UNGUARDED, told, "No guard ran this part of it. Is it right?", _listed(idle))
 
 
-# Of a ``Behaviour``: the field, what is stored and what is asked where it says something, and whether the question is
-# about just that.
-_SEEN = (
-    ("unmended", RefusalKind.UNMENDED, "the failure is still there for {}",
-     "The failure is still there for this input. May it be?", True),
-    ("breaks", RefusalKind.BREAKS, "it ends where its base answers: {}",
-     "This input was answered, and is no more. May that be?", True),
-    ("broad", RefusalKind.BROAD,
-     "it changes most of what the tool answers next to work that passes, which is not the repair of a slip",
-     "It changes most answers next to work that passes. Is so much meant?", False),
-    ("loosened", RefusalKind.LOOSENED, "it takes away {}, and puts nothing in its place: what did that keep out?",
-     "It takes away {}. What did that keep out?", False),
-    ("needless", RefusalKind.LOOSENED, "every answer that was tried is the same {}: nothing shows what it is for",
-     "Every answer is the same {}. What is it for?", False),
-    ("accepted", RefusalKind.LOOSENED, "it answers where its base ended by another error than what failed: {}",
-     "This input ended by another error, and is answered now. May it be?", True),
-    ("noise", RefusalKind.NOISE, "it alone answers with the last digits of a float: {}",
-     "It alone answers with the last digits of a float. Should that be rounded?", True),
-    ("depends", RefusalKind.DEPENDS, "where a known task is put otherwise it does not do as its base: {}",
-     "Put otherwise, this does not end as its base would end it. May that be?", True),
-    ("unread", RefusalKind.UNREAD, "nothing reads {}, with it either: is that what is missing?",
-     "Nothing reads {}. Is that what is missing?", False),
-    ("uncompared", RefusalKind.UNCOMPARED, "it changes {}, and only an edit of one source is held against others",
-     "No other edit was held against this one, of {}. Does the diff make sense?", False),
-)  # fmt: skip
-
-
-def _of_behaviour(seen: Behaviour, policy: Policy, *, idle: bool) -> Iterator[Doubt]:
-    """``idle``: that something of it ran nowhere is said already."""
-    if seen.unguarded and not idle:
-        told = "no working call runs the lines that it changes, so nothing shows what it breaks there"
-        asks = "No working task runs the lines that it changes. Are they right?"
-        yield Doubt(RefusalKind.UNGUARDED, told, asks, luck=True)
-    for name, kind, told, asks, about in _SEEN:
-        if value := getattr(seen, name):
-            where, luck = value if about else "", kind is RefusalKind.BROAD
-            yield Doubt(kind, told.format(value), asks.format(value), where, luck=luck)
-    if 0 < seen.share < policy.replay.share_min:
-        told = f"of its search's belief in all edits that pass the known tasks it has {seen.share:.0%}: another one is likelier meant"
-        asks = (
-            f"Another edit is likelier meant: this one has {seen.share:.0%} of the search's belief. {_SENSE}"
-        )
-        yield Doubt(RefusalKind.UNLIKELY, told, asks)
-    if seen.ambiguity is not None:
-        yield _choice(seen.ambiguity)
-
-
-def _choice(found: Ambiguity) -> Doubt:
-    one = found.rivals == 1
-    others = "another edit passes" if one else f"{found.rivals} other edits pass"
-    told = (
-        f"it is ambiguous: {others} the same tasks, and for {found.call} this one answers {found.answer}, "
-        f"{found.rival} {found.other}: which is right?"
-    )
-    asks = f"Which answer is right? {others[0].upper()}{others[1:]} the same tasks."
-    return Doubt(
-        RefusalKind.AMBIGUOUS, told, asks, found.call, (("", found.answer), (found.rival, found.other))
-    )
-
-
 def worn_out(trials: Iterable[Trial], policy: Policy) -> Doubt | None:
     """Why the hidden tasks tell nothing of it; None where they do or there are none."""
     looks = [trial.look for trial in trials if trial.set is TrialSet.HOLD_OUT and trial.look]
@@ -305,7 +243,7 @@ def worn_out(trials: Iterable[Trial], policy: Policy) -> Doubt | None:
     told = (
         f"the hold-out is used up: {most} candidates of this failure were tried on each of its tasks before"
     )
-    asks = f"{most} edits were tried on each hidden task before: it may pass by luck. {_SENSE}"
+    asks = f"{most} edits were tried on each hidden task before: it may pass by luck. {SENSE}"
     return Doubt(RefusalKind.WORN_OUT, told, asks)
 
 
@@ -390,7 +328,7 @@ def _passes_by_luck(candidate: Candidate, known: Sequence[Trial], policy: Policy
     Of two such doubts nobody has seen how often such an edit is right.
     """
     asked = policy.judge.fresh_doubted and _is_weighed(candidate, policy)
-    found = _of_known_work(candidate, known, policy) if asked else []
+    found = _of_known_work(candidate, known, policy, candidate.behaviour) if asked else []
     return found[0].reason if [each.luck for each in found] == [True] else ""
 
 

@@ -34,12 +34,12 @@ from agentos.evolver.propose.ambiguity import (
     EditFindings,
     Known,
     compared,
-    parted,
 )
 from agentos.evolver.propose.behaviour import edited_alone
 from agentos.evolver.propose.edit_mutants import mutants
 from agentos.evolver.propose.moot_mutants import edited_lines
 from agentos.evolver.propose.neighbours import crossed, filled, levelled, neighbours, stepped, usual
+from agentos.evolver.propose.symptoms import parted
 from agentos.evolver.verdict.doubts import doubts
 from agentos.ports import Case
 from tests.evolver.propose.test_behaviour import REFUSALS, TOOL, judged
@@ -576,3 +576,41 @@ def test_places_in_the_order_of_texts_are_asked_about_though_all_tasks_are_short
 
     assert "the same edit with texts in the order of the numbers that they begin with" in rivals(wrong)
     assert rivals(right) == []
+
+
+# --- with tasks that came after the edit --------------------------------------------------------
+
+
+def among(own: str, rivals: dict[str, str], late: list[Case], key: bytes = b"k" * 32) -> EditFindings:
+    """``late`` tasks fail on the base where they part, as 5 of 6 does, or pass."""
+    tasks = [*EVIDENCE, *IDLE, *late]
+    with closing(LocalBench(tasks, 0.5)) as bench:
+        passed = bench.try_source(FAULTY).passed
+    working = {number for number, good in enumerate(passed) if good}
+    first = len(EVIDENCE) + len(IDLE)
+    later = frozenset(range(first, len(tasks)))
+    known = Known(tasks, working, key, ReplayPolicy(neighbours=24, mutants=1), later=later)
+    return compared(lambda cases: LocalBench(cases, 0.5), known, FAULTY, own, rivals)
+
+
+def test_a_rival_that_a_later_task_fails_is_no_question_any_more() -> None:
+    assert among(RIGHT, {"cand-2": TOO_MUCH}, []).rivals == ["cand-2"]
+    assert among(RIGHT, {"cand-2": TOO_MUCH}, [case(21, 4, missing=24)]).rivals == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_later_tasks_that_a_rival_passes_end_no_question_by_another_draw(seed: int) -> None:
+    """It differs from the edit for one number alone, which is among the inputs of the first time."""
+    key = bytes([seed]) * 32
+    first = among(RIGHT, {"cand-2": TOO_MUCH}, [], key).ambiguity
+    assert first is not None
+    numbers = (61, 67, 73, 79, 85, 91, 97, 103, 109, 115, 121, 127)
+    late = [case(30 + number, -(-number // 6), missing=number) for number in numbers]
+    again = among(RIGHT, {"cand-2": TOO_MUCH}, late, key)
+    assert again.rivals == ["cand-2"]
+
+
+@pytest.mark.parametrize(("count", "unguarded"), [(0, True), (1, True), (2, True), (3, False)])
+def test_a_few_later_tasks_do_not_guard_what_nothing_known_guards(count: int, unguarded: bool) -> None:
+    late = [case(21, 4, missing=24), case(22, 3, missing=18), case(23, 2, missing=12)]
+    assert among(RIGHT, {}, late[:count]).unguarded is unguarded

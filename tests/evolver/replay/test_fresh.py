@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agentos.domain import (
+    Arm,
     Candidate,
+    Check,
     Consent,
     Decision,
     Evolution,
     EvolutionState,
+    RefusalKind,
     Result,
     Share,
     Snapshot,
@@ -28,20 +33,26 @@ from agentos.domain import (
     work_of,
 )
 from agentos.errors import Conflict
-from agentos.evolver.cycle import finish_promotion, fresh_due, trials_of, try_fresh
+from agentos.evolver.cycle import evolve, finish_promotion, fresh_due, trials_of, try_fresh
 from agentos.evolver.documents import policy_from_json
-from agentos.evolver.policy import Judge, Policy
+from agentos.evolver.policy import Judge, Policy, ReplayPolicy
 from agentos.evolver.promote.promotion import approve
 from agentos.evolver.promote.rebasing import misplaced, settle_overtaken
+from agentos.evolver.promote.reexamination import refusing
 from agentos.evolver.replay.verification import untimely
 from agentos.evolver.select.curate import LookCounter, used_up
-from agentos.evolver.verdict.doubts import FreshWork, fresh_work
+from agentos.evolver.verdict.doubts import FreshWork, doubts, fresh_work
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Attempt
 from agentos.testing import FakeExecutor, FakeRegistry, MemoryLedger
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
+from local_bench import LocalBenches
+
 if TYPE_CHECKING:
     from conftest import World
+
+    from agentos.evolver.dependencies import Dependencies
 
 PATH = "skill/calc/tools/grade.py"
 FAULTY = "def answer(points, needed=50):\n    if points > needed:\n        return 'pass'\n    return 'fail'\n"
@@ -474,3 +485,197 @@ def test_work_that_is_called_fresh_and_was_there_before_is_found_offline(world: 
     assert list(untimely(candidate, world.trials(), arrived)) == []
     for known in (arrived(), None):
         assert len([*untimely(replace(candidate, known_tasks=known), world.trials(), arrived)]) == 2
+
+
+# --- asked again with the fresh tasks among the known ones -------------------------------------
+
+TYPED = (
+    '''"""A tool."""
+
+from pydantic import BaseModel, RootModel
+
+TOOL = {"name": "grade", "description": "Works.", "effects": []}
+
+
+class Input(BaseModel):
+    points: int
+    needed: int = 50
+
+
+class Output(RootModel[str]):
+    pass
+
+
+def run(input: Input) -> Output:
+    return Output(answer(input.points, input.needed))
+
+
+'''
+    + FAULTY
+)
+CAPPED = TYPED.replace("> needed", ">= min(needed, 100)")  # of the 100 nothing known tells what it is for
+FEW_INPUTS = ReplayPolicy(neighbours=16, mutants=8, crossed=8, stepped=16, spelled=4, drawn=2)
+AGAIN = Policy(judge=Judge(fresh_tasks=4, fresh_most=16, fresh_mended=2), replay=FEW_INPUTS)
+MEETING = ((40, 40, "pass"), (100, 105, "pass"), (99, 105, "fail"), (30, 60, "fail"))  # they do
+MISSING = ((40, 40, "pass"), (30, 30, "pass"), (20, 60, "fail"), (70, 60, "pass"))
+
+
+def benched(world: World) -> Dependencies:
+    """With a bench, so that what was found on the known tasks is found again."""
+    return replace(world.parts, benches=LocalBenches())
+
+
+def doubted(world: World, source: str = CAPPED, policy: Policy = AGAIN) -> Evolution:
+    """An evolution whose edit a person is asked about for what nothing known tells."""
+    world.policy = policy
+    world.registry = FakeRegistry({PATH: TYPED, "skill/calc/SKILL.md": "x"})
+    world.proposer.proposals[:] = [replace(world.proposer.proposals[0], files={PATH: source})]
+    world.seed()
+    opened = world.open()
+    evolve(benched(world), opened.id, world.durable)
+    ended = world.ledger.get(Evolution, opened.id)
+    assert ended.state is EvolutionState.AWAITING_CONSENT
+    assert RefusalKind.LOOSENED in kinds_asked(world)
+    return ended
+
+
+def kinds_asked(world: World) -> list[RefusalKind]:
+    candidate = candidate_of(world)
+    return [doubt.kind for doubt in doubts(candidate, trials_of(world.parts, candidate), world.policy)]
+
+
+def came(world: World, work: tuple[tuple[int, int, str], ...], **over: Any) -> list[Task]:
+    call = world.failing[0].call
+    assert call is not None
+    made = []
+    for points, needed, expected in work:
+        own = replace(call, args={"points": points, "needed": needed})
+        given = {"checks": (Check("equals", {"value": expected}),), "goal": f"{points} of {needed}"} | over
+        made.append(refile(world, world.failing[0], call=own, **given))
+        world.live(made[-1])
+    return made
+
+
+def settle(world: World, evolution: Evolution) -> Evolution:
+    parts = benched(world)
+    while evolution.id in fresh_due(parts):
+        try_fresh(parts, evolution.id)
+        if world.ledger.find(Consent, evolution_id=evolution.id):
+            finish_promotion(parts, evolution.id, world.durable)
+    return world.ledger.get(Evolution, evolution.id)
+
+
+def test_fresh_work_that_tells_what_was_asked_ends_the_question(world: World) -> None:
+    evolution = doubted(world)
+    first = candidate_of(world).behaviour
+    tasks = came(world, MEETING)
+    assert settle(world, evolution).state is EvolutionState.PROBATION
+    candidate = candidate_of(world)
+    assert candidate.behaviour == first, "what was seen at first stays on record"
+    assert candidate.reexamination is not None
+    assert set(candidate.reexamination.task_ids) == {task.id for task in tasks}
+    trials = trials_of(world.parts, candidate)
+    for verdict in world.ledger.find(Verdict):
+        assert recompute(verdict, candidate, trials, AGAIN) == []
+    before = replace(AGAIN, edition=8)
+    assert RefusalKind.LOOSENED in {doubt.kind for doubt in doubts(candidate, trials, before)}
+
+
+def test_fresh_work_that_misses_what_was_asked_ends_no_question(world: World) -> None:
+    evolution = doubted(world)
+    came(world, MISSING)
+    evolution = settle(world, evolution)
+    assert evolution.state is EvolutionState.AWAITING_CONSENT
+    assert kinds_asked(world) == [RefusalKind.LOOSENED]
+    again = candidate_of(world).reexamination
+    assert again is not None
+    assert fresh_due(benched(world)) == [], "not again for the same tasks"
+    came(world, ((10, 10, "pass"), (11, 60, "fail")))
+    settle(world, evolution)
+    assert candidate_of(world).reexamination == again, "nor for two more"
+    came(world, MEETING[1:3])
+    assert settle(world, evolution).state is EvolutionState.PROBATION
+
+
+WRONG = CAPPED.replace("100", "95")  # of 99 points for 105 it says the opposite
+
+
+def made_up_by_a_run(world: World) -> None:
+    came(world, MEETING, parent="run-of-a-tool")
+
+
+def without_checks(world: World) -> None:
+    came(world, MEETING, checks=())
+
+
+def known_before(world: World) -> None:
+    for task in (*world.failing, *world.early):
+        world.live(refile(world, task, goal="once more", name="another"))
+
+
+def far_away(world: World) -> None:
+    came(world, tuple((points, 60, "fail") for points in range(20, 30)))
+    came(world, ((40, 40, "pass"), (41, 41, "pass")))
+
+
+@pytest.mark.parametrize("attack", [made_up_by_a_run, without_checks, known_before, far_away])
+def test_other_work_ends_no_question_about_a_wrong_edit(
+    world: World, attack: Callable[[World], None]
+) -> None:
+    world.early = [world.task(points, "pass") for points in range(71, 77)]
+    evolution = doubted(world, WRONG)
+    attack(world)
+    evolution = settle(world, evolution)
+    assert evolution.state is EvolutionState.AWAITING_CONSENT
+    assert RefusalKind.LOOSENED in kinds_asked(world)
+    assert world.ledger.find(Consent) == []
+
+
+def test_a_wrong_edit_that_fresh_work_meets_is_rejected_whatever_is_asked(world: World) -> None:
+    evolution = doubted(world, WRONG)
+    came(world, MEETING)
+    assert settle(world, evolution).state is EvolutionState.REJECTED
+
+
+def test_a_tell_in_the_code_is_asked_about_whatever_fresh_work_says(world: World) -> None:
+    tell = CAPPED.replace("from pydantic", "import time\n\nfrom pydantic").replace(
+        "100)", "100 + (time.time() < 0))"
+    )
+    evolution = doubted(world, tell)
+    came(world, MEETING)
+    assert settle(world, evolution).state is EvolutionState.AWAITING_CONSENT
+    assert candidate_of(world).reexamination is None, "a person is asked in any case"
+
+
+def test_checks_that_pass_for_everything_tell_nothing_apart(world: World) -> None:
+    doubted(world)
+    told = came(world, MEETING)
+    plain = world._script
+
+    def checked(task: Task, snapshot: Snapshot) -> Attempt:
+        given = task if task.checks[0].kind == "equals" else replace(task, checks=(equals,))
+        return plain(given, snapshot)
+
+    world._script = checked  # type: ignore[method-assign]
+    equals, anything = Check("equals", {"value": "fail"}), Check("contains", {"value": ""})
+    vague = came(world, ((31, 60, "fail"), (32, 60, "fail")), checks=(anything,))
+    pattern = came(world, ((33, 60, "fail"),), checks=(Check("regex", {"pattern": "."}),))
+    ids, known = [task.id for task in (*told, *vague, *pattern)], candidate_of(world).behaviour
+    assert known is not None
+    assert refusing(world.parts, ids, known.known) == tuple(task.id for task in told)
+    assert refusing(world.parts, [told[3].id], ()) == (), "there is nothing to refuse"
+
+
+@pytest.mark.parametrize("writes", [8, 9, 10])
+def test_a_kill_while_it_is_asked_again_loses_nothing(world: World, writes: int) -> None:
+    evolution = doubted(world)
+    came(world, MEETING)
+    ledger = Writes(world.ledger, writes)
+    with suppress(Killed):
+        parts = replace(benched(world), records=ledger, cursor=ledger, audit=ledger)
+        try_fresh(parts, evolution.id)
+    ended = settle(world, evolution)
+    assert ended.state is EvolutionState.PROBATION, ended.reason
+    arms = [trial.arm for trial in world.ledger.find(Trial) if trial.set is TrialSet.FRESH]
+    assert Counter(arms) == {Arm.BASE: 4, Arm.CANDIDATE: 4}
+    assert (len(world.ledger.find(Verdict)), len(world.ledger.find(Consent))) == (2, 1)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agentos.domain import (
+    Ambiguity,
     Arm,
     Candidate,
     CheckResult,
@@ -15,13 +16,21 @@ from agentos.domain import (
     Edit,
     EditedName,
     Outcome,
+    Reexamination,
     RefusalKind,
     Snapshot,
     Trial,
     TrialSet,
 )
 from agentos.evolver.policy import HIDDEN_LOST, SETTINGS, Judge, Policy
-from agentos.evolver.verdict.doubts import FreshWork, doubts, fresh_work, wants_fresh, with_fresh
+from agentos.evolver.promote.reexamination import comparable
+from agentos.evolver.verdict.doubts import (
+    FreshWork,
+    doubts,
+    fresh_work,
+    wants_fresh,
+    with_fresh,
+)
 from agentos.evolver.verdict.judge import judge, recompute
 from agentos.evolver.verdict.pairing import reaches, split
 from tests.evolver.verdict.test_doubts import BASE, BEHAVIOUR, CANDIDATE, RESULTS, TREE
@@ -418,3 +427,73 @@ def test_without_any_guard_a_person_is_asked_all_the_same() -> None:
     unnamed, far = (replace(lucky(prior), edited=()) for prior in (LIKELY, FAR_FETCHED))
     assert asked_of(unnamed, *GAIN, *ONE_MENDED) == [few]
     assert asked_of(far, *GAIN, *THREE_MENDED) == [few, RefusalKind.UNLIKELY]
+
+
+# --- compared again with the fresh tasks among the known ones -----------------------------------
+
+CHOICE = Ambiguity(1, "n=1", "2", "3", "cand-2")
+GUARDS = [*both("g1", "pp", "pp"), *both("g2", "pp", "pp"), *both("g3", "pp", "pp")]
+SEEN = replace(BEHAVIOUR, ambiguity=CHOICE, breaks="n=0 by KeyError", known=("e1", "g1"))
+UNSURE = replace(CODE, behaviour=SEEN)
+ALL = [*GAIN, *GUARDS, *MENDED, *KEPT]
+CAME = ("f1", "f2", "f3", "f4")
+
+
+def kinds_of(candidate: Candidate, trials: list[Trial], policy: Policy = POLICY) -> list[RefusalKind]:
+    return [doubt.kind for doubt in doubts(candidate, trials, policy)]
+
+
+def test_it_is_due_once_enough_count_and_once_more_for_as_many() -> None:
+    assert comparable(UNSURE, ALL, POLICY) == CAME
+    assert comparable(UNSURE, ALL[:-2], POLICY) == ()
+    again = replace(UNSURE, reexamination=Reexamination(CAME, replace(SEEN, breaks="")))
+    more = [trial for number in range(5, 9) for trial in both(f"f{number}", "p", "p")]
+    assert comparable(again, [*ALL, *more[:6]], POLICY) == ()
+    assert len(comparable(again, [*ALL, *more], POLICY)) == 8
+
+
+@pytest.mark.parametrize(
+    ("candidate", "trials", "policy"),
+    [
+        (UNSURE, ALL, replace(POLICY, edition=8)),
+        (replace(CODE, behaviour=replace(BEHAVIOUR, known=("e1",))), ALL, POLICY),  # nothing is asked
+        (replace(CODE, behaviour=replace(SEEN, known=())), ALL, POLICY),  # of an older version
+        (replace(CODE, behaviour=replace(SEEN, broad=True)), ALL, POLICY),
+        (replace(CODE, behaviour=replace(SEEN, unread="n")), ALL, POLICY),
+        (replace(UNSURE, prior=1e-9), ALL, POLICY),
+        (UNSURE, [*GAIN, *GUARDS[:4], *MENDED, *KEPT], POLICY),  # too few guards
+        (UNSURE, [*ALL, *both("e3", "ff", "ff")], POLICY),  # it leaves some of the evidence
+        (UNSURE, [*ALL, *both("f5", "p", "f")], POLICY),
+        (UNSURE, [*ALL, *both("f5", "f", "f")], POLICY),  # for whatever reason
+        (UNSURE, [*ALL, *both("f5", "p", "n")], POLICY),
+        (replace(UNSURE, edit=Edit({"memory/x/memory.md": "x"}, "", "")), ALL, POLICY),
+    ],
+)
+def test_it_is_not_due_where_a_person_is_asked_in_any_case(
+    candidate: Candidate, trials: list[Trial], policy: Policy
+) -> None:
+    assert comparable(candidate, trials, policy) == ()
+
+
+def test_what_it_found_counts_for_verdicts_with_those_tasks_alone() -> None:
+    again = replace(UNSURE, reexamination=Reexamination(CAME, replace(SEEN, breaks="", ambiguity=None)))
+    before = [RefusalKind.BREAKS, RefusalKind.AMBIGUOUS]
+    assert kinds_of(UNSURE, ALL) == before
+    assert kinds_of(again, ALL) == []
+    assert kinds_of(again, [*GAIN, *GUARDS]) == [*before, RefusalKind.FRESH]
+    assert kinds_of(again, ALL, replace(POLICY, edition=8)) == before
+    failed = [*ALL[:-2], *both("f4", "p", "f")]
+    assert kinds_of(again, failed)[:2] == before, "one of them passes no more"
+    for trials, policy in ((ALL, POLICY), ([*GAIN, *GUARDS], POLICY), (ALL, replace(POLICY, edition=8))):
+        verdict = judge(UNSURE if policy.edition == 8 else again, trials, policy)
+        assert recompute(verdict, again, trials, policy) == []
+    first = judge(UNSURE, [*GAIN, *GUARDS], POLICY)
+    assert recompute(first, again, ALL, POLICY) == [], "the first verdict stays as it was"
+
+
+def test_who_lets_it_wait_is_told_whether_that_may_end_what_is_asked() -> None:
+    waits = fresh_work(UNSURE, ALL[:-2], POLICY)
+    ends, stays = (waits.meanwhile("skill/x", alone=False, compared=each) for each in (True, False))
+    assert ends != stays
+    assert waits.so_far in ends
+    assert waits.so_far in stays
