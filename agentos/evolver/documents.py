@@ -249,6 +249,8 @@ def toml_of(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise Invalid(str(path), ["the file is missing"], kind=ErrorKind.UNREADABLE) from None
     except OSError as error:
-        raise Invalid(str(path), [f"it cannot be read: {error.strerror}"]) from None
+        raise Invalid(
+            str(path), [f"it cannot be read: {error.strerror}"], kind=ErrorKind.UNREADABLE
+        ) from None
     except (ValueError, RecursionError) as error:
         raise Invalid(str(path), [f"not TOML: {error}"]) from None
