@@ -95,15 +95,19 @@ class _BoxBench:
     def try_source(
         self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
     ) -> BenchResult:
-        """See ``benches.Bench``. Raises HostAway where one host after the other was lost under it."""
-        for _ in range(_GONE_MAX - 1):
-            try:
-                return self._tried(source, trace, cases)
-            except HostAway:
-                self.close()
-        return self._tried(source, trace, cases)
+        """See ``benches.Bench``. Raises HostAway where one host after the other was lost under it.
 
-    def _tried(self, source: str, trace: bool, cases: Sequence[int] | None) -> BenchResult:
+        A box that is gone says nothing of the source, unless it is gone each time.
+        """
+        for _ in range(_GONE_MAX - 1):
+            with contextlib.suppress(HostAway, BoxDied):
+                return self._tried(source, trace, cases)
+            self.close()
+        return self._tried(source, trace, cases, last=True)
+
+    def _tried(
+        self, source: str, trace: bool, cases: Sequence[int] | None, *, last: bool = False
+    ) -> BenchResult:
         count = len(self._job.cases) if cases is None else len(cases)
         exchange = self._exchange or self._start()
         most_s = _SLACK_S + count * (self._job.timeout_s + 0.5)
@@ -118,6 +122,8 @@ class _BoxBench:
                 return BenchResult(passed, scores, tuple(answer.outputs), lines, raised, cpu_s)
             said = answer.fault.message if isinstance(answer, FaultFrame) else "it left cases out"
         except BoxDied as error:
+            if error.cause == "gone" and not last:
+                raise
             said = str(error)
         self.close()
         lost = {"error": "died", "message": said}
