@@ -76,7 +76,7 @@ class EditFindings:
     edit alone answers with a float whose last digits are those of its rounding. ``depends``: a known call that is put
     otherwise, and with what the edit does then, where the base does with each working call what is to be expected.
     ``share``: of its proposer's belief in all edits that pass the known tasks; 0 where it has none. ``rivals``: the names of
-    all that answer otherwise.
+    all that answer otherwise. ``untried``: no call of the base came to an end, so nothing is known of all this.
     """
 
     ambiguity: Ambiguity | None = None
@@ -91,6 +91,7 @@ class EditFindings:
     accepted: str = ""
     noise: str = ""
     depends: str = ""
+    untried: bool = False
 
 
 def findings(
@@ -158,8 +159,7 @@ def compared(
     # Constants of all of them: inputs on both sides of each bound that one of them has.
     sources = "\n".join((old, own, *rivals.values()))
     texts = [*near_texts(old, own), *left_out(old, own)]
-    drawn = _draw(known, open_tasks, known.tasks, (old, sources), texts)
-    more = 0
+    drawn, more = _draw(known, open_tasks, known.tasks, (old, sources), texts), 0
     if known.later:
         # What was asked about is put again, with just these inputs, or an edit could get past by the draw.
         before = [case for number, case in enumerate(known.tasks) if number not in known.later]
@@ -177,8 +177,7 @@ def _draw(
     known: Known, shown: Sequence[Case], tasks: Sequence[Case], sources: tuple[str, str], texts: Sequence[str]
 ) -> list[Neighbour]:
     """Inputs made of the ``shown`` of the ``tasks``; of the ``sources`` the first is the base's, the other all of them."""
-    old, every = sources
-    rules, key = known.rules, known.key
+    (old, every), rules, key = sources, known.rules, known.key
     drawn = crossed(shown, known.working, rules.crossed) + limits(shown)
     for others in (with_other_spans(shown, known.working), with_more_entries(shown, old)):
         drawn += [Neighbour(case, number, name) for number, name, case in islice(others, rules.spelled)]
@@ -209,6 +208,8 @@ class EditExamination:
         """Of the edit, held against these other texts, by their names."""
         known, tasks = self.known, range(self._count)
         before = self.bench.try_source(self.old, trace=True)
+        if all(_failed(output, "died", "protocol") for output in before.outputs):
+            return EditFindings(untried=True)
         lines = edited_lines(self.old, self.own)
         steady = [number for number in known.working if before.passed[number]]
         guards = [number for number in steady if not lines.isdisjoint(before.lines[number])]
@@ -253,8 +254,7 @@ class EditExamination:
         """Drawn inputs that the tool takes, those first on which it runs what is edited; as many as are compared."""
         rules, start = self.known.rules, self._count
         most = rules.crossed + 2 * (rules.stepped + rules.spelled) + rules.neighbours
-        chosen = []
-        end = start + len(self.drawn)
+        chosen, end = list[int](), start + len(self.drawn)
         for numbers in (range(start, end - self.more), range(end - self.more, end)):
             taken = [number for number in numbers if not _failed(before.outputs[number], *_NOT_TAKEN)]
             chosen += sorted(taken, key=lambda number: about.isdisjoint(before.lines[number]))[:most]

@@ -111,8 +111,10 @@ def behaves(
     if apart:
         told = replace(told, uncompared=", ".join(apart))
     if not why and edited:
+        found = findings(parts, candidate, edited, sets)
         told = replace(
-            _with_findings(told, findings(parts, candidate, edited, sets)),
+            _with_findings(told, found),
+            uncompared=f"{edited}, no call of which came to an end" if found.untried else told.uncompared,
             unread=unread(
                 *(text.replace("\r\n", "\n") for text in (old[edited], candidate.edit.files[edited])),
                 helper=edited != seen.path,
@@ -134,7 +136,8 @@ def reexamined(
     sources = [path for path in candidate.edit.files if path.endswith(".py")]
     if before is None or parts.benches is None or len(sources) != 1 or not sets.shown:
         return None
-    return _with_findings(before, findings(parts, candidate, sources[0], sets, frozenset(later)))
+    found = findings(parts, candidate, sources[0], sets, frozenset(later))
+    return None if found.untried else _with_findings(before, found)
 
 
 def _with_findings(told: Behaviour, found: EditFindings) -> Behaviour:

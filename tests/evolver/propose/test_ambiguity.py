@@ -42,7 +42,7 @@ from agentos.evolver.propose.neighbours import crossed, filled, levelled, neighb
 from agentos.evolver.propose.symptoms import parted
 from agentos.evolver.verdict.doubts import doubts
 from agentos.ports import Case
-from tests.evolver.propose.test_behaviour import REFUSALS, TOOL, judged
+from tests.evolver.propose.test_behaviour import GRADE, REFUSALS, TOOL, LostBenches, judged
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 from local_bench import LocalBench
@@ -576,6 +576,20 @@ def test_places_in_the_order_of_texts_are_asked_about_though_all_tasks_are_short
 
     assert "the same edit with texts in the order of the numbers that they begin with" in rivals(wrong)
     assert rivals(right) == []
+
+
+# --- where no box answers -----------------------------------------------------------------------
+
+
+def test_an_edit_whose_base_could_not_be_tried_is_asked_about() -> None:
+    """Nothing that was drawn could be answered, so nothing that was found says that there is no question."""
+    policy = Policy(replay=replace(REFUSALS.replay, mutants=8))
+    shown = [{"points": 50}]
+    _, whole = judged(GRADE, GRADE.replace("> 50", ">= 50"), shown, policy=policy)
+    _, lost = judged(GRADE, GRADE.replace("> 50", ">= 50"), shown, policy=policy, benches=LostBenches())
+    assert whole.behaviour is not None
+    assert lost.behaviour is not None
+    assert (whole.behaviour.uncompared, TOOL in lost.behaviour.uncompared) == ("", True)
 
 
 # --- with tasks that came after the edit --------------------------------------------------------

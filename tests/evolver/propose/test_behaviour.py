@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from agentos.benches import Bench, BenchResult
 from agentos.domain import (
     Call,
     Candidate,
@@ -26,6 +27,7 @@ from agentos.domain import (
     Manifest,
     RefusalKind,
     Share,
+    Snapshot,
     Task,
     TrialSet,
 )
@@ -38,7 +40,28 @@ from agentos.testing import FakeRegistry
 from tests.evolver.conftest import World
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
-from local_bench import LocalBenches
+from local_bench import LocalBench, LocalBenches
+
+
+class LostBench(LocalBench):
+    """Its box is gone under the first source, the base, and there again for the next."""
+
+    def try_source(
+        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+    ) -> BenchResult:
+        done = super().try_source(source, trace=trace, cases=cases)
+        if self.tries > 1:
+            return done
+        count = len(done.passed)
+        lost = {"error": "died", "message": "the sandbox ended early (memory)"}
+        return BenchResult((False,) * count, (0.0,) * count, (lost,) * count, ((),) * count)
+
+
+class LostBenches(LocalBenches):
+    def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
+        self.opened.append(LostBench(cases, timeout_s, self.files))
+        return self.opened[-1]
+
 
 # What may refuse an edit, without the questions about it: most of an examination, and refusing nothing.
 REFUSALS = Policy(replay=ReplayPolicy(mutants=0, drawn=0, crossed=0, stepped=0, spelled=0, symptom_min=0))
@@ -92,6 +115,7 @@ def judged(
     told: list[str] | None = None,
     checked: bool = True,
     also: Mapping[str, tuple[str, str]] | None = None,
+    benches: LocalBenches | None = None,
 ) -> tuple[RefusalKind | None, Candidate]:
     """Why the edit is refused, "" if not; and the candidate with what was seen of it.
 
@@ -102,7 +126,7 @@ def judged(
     beside = {path: texts[0] for path, texts in (also or {}).items()}
     world.registry = FakeRegistry({TOOL: source, "skill/calc/SKILL.md": "x", **beside})
     edits = {TOOL: edit, **{path: texts[1] for path, texts in (also or {}).items()}}
-    parts = replace(world.parts, benches=LocalBenches())
+    parts = replace(world.parts, benches=benches or LocalBenches())
 
     def tasks(given: list[dict[str, Json]] | None, kind: str) -> tuple[str, ...]:
         found = [

@@ -45,6 +45,7 @@ from agentos.evolver.verdict.doubts import FreshWork, doubts, fresh_work
 from agentos.evolver.verdict.judge import recompute
 from agentos.ports import Attempt
 from agentos.testing import FakeExecutor, FakeRegistry, MemoryLedger
+from tests.evolver.propose.test_behaviour import LostBenches
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 from local_bench import LocalBenches
@@ -664,6 +665,19 @@ def test_checks_that_pass_for_everything_tell_nothing_apart(world: World) -> Non
     assert known is not None
     assert refusing(world.parts, ids, known.known) == tuple(task.id for task in told)
     assert refusing(world.parts, [told[3].id], ()) == (), "there is nothing to refuse"
+
+
+def test_what_was_asked_stays_where_the_base_cannot_be_tried_again(world: World) -> None:
+    evolution = doubted(world, policy=replace(AGAIN, replay=replace(FEW_INPUTS, mutants=16)))
+    came(world, MEETING)
+    asked = kinds_asked(world)
+    parts = replace(world.parts, benches=LostBenches())
+    try_fresh(parts, evolution.id)
+    candidate = candidate_of(world)
+    assert candidate.reexamination is not None
+    assert candidate.reexamination.behaviour == candidate.behaviour
+    assert kinds_asked(world) == [kind for kind in asked if kind is not RefusalKind.FRESH]
+    assert world.ledger.find(Consent) == []
 
 
 @pytest.mark.parametrize("writes", [8, 9, 10])
