@@ -461,6 +461,11 @@ class ObservedRun:
     run: Run
     steps: tuple[Step, ...]
 
+    @property
+    def passed(self) -> bool:
+        """As ``Run.passed``: plug-ins go by it."""
+        return self.run.passed
+
 
 @dataclass(frozen=True, slots=True)
 class KnownLesson:

@@ -264,6 +264,7 @@ def test_a_lesson_is_read_from_the_contrast_alone() -> None:
 def test_without_a_contrast_no_model_is_asked() -> None:
     for runs in ((_seen("a", passed=False),), (_seen("a", passed=False), _seen("b", passed=True)), ()):
         assert contrasting(runs) == ()
+        assert [seen.passed for seen in runs] == [seen.run.passed for seen in runs], "plug-ins ask so"
         assert _proposed(Scripted([]), _brief(runs=runs)) == []
 
 
