@@ -390,16 +390,18 @@ class Registry:
         return self.wheels.of(files) if any(path.endswith(f"/{LOCK_FILE}") for path in files) else {}
 
     def newest_locks(self) -> set[bytes]:
-        """The newest few locks of each resource that ``main`` has or had, and all that stand on another branch."""
+        """The newest few locks of each resource that ``main`` has or had, and those that serve runs; of pushes none.
+
+        Raises NotFound where ``main`` is lost.
+        """
         found: dict[tuple[str, str], dict[str, bytes]] = {}
         seen: set[str] = set()
-        heads = self.repository.below("refs/heads/").values()
-        trees = [str(self.repository.commit(commit).tree_id) for commit in heads]
+        trees = [snapshot.tree for snapshot in (self.stable(), self.last_good()) if snapshot is not None]
         for tree in [*trees, *(snapshot.tree for snapshot in self.line())]:
             for kind, folder in _folders(self.repository, tree, seen):
                 for resource, own in _folders(self.repository, folder, seen):
-                    if LOCK_FILE in (files := self.repository.tree(own)):
-                        lock = files[LOCK_FILE]
+                    lock = self.repository.entry(own, LOCK_FILE)
+                    if isinstance(lock, pygit2.Blob):
                         mine = found.setdefault((kind, resource), {})
                         if len(mine) < LOCKS_KEPT or tree in trees:
                             mine[str(lock.id)] = self.repository.blob(lock.id, LOCK_FILE)

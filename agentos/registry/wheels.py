@@ -18,7 +18,7 @@ import tempfile
 import threading
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentos.domain import dataclass
@@ -244,9 +244,12 @@ class Wheels:
     def unnamed(self, locks: Iterable[bytes], before: float) -> list[Path]:
         """Those files that none of the locks names, and that were fetched before that moment; oldest first.
 
-        Raises Invalid for what is no lock.
+        What is no lock names none: nothing is run by it.
         """
-        named = {wheel.sha256 for content in locks for wheel in _read(LOCK_FILE, content).wheels}
+        named: set[str] = set()
+        for content in locks:
+            with suppress(Invalid):
+                named |= {wheel.sha256 for wheel in _read(LOCK_FILE, content).wheels}
         there = {path: path.stat().st_mtime for path in self.root.glob("*.whl")}
         old = [path for path, at in there.items() if path.stem not in named and at < before]
         return sorted(old, key=there.__getitem__)

@@ -324,6 +324,8 @@ def test_a_daily_prune_that_fails_is_told_until_one_works(home: Home) -> None:
             home.settings.write_bytes(kept)
             told.append(ledger.get_kv(FAILED))
     assert "retention" in told[0]
+    assert told[0].isprintable()
+    assert not told[0].startswith("{"), "people read it"
     assert told[1] == ""
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from agentos.errors import Unavailable
 from agentos.messages import ToolCard
+from agentos.registry.skill_folders.folder import folder_differences
 from agentos.registry.skill_folders.skills_folder import FolderOutcome, SkillsFolders
 from agentos.registry.store import Registry
 from agentos.resources import parse_id
@@ -182,6 +183,27 @@ def test_an_unchanged_folder_does_not_bring_a_retired_skill_back(world: World) -
     world.registry.retire(ADDING, "not wanted")
     assert world.scan() == []
     assert world.text() == ""
+
+
+def test_a_skill_keeps_the_name_that_an_older_release_took_it_in_by(world: World) -> None:
+    """0.4.0 left ß out. Under another name it began anew, without what was learnt, and the old one was retired."""
+    folder = world.drop("groe")
+    world.scan()
+    folder = folder.rename(world.place / "Größe")
+    world.folders = SkillsFolders(world.registry, [world.place], world.load)
+    assert world.scan() == []
+    with (folder / "SKILL.md").open("a") as file:
+        file.write("More.\n")
+    (difference,) = folder_differences(world.registry, [world.place])
+    assert (difference.skill, difference.folder) == (parse_id("skill/groe"), folder)
+    (outcome,) = world.scan()
+    assert (outcome.action, outcome.name, outcome.version) == ("imported", "groe", "1.1.0")
+    shutil.rmtree(folder)
+    (outcome,) = world.scan()
+    assert (outcome.action, outcome.name) == ("retired", "groe")
+    world.drop("groe").rename(folder)
+    (outcome,) = world.scan()
+    assert (outcome.action, outcome.name) == ("imported", "grosse")
 
 
 def test_a_skill_of_another_origin_is_not_replaced(world: World) -> None:

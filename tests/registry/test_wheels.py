@@ -24,6 +24,7 @@ from agentos.domain import RefusalKind, Snapshot
 from agentos.errors import Conflict, ErrorKind, Invalid, Unavailable
 from agentos.home import Home
 from agentos.registry import wheelfile, wheels
+from agentos.registry.git.repository import INCOMING
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
 from agentos.registry.store import Registry
 from agentos.registry.wheelfile import BadWheel
@@ -354,6 +355,28 @@ def test_wheels_that_no_recent_lock_names_are_pruned(
     assert prune(home, now, Retention(), apply=True).wheels == 0, "a revert brings it back"
 
 
+@pytest.mark.slow
+def test_what_is_no_lock_ends_no_prune(shop: Shop, tmp_path: Path) -> None:
+    """From a push on that was refused, and had a lock of somebody's own, each prune failed."""
+    home = Home(tmp_path / "home")
+    init_home(home)
+    registry, repository = Registry(home.registry), Registry(home.registry).repository
+    shop.greeting()
+    add(registry, "greeting")
+    pushed = forged(registry, registry.stable(), {LOCK: "no lock", TOOL: "def run(:\n"})
+    with repository.lock():
+        repository.move(f"{INCOMING}mine", repository.commit(pushed.commit).id, expected=None)
+    assert [push.faults != () for push in registry.take_in_pushes(None)] == [True]
+    folder = {
+        "tool/other/resource.toml": ABOUT,
+        "tool/other/tool.py": needy().replace(b'"greet"', b'"other"'),
+    }
+    registry.commit(folder | {"tool/other/wheels.lock/notes.txt": b"a folder"}, "Add", "edit")
+    assert prune(home, datetime.now(UTC), Retention(), apply=True).wheels == 0
+    assert registry.wheels.unnamed([b"no lock"], datetime.now(UTC).timestamp() + 60) == held(registry)
+
+
+@pytest.mark.slow
 def test_another_wheel_of_the_same_name_is_not_taken_for_it(registry: Registry, shop: Shop) -> None:
     shop.greeting()
     add(registry, "greeting")

@@ -187,7 +187,7 @@ class DailyPrune:
         if is_due(self._ledger, now):
             self._began = now
             self._said = tempfile.TemporaryFile()  # noqa: SIM115 - until it has ended
-            command = ["-m", "agentos", "--home", str(self._home.root), "prune", "--yes", "--json"]
+            command = ["-m", "agentos", "--home", str(self._home.root), "prune", "--yes"]
             self._child = subprocess.Popen(
                 [sys.executable, *command],
                 stdin=subprocess.DEVNULL,

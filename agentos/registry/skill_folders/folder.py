@@ -16,7 +16,7 @@ from pathlib import Path
 from agentos.domain import RESOURCE_NAME, Kind, ResourceId, dataclass, digest
 from agentos.programs import LOCK_FILE
 from agentos.registry.git import reading
-from agentos.registry.git.repository import EMPTY_TREE
+from agentos.registry.git.repository import EMPTY_TREE, Repository
 from agentos.registry.store import Registry
 from agentos.resources import plain_name
 from agentos.resources.documents import DEPTH_MAX, FILE_MAX, FILES_MAX, NAME_MAX, RESOURCE_MAX
@@ -173,16 +173,31 @@ def skill_name(folder: str) -> str:
     """What a skill is called whose folder is called so: lower-case letters and digits, single hyphens."""
     if RESOURCE_NAME.fullmatch(folder):
         return folder[:NAME_MAX].strip("-")
-    spelt = folder.lower().translate(_SPELT)
-    plain = unicodedata.normalize("NFKD", spelt).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:NAME_MAX].strip("-")
+    return _plain(folder.lower().translate(_SPELT))
 
 
-def folders_by_skill(folders: Iterable[Path]) -> dict[str, Path]:
+def _plain(text: str) -> str:
+    letters = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", letters).strip("-")[:NAME_MAX].strip("-")
+
+
+def name_in(repository: Repository, path: Path) -> str:
+    """What the skill of a watched folder is called: ``skill_name``, but one that 0.4.0 took in keeps its name.
+
+    Under another one it would begin anew, without what was learnt, and the old one be retired.
+    """
+    name, earlier = skill_name(path.name), _plain(path.name)
+    if earlier in ("", name) or path.with_name(earlier).exists():
+        return name
+    return earlier if repository.resolve(folder_prefix(path.parent) + earlier) else name
+
+
+def folders_by_skill(repository: Repository, folders: Iterable[Path]) -> dict[str, Path]:
     """Skill's name -> its folder; of several that would be one, that which is called just so."""
     found: dict[str, Path] = {}
-    for path in sorted(folders, key=lambda path: (path.name != skill_name(path.name), path.name)):
-        found.setdefault(skill_name(path.name), path)
+    names = {path: name_in(repository, path) for path in folders}
+    for path in sorted(names, key=lambda path: (path.name != names[path], path.name)):
+        found.setdefault(names[path], path)
     return found
 
 
@@ -213,10 +228,6 @@ def _passed_over(entry: os.DirEntry[str]) -> bool:
 def folder_prefix(place: Path) -> str:
     """Below it lie the references of what was taken in from a watched folder."""
     return f"{FOLDERS}{digest(str(place))[:16]}/"
-
-
-def folder_ref(path: Path) -> str:
-    return folder_prefix(path.parent) + skill_name(path.name)
 
 
 # --- Which way a skills folder and the registry differ: against what was taken in from the folder last
@@ -280,7 +291,7 @@ def folder_differences(
             digest, folder = digests.get(name, ""), f"{place}/{name}"
             # called otherwise than the skill, or gone
             if folder not in known and not os.path.isdir(folder):
-                named = named or folders_by_skill(folders_in(place) or ())
+                named = named or folders_by_skill(registry.repository, folders_in(place) or ())
                 folder = str(named.get(name, folder))
             kept, stamp, paths = known.get(folder, ("", "", ()))
             if digest and taken == digest == kept and stamp == _stamp(folder, paths)[0]:
@@ -303,7 +314,7 @@ def _difference(
         if stamp and changed_ns < time.time_ns() - _SETTLED_NS:
             known[str(folder)] = (digest, stamp, paths)
         return None
-    skill = ResourceId(Kind.SKILL, skill_name(folder.name))
+    skill = ResourceId(Kind.SKILL, name_in(registry.repository, folder))
     ours = _files(registry, digest, content.files)
     base = ours if taken == digest else _files(registry, taken, content.files)
     if ours == content.files:
@@ -329,7 +340,8 @@ def same_files(registry: Registry, digest: str, there: Mapping[str, bytes]) -> b
 
 def taken_in(registry: Registry, difference: FolderDifference) -> None:
     """Note that the folder now holds what the registry has: nothing is taken in from it for that."""
-    repository, ref = registry.repository, folder_ref(difference.folder)
+    repository = registry.repository
+    ref = folder_prefix(difference.folder.parent) + difference.skill.name
     with repository.lock():
         tree = repository.write_tree(EMPTY_TREE, dict(difference.ours))
         repository.move(ref, tree, expected=repository.resolve(ref))

@@ -18,10 +18,9 @@ import pygit2
 from agentos.domain import Kind, ResourceId, dataclass
 from agentos.errors import Invalid, Unavailable
 from agentos.programs import LOCK_FILE
-from agentos.registry.git import reading
 from agentos.registry.git.versions import ObjectPack
 from agentos.registry.skill_folders import folder as folders
-from agentos.registry.skill_folders.folder import FOLDERS, folder_prefix, folder_ref, skill_name
+from agentos.registry.skill_folders.folder import FOLDERS, folder_prefix, name_in
 from agentos.registry.store import Registry
 from agentos.registry.wheels import unlocked
 from agentos.registry.writing import CommitInfo, Load, advance, as_change, merge, trial
@@ -166,7 +165,7 @@ class SkillsFolders:
         if seen is None or seen.signature != signature:
             self._seen[path] = _Seen(signature, now)
             return None
-        if seen.settled and (seen.against is None or seen.against == self._ours(skill_name(path.name))):
+        if seen.settled and (seen.against is None or seen.against == self._ours(self._name(path))):
             self._waiting.discard(path)
             return None
         if now - seen.since < self.settle_s:
@@ -227,7 +226,7 @@ class SkillsFolders:
         self, path: Path, content: folders.FolderContent, digests: Mapping[ResourceId, str], pack: ObjectPack
     ) -> _Arrival | FolderOutcome | None:
         """What the folder is to become; None when that is what the skill is already."""
-        name = skill_name(path.name)
+        name = self._name(path)
         if fault := name_fault(name) or self._rival(path, name):
             return _refused(path, [fault])
         if path.is_symlink():
@@ -241,12 +240,12 @@ class SkillsFolders:
             return _refused(path, found.faults, warnings)
         mine = ObjectPack(self.registry.repository)
         theirs = str(mine.add_folder(files))
-        taken = str(self.registry.repository.resolve(folder_ref(path)) or "")
+        taken = str(self.registry.repository.resolve(ref := folder_prefix(path.parent) + name) or "")
         if taken == theirs:
             return None
         if not taken and self._was_taken(name, theirs):
             with self.registry.repository.lock():
-                self._note({folder_ref(path): theirs})
+                self._note({ref: theirs})
             return None
         pack.add_all(mine)
         ours = digests.get(skill, "")
@@ -336,7 +335,7 @@ class SkillsFolders:
             how = "Merge" if changed and all(it.merged for it in current) else "Import"
             about = CommitInfo(f"{how} {what} from the skills folder", "import", self.registry.clock())
             advance(repository, main, tree, changed, about)
-            self._note({folder_ref(it.path): it.theirs for it in current})
+            self._note({folder_prefix(it.path.parent) + it.skill.name: it.theirs for it in current})
         return current
 
     def _note(self, taken: Mapping[str, str]) -> None:
@@ -372,6 +371,7 @@ class SkillsFolders:
         if not gone:
             return []
         others = [other for other in self.watched if other != place]
+        seen = [path for path in self._seen if path.parent == place and self._name(path) in gone]
         with repository.lock():
             main = self.registry.stable()
             digests = self.registry.digests(main)
@@ -388,7 +388,7 @@ class SkillsFolders:
                 about = CommitInfo(f"Retire {what}: {folder} removed", "retire", self.registry.clock())
                 advance(repository, main, tree, retired, about)
             self._note({folder_prefix(place) + name: "" for name in gone})
-        for path in [path for path in self._seen if path.parent == place and skill_name(path.name) in gone]:
+        for path in seen:
             del self._seen[path]
             self.left_out.pop(path, None)
             self._waiting.discard(path)
@@ -412,12 +412,14 @@ class SkillsFolders:
             found = folders.folders_in(place)
             if found is None:
                 return None
-            self._names[place] = folders.folders_by_skill(found)
+            self._names[place] = folders.folders_by_skill(self.registry.repository, found)
         return self._names[place]
 
+    def _name(self, path: Path) -> str:
+        return name_in(self.registry.repository, path)
+
     def _ours(self, name: str) -> str:
-        skill = ResourceId(Kind.SKILL, name)
-        return reading.digest(self.registry.repository, self.registry.stable().tree, skill)
+        return self.registry.digests(self.registry.stable()).get(ResourceId(Kind.SKILL, name), "")
 
 
 def main_file_of(names: Iterable[str]) -> str:
