@@ -267,8 +267,8 @@ class Client:
         text = response.read().decode("utf-8", "replace")
         try:
             said = json.loads(text)
-            more = said.get("faults", ()), said.get("type_next", ())
-            raise ApiError(response.status, said["kind"], said["detail"], *more)
+            kind, detail = said["kind"], said["detail"]
+            raise ApiError(response.status, kind, detail, said.get("faults", ()), said.get("type_next", ()))
         except (ValueError, KeyError, TypeError):
             raise ApiError(response.status, "no_api", text[:500] or response.reason) from None
 

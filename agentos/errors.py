@@ -56,7 +56,11 @@ class ErrorKind(StrEnum):
     TIMEOUT = "timeout"  # all tries within the time that it is given failed
 
 
-_COMMAND = re.compile(r"`((?:agentos|apt-get|chmod|dockerd|git|pip|python|sudo|systemctl) [^`]+)`")
+# a command; what stands in quotes (a file's name, a value) goes first: others may have written it, a command and all
+_COMMAND = re.compile(
+    r"""(?<![\w`])(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")(?!\w)"""
+    r"|`((?:agentos|apt-get|chmod|dockerd|git|pip|python|sudo|systemctl) [^`]+)`"
+)
 
 
 class AgentOSError(Exception):
@@ -71,8 +75,8 @@ class AgentOSError(Exception):
 
     @property
     def type_next(self) -> tuple[str, ...]:
-        """The commands that the sentence says to type (in backticks), in its order; empty where it names none."""
-        return tuple(_COMMAND.findall(str(self)))
+        """The commands that the sentence says to type (in backticks, not within quotes), in its order; empty where it names none."""
+        return tuple(command for command in _COMMAND.findall(str(self)) if command)
 
 
 class UserError(AgentOSError):

@@ -117,6 +117,21 @@ def test_relative_links_lead_somewhere() -> None:
     assert nowhere == []
 
 
+def test_blocks_end_and_tables_stand_by_themselves() -> None:
+    """A cut block showed the rest of its page as code, and a text right below a table is a row of it."""
+    wrong = []
+    for page in PAGES:
+        lines, within = page.read_text().splitlines(), False
+        for number, (line, below) in enumerate(zip(lines, [*lines[1:], ""], strict=True), 1):
+            if line.lstrip().startswith("```"):
+                within = not within
+            elif not within and line.startswith("|") and below and not below.startswith("|"):
+                wrong.append((str(page.relative_to(ROOT)), number))
+        if within:
+            wrong.append((str(page.relative_to(ROOT)), len(lines)))
+    assert wrong == []
+
+
 def test_code_that_a_page_names_is_there() -> None:
     named = re.compile(r"`((?:agentos|tests|benchmarks|docs)/[\w/.-]*\w)/?`")
     found = [

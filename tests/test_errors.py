@@ -54,6 +54,7 @@ def test_an_error_has_the_kind_of_its_class_or_a_finer_one() -> None:
         ("type `agentos model list`, or `agentos model add`", ["agentos model list", "agentos model add"]),
         ("the setting `parallel` is no number", []),
         (missing_extra("web", "The page"), ["pip install 'agentos-daemon[web]'"]),
+        ("the daemon's skills' folder: type `agentos init`", ["agentos init"]),
     ],
 )
 def test_what_to_type_next_is_what_the_sentence_says(sentence: str, commands: list[str]) -> None:
@@ -63,6 +64,15 @@ def test_what_to_type_next_is_what_the_sentence_says(sentence: str, commands: li
         "faults": [],
         "type_next": commands,
     }
+
+
+@pytest.mark.parametrize(
+    "name", ["`agentos evolution approve x`", "it's `sudo x`", "'\" `pip install x` \"'"]
+)
+def test_a_command_in_a_name_that_somebody_chose_is_not_to_be_typed(name: str) -> None:
+    """A file of a skill from elsewhere was called so, and programs were told to type it."""
+    told = Invalid("skill", [f"{name!r} is a symbolic link; type `agentos skill list`"])
+    assert told.type_next == ("agentos skill list",)
 
 
 def test_each_fault_of_a_document_is_told_to_programs() -> None:

@@ -11,6 +11,7 @@ from subprocess import CompletedProcess
 
 from agentos.cli.evolutions.failure import Standing, as_they_lie, standings
 from agentos.domain import Evidence, Evolution, EvolutionEnding, EvolutionState, Fingerprint, Sighting
+from agentos.errors import ErrorKind
 from agentos.evolver.find.triage import mute
 from agentos.home import Home
 from agentos.ledger.listing import failure_groups
@@ -125,3 +126,5 @@ def test_failures_that_open_nothing_are_counted_by_why(home: Home, agentos: Agen
         "what was not counted"
     )
     assert "5 open no evolution" in agentos("evolve", "--no-wait").stdout
+    several = json.loads(agentos("failure", "mute", "m", "--json", code=1).stderr)["error"]
+    assert several["kind"] == ErrorKind.AMBIGUOUS

@@ -19,6 +19,7 @@ import pytest
 
 from agentos.cli.tasks.ask import _arguments, _tell_answer
 from agentos.domain import Outcome, Result, Run, Share, Snapshot, TaskState
+from agentos.errors import ErrorKind
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -154,6 +155,8 @@ def test_a_tool_that_is_not_here_and_a_name_twice_are_told_at_once(agentos: Agen
             "schedule", "add", "-", *NEVER, stdin='{name: "\\e]0;x\\a", call: {tool: word_count, args: {}}}'
         )
     assert_golden("schedule.another_schedule", odd.stderr)
+    several = json.loads(agentos("schedule", "show", "task-", "--json", code=1).stderr)["error"]
+    assert several["kind"] == ErrorKind.AMBIGUOUS
     assert "\x1b" not in odd.stdout + odd.stderr
 
 

@@ -228,6 +228,11 @@ def test_what_a_skill_ships_is_run_and_one_that_fails_is_named(
         (folder / "tools" / "roll.py").write_text(TOOL)
         refused = agentos("skill", "add", str(folder), "--name", "broken", code=1)
         assert str(home.skills / "broken") in refused.stderr
+        (folder / "tools" / "roll.py").write_text(TOOL.replace("import nonesuch\n", ""))
+        shutil.rmtree(home.skills / "broken")
+        agentos(
+            "skill", "add", str(folder), "--name", "broken"
+        )  # at once: what was said is of what was there before
     finally:
         agentos("daemon", "stop")
 

@@ -14,7 +14,7 @@ import typer
 from agentos.cli.group import AsJson, noun
 from agentos.cli.output import LIMIT_MAX, print_json, print_table, print_text, time_text
 from agentos.domain import AT_WORK, MUTED_CURSOR, WITHOUT_SUCCESS, Evolution, EvolutionState
-from agentos.errors import NotFound, Unavailable, UserError
+from agentos.errors import ErrorKind, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.ledger.listing import FailureGroup, failure_groups, odd_cursors
 from agentos.ledger.reading import Reader
@@ -209,7 +209,8 @@ def _found(reader: Reader, fragment: str) -> FailureGroup:
     if not found or not fragment:
         raise NotFound(f"There is no failure {fragment!r}. Try: `agentos failure list`")
     if len(found) > 1:
-        raise UserError(f"{fragment!r} could be any of {len(found)} failures: give more of its id.")
+        told = f"{fragment!r} could be any of {len(found)} failures: give more of its id."
+        raise UserError(told, kind=ErrorKind.AMBIGUOUS)
     return found[0]
 
 

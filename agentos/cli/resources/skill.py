@@ -76,6 +76,7 @@ def add(
             if found.faults:
                 raise Invalid(f"{path.name}", list(found.faults))
             _refuse_known(home, known, own)
+            _await_forgotten(home, home.skills / own)
             left_out = copy(path, home.skills / own)
             done.append((own, home.skills / own, [*left_out, *found.warnings]))
     if as_json:
@@ -109,12 +110,27 @@ def _follow(home: Home, added: dict[str, Path]) -> dict[str, list[str]]:
     return refused
 
 
+def _await_forgotten(home: Home, folder: Path) -> None:
+    """Wait until the daemon has dropped what it said of an earlier folder there: it would be taken for its word on the new one."""
+    from agentos.daemon.control.daemon_lock import daemon_runs
+    from agentos.ledger.reading import Reader
+
+    until = time.monotonic() + _TAKEN_S
+    while (
+        not folder.exists()
+        and daemon_runs(home)
+        and str(folder) in Reader(home.ledger).get_kv("skills.refused", {})
+        and time.monotonic() < until
+    ):
+        time.sleep(_POLL_S)
+
+
 def _refuse_known(home: Home, known: Collection[str], own: str) -> None:
     """The daemon would not take in a second one of that name."""
     if f"skill/{own}" in known and not (home.skills / own).exists():
         raise Conflict(
             f"The registry has a skill/{own} already; give another --name, or replace that one: "
-            f"agentos registry edit skill/{own} --file FOLDER"
+            f"`agentos registry edit skill/{own} --file FOLDER`"
         )
 
 

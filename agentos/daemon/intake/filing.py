@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.domain import IMPORT, Check, Json, Kind, ResourceId, Task, TaskState, new_id, share_of
-from agentos.errors import Conflict, NotFound, UserError, meant
+from agentos.errors import Conflict, ErrorKind, NotFound, UserError, meant
 from agentos.home import Home
 from agentos.ledger.postgres.address import require_ledger
 from agentos.ledger.reading import Reader, TaskView
@@ -230,7 +230,8 @@ def find_schedule(reader: Reader, fragment: str) -> TaskView:
     for matches in ways if fragment else ():
         found = [view for view in views if matches(view.task)]
         if len(found) > 1:
-            raise UserError(f"'{fragment}' could be any of {', '.join(view.task.id for view in found[:5])}.")
+            some = ", ".join(view.task.id for view in found[:5])
+            raise UserError(f"'{fragment}' could be any of {some}.", kind=ErrorKind.AMBIGUOUS)
         if found:
             return found[0]
     hint = meant(fragment, [view.task.name for view in views], "Type `agentos schedule list` to see them.")

@@ -6,7 +6,9 @@ import itertools
 import json
 import os
 import secrets
+import socket
 import time
+from http.client import HTTPResponse
 from typing import Any
 
 import httpx
@@ -101,6 +103,19 @@ def test_an_error_says_what_to_type_next(program: Client) -> None:
     with pytest.raises(ApiError) as error:
         program.task("nothing")
     assert (kind_of(error), error.value.type_next) == ((404, "not_found"), ("agentos task list",))
+
+
+@pytest.mark.parametrize("body", [b"null", b'"busy"', b"[]", b"<html>"])
+def test_what_another_server_answers_is_an_error_of_the_api_too(body: bytes) -> None:
+    """A proxy that said `null` ended a program by an AttributeError."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        response = HTTPResponse(ours)
+        response.begin()
+        with response, pytest.raises(ApiError) as error:
+            Client("http://127.0.0.1:8420", "token")._answer(response)
+    assert kind_of(error) == (502, "no_api")
 
 
 def test_a_question_is_answered_once(program: Client) -> None:
