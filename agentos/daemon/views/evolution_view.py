@@ -184,7 +184,9 @@ def open_questions(home: Home, story: EvolutionRecords) -> OpenQuestions | None:
     waits = ""
     if len(asked) < len(found):
         fresh = fresh_work(candidate, trials, policy)
-        ends = policy.edition >= REEXAMINED and all(doubt.compared for doubt in asked)
+        seen = candidate.behaviour
+        comparable = policy.edition >= REEXAMINED and seen is not None and bool(seen.known)
+        ends = comparable and all(doubt.compared for doubt in asked)
         waits = fresh.meanwhile(evolution.resource, alone=not asked, compared=ends)
     elif (again := candidate.reexamination) is not None:
         waits = f"It was compared again with {len(again.task_ids)} new tasks that it passes; this is what they leave open."

@@ -86,7 +86,7 @@ def reexamine(
     seen = candidate.behaviour
     assert seen is not None
     try:
-        sets = _known_sets(parts, candidate, trials, refusing(parts, later, seen.known))
+        sets = known_sets(parts, candidate, trials, refusing(parts, later, seen.known))
         seen = reexamined(parts, candidate, sets, later) or seen
     except NotFound:  # of what was known then some was cleared away
         pass
@@ -128,7 +128,7 @@ def refusing(parts: ReexaminationContext, task_ids: Sequence[str], known: Sequen
     return tuple(task.id for task in tasks if refuses(task))
 
 
-def _known_sets(
+def known_sets(
     parts: ReexaminationContext, candidate: Candidate, trials: Sequence[Trial], later: Sequence[str]
 ) -> TaskSets:
     """What was known when it was found, and the tasks ``later``: as evidence where they failed before, else as guards."""
@@ -145,6 +145,7 @@ def _known_sets(
         (*(task_id for task_id in shown if task_id in failing), *held_back),
         tuple(task_id for task_id in shown if task_id not in failing),
         (*hold_out, *(task_id for task_id in hidden if task_id not in failing)),
-        tuple(apart(known)),
+        # what was compared at first is compared again, also where it turned out unsteady since
+        tuple(apart(known) - {*candidate.behaviour.known}),
         held_back,
     )

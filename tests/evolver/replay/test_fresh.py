@@ -38,11 +38,12 @@ from agentos.evolver.documents import policy_from_json
 from agentos.evolver.policy import Judge, Policy, ReplayPolicy
 from agentos.evolver.promote.promotion import approve
 from agentos.evolver.promote.rebasing import misplaced, settle_overtaken
-from agentos.evolver.promote.reexamination import refusing
+from agentos.evolver.promote.reexamination import known_sets, refusing
 from agentos.evolver.replay.verification import untimely
 from agentos.evolver.select.curate import LookCounter, used_up
 from agentos.evolver.verdict.doubts import FreshWork, doubts, fresh_work
 from agentos.evolver.verdict.judge import recompute
+from agentos.evolver.verdict.pairing import apart, split
 from agentos.ports import Attempt
 from agentos.testing import FakeExecutor, FakeRegistry, MemoryLedger
 from tests.evolver.propose.test_behaviour import LostBenches
@@ -665,6 +666,20 @@ def test_checks_that_pass_for_everything_tell_nothing_apart(world: World) -> Non
     assert known is not None
     assert refusing(world.parts, ids, known.known) == tuple(task.id for task in told)
     assert refusing(world.parts, [told[3].id], ()) == (), "there is nothing to refuse"
+
+
+def test_what_was_compared_at_first_is_compared_again_where_it_turned_out_unsteady(world: World) -> None:
+    doubted(world)
+    candidate = candidate_of(world)
+    assert candidate.behaviour is not None
+    trials = list(trials_of(world.parts, candidate))
+    guard = next(trial for trial in trials if trial.set is TrialSet.GUARD and trial.arm is Arm.BASE)
+    failed = replace(guard.outcome, result=Result.FAILED)
+    unsteady = [*trials, replace(guard, id="trial-unsteady", outcome=failed)]
+    assert apart(split(unsteady)[0]), "one of its trials disagrees with the others"
+    sets = known_sets(world.parts, candidate, unsteady, ())
+    assert not {*sets.varying} & {*candidate.behaviour.known}
+    assert {*sets.shown, *sets.guards} >= {*candidate.behaviour.known}
 
 
 def test_what_was_asked_stays_where_the_base_cannot_be_tried_again(world: World) -> None:
