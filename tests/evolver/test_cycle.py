@@ -98,7 +98,7 @@ def test_a_proposer_that_the_machine_gives_no_thread_is_asked_again(world: World
 
     world.proposer = Starved([])
     world.seed()
-    with raises(Unavailable, ErrorKind.FULL):
+    with raises(Unavailable, ErrorKind.FULL, names=["ulimit -u"]):
         world.evolve(world.open())
 
 
@@ -117,7 +117,7 @@ def test_one_failure_is_not_yet_evidence_but_a_flag_is(world: World) -> None:
 
 
 def test_a_passing_run_and_a_hidden_run_cannot_be_flagged(world: World) -> None:
-    with raises(UserError):
+    with raises(UserError, names=["did not fail"]):
         flag(world.parts, world.live(world.task(90, "pass")))
     with raises(UserError, ErrorKind.HIDDEN):
         flag(world.parts, world.live(world.task(50, "pass", Share.HOLD_OUT), Share.HOLD_OUT))

@@ -10,18 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from agentos.domain import (
-    Arm,
-    Candidate,
-    Evolution,
-    Result,
-    Run,
-    Snapshot,
-    Task,
-    Trial,
-    TrialSet,
-    work_of,
-)
+from agentos.domain import Arm, Candidate, Evolution, Result, Run, Snapshot, Task, Trial, TrialSet, work_of
 from agentos.evolver.find.mining import BATCH, CURSOR
 from agentos.evolver.history.content_digest import content_of
 from agentos.evolver.replay import FreshContext

@@ -240,7 +240,7 @@ def test_probes_that_cannot_be_run_leave_no_verdict_behind(world: World) -> None
     def lost(task: Task, snapshot: Snapshot) -> Attempt:
         raise Unavailable("the sandbox is gone")
 
-    with raises(Unavailable, ErrorKind.UNAVAILABLE, names=["plain"]):
+    with raises(Unavailable, ErrorKind.UNAVAILABLE, names=["plain", "the sandbox is gone"]):
         run(world, probed(world, FakeExecutor(lost)))
     assert not world.ledger.find(Verdict)
     assert not world.ledger.find(SafetyRate)
@@ -268,7 +268,7 @@ def test_a_model_that_no_longer_answers_is_no_good_behaviour(world: World) -> No
 
     # A model reads this edit, or may: a name at the head of a file is part of its tool's card.
     world.proposer = ScriptedProposer([proposal(f"NOTE = 'pass'\n{RIGHT}")])
-    with raises(ModelMissing, names=["'asks'"]):
+    with raises(ModelMissing, names=["the safety probe 'asks' could not be run"]):
         run(world, probed(world, FakeExecutor(script), model=True))
     assert not world.ledger.find(Verdict)
 
