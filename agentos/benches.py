@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Protocol
 
-from agentos.domain import Json, Snapshot, dataclass
+from agentos.domain import Json, Snapshot, canonical, dataclass
 from agentos.ports import Case
 
 _UNREADABLE = re.compile(r"invalid literal for int\(\)|could not convert string to float")
@@ -39,6 +39,11 @@ def error_of(output: Json) -> str:
     """
     ended = isinstance(output, Mapping) and output.keys() == {"error", "message"}
     return str(output["error"]) if ended else ""
+
+
+def error_told(output: Json) -> str:
+    """The error by which a case ended, in words."""
+    return f"{error_of(output)}: {output['message']}".removesuffix(": ")
 
 
 def one_fault(one: Json, other: Json) -> bool:
@@ -102,3 +107,69 @@ def _with(done: BenchResult, again: BenchResult, instead: Mapping[int, int]) -> 
         one(done.raised, again.raised),
         done.cpu_s + again.cpu_s,
     )
+
+
+def nothing_ended(before: Sequence[Json], own: Sequence[Json], kinds: Set[str]) -> str:
+    """Why little is known of an edit: of the calls of its base, or of its own, most or all came to no end; "" where they did.
+
+    ``kinds``: by which errors its base ends where it fails. Of one that then ends nowhere the edit tells.
+    """
+    if own and all(failed(output, *LOST) for output in own):
+        return error_told(own[0])
+    lost = [output for output in before if failed(output, *(GONE if kinds & {*LOST} else LOST))]
+    return error_told(lost[0]) if 2 * len(lost) > len(before) else ""
+
+
+def passes(bench: Bench, source: str, needed: Sequence[int]) -> bool | None:
+    """Whether it passes these tasks; None where its box is gone each time. The first alone, because many a mutant never ends."""
+    for cases in (needed[:1], needed[1:]):
+        done = bench.try_source(source, cases=cases) if cases else None
+        if done is None or all(done.passed):
+            continue
+        missed = [n for n, good in enumerate(done.passed) if not good]
+        lost = [cases[n] for n in missed if failed(done.outputs[n], *(GONE if len(cases) == 1 else LOST))]
+        if len(lost) < len(missed):
+            return False
+        again = bench.try_source(source, cases=lost)
+        if not all(again.passed):
+            return None if all(failed(output, *GONE) for output in again.outputs) else False
+    return True
+
+
+def answers_alike(bench: Bench, source: str, tried: Sequence[int], mine: Sequence[Json]) -> bool:
+    """Whether it answers all of these so; a few first, because most do not."""
+    for start, end in ((0, _AGAIN), (_AGAIN, len(tried))):
+        theirs = settled(bench, source, tried[start:end]).outputs if tried[start:end] else ()
+        if not all(map(alike, mine[start:end], theirs)):
+            return False
+    return True
+
+
+def unsteady(
+    bench: Bench, sources: tuple[str, str], asked: Sequence[int], seen: tuple[Sequence[Json], Sequence[Json]]
+) -> tuple[int, Json] | None:
+    """A case that the second source answers otherwise when all of these are asked again, and what; None where none is.
+
+    ``seen`` is what the first one, which does each such case alike, answered to every case, and the second to those asked.
+    """
+    (old, own), (before, first) = sources, seen
+    then = bench.try_source(own, cases=asked).outputs
+    unlike = [
+        (number, other)
+        for number, one, other in zip(asked, first, then, strict=True)
+        if not alike(one, other) and not failed(one, *LOST, "memory") and not failed(other, *LOST, "memory")
+    ][:_AGAIN]
+    again = bench.try_source(old, cases=[number for number, _ in unlike]).outputs if unlike else ()
+    steady = (found for found, output in zip(unlike, again, strict=True) if alike(output, before[found[0]]))
+    return next(steady, None)
+
+
+def failed(output: Json, *kinds: str) -> bool:
+    """Whether a case ended by an error, of one of the kinds where some are named."""
+    kind = error_of(output)
+    return kind in kinds if kinds else bool(kind)
+
+
+def alike(one: Json, other: Json) -> bool:
+    """Whether two cases ended in the same answer, or both by some error."""
+    return (failed(one) and failed(other)) or canonical(one) == canonical(other)
