@@ -11,6 +11,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agentos.domain import (
@@ -44,6 +45,9 @@ from agentos.evolver.find.fingerprints import (
 from agentos.evolver.find.signals import read_signals
 from agentos.evolver.find.triage import is_open
 from agentos.evolver.policy import FailureClass
+
+if TYPE_CHECKING:
+    from agentos.ports import Journal
 
 CURSOR = "mine"
 BATCH = 500
@@ -187,6 +191,14 @@ def tool_path(call: Call | None, resources: tuple[str, ...]) -> str:
         return f"tool/{tool.replace('_', '-')}/tool.py"
     owner = next((name for name in resources if name.startswith("skill/")), "")
     return f"{owner}/tools/{stem}.py" if owner else f"tool/{tool.replace('_', '-')}/tool.py"
+
+
+def called_path(journal: Journal, task: Task) -> str:
+    """Of the tool that the task calls; "" where it names no call."""
+    if task.call is None:
+        return ""
+    runs = journal.runs_of(task.key, 1)
+    return tool_path(task.call, runs[0].resources if runs else ())
 
 
 def _sighting(parts: MineContext, run: Run) -> Sighting | None:

@@ -67,6 +67,17 @@ def counted(trials: Iterable[Trial]) -> list[Trial]:
     return [trial for trial in trials if not trial.is_lost]
 
 
+def partly_lost(trials: Iterable[Trial]) -> frozenset[str]:
+    """The tasks of which a trial could not be replayed with the candidate, and its counterpart on the base could."""
+    lost, there = set(), set()
+    for trial in trials:
+        if trial.is_lost and trial.arm is Arm.CANDIDATE:
+            lost.add(_place(trial))
+        elif not trial.is_lost and trial.arm is Arm.BASE:
+            there.add(_place(trial))
+    return frozenset(task_id for task_id, _, _ in lost & there)
+
+
 def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:
     """Of an evolution's trials those that count for a candidate: its own, and the base's counterparts.
 
