@@ -39,6 +39,8 @@ class SurfacePolicy:
         "skill/*/tools/*.py",
         "tool/*/*.py",
         "tool/*/resource.toml",
+        "agent/*/resource.toml",
+        "environment/*/resource.toml",
         "harness/*/*.py",
         "harness/*/resource.toml",
         "rule/*/resource.toml",
@@ -311,9 +313,9 @@ ONE_SIDED = 6  # since this one: what can be replayed on one side alone is no ga
 HIDDEN_LOST = 7  # since this one: nor is a hidden task mended that fails alike and cannot be replayed with it
 LATER_GUARDS = 8  # since this one: fresh work may be the guards that an edit of the search lacks
 REEXAMINED = 9  # since this one: a waiting edit is compared again with the fresh tasks among the known ones
-PARTLY_LOST = (
-    10  # since this one: nor does a task pass with it of which some trial cannot be replayed with it alone
-)
+# since this one: nor does a task pass with it of which some trial cannot be replayed with it alone
+PARTLY_LOST = 10
+DICTATES = 10  # since this one: a person is asked about a text with which different tasks get one answer
 
 
 @dataclass(frozen=True, slots=True)
