@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentos.domain import Ambiguity, Behaviour, RefusalKind
 from agentos.evolver.policy import Policy
+from agentos.records.candidates import Ambiguity, Behaviour, RefusalKind
 
 SENSE = "Does the diff make sense?"
 
