@@ -38,7 +38,7 @@ class Sighting:
     fingerprint: Fingerprint
     seen_at: datetime
     flagged: bool = False
-    signals: tuple[str, ...] = ()  # what else its trajectory showed, as "signal@step"
+    signals: tuple[str, ...] = ()  # of earlier versions; whoever asks reads them off the steps
     hidden: bool = False  # its work was in the hold-out then: evidence only once that gave it away
 
 
