@@ -9,7 +9,9 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from agentos.domain import Layer, Mode, Tier, canonical, digest
+from agentos.records.candidates import Layer
+from agentos.records.identity import Tier, canonical, digest
+from agentos.records.trials import Mode
 
 
 @dataclass(frozen=True, slots=True)

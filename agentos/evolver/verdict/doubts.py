@@ -22,17 +22,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from agentos.domain import (
-    Arm,
-    Behaviour,
-    Candidate,
-    EditedName,
-    Refusal,
-    RefusalKind,
-    Trial,
-    TrialSet,
-    tier_of,
-)
 from agentos.evolver.policy import (
     CHECKED,
     DICTATES,
@@ -56,6 +45,9 @@ from agentos.evolver.verdict.pairing import (
     reaches,
     split,
 )
+from agentos.records.candidates import Behaviour, Candidate, EditedName, Refusal, RefusalKind
+from agentos.records.identity import tier_of
+from agentos.records.trials import Arm, Trial, TrialSet
 
 _NAMED = 3  # parts of an edit that a sentence names
 _CODE = (".py", "/wheels.lock")

@@ -24,25 +24,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from agentos.domain import (
-    COMPARED_SETS,
-    Arm,
-    Candidate,
-    Decision,
-    Ground,
-    Refusal,
-    RefusalKind,
-    SafetyRate,
-    Support,
-    SupportKind,
-    Trial,
-    TrialSet,
-    is_memory,
-)
 from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, PARTLY_LOST, STOOD, Judge, Policy
 from agentos.evolver.verdict.behaviour_doubts import dictated_guards
 from agentos.evolver.verdict.paired_tests import Pair, log_e_above, log_e_below, tally
 from agentos.evolver.verdict.pairing import unsteady
+from agentos.records.candidates import Candidate, Decision, Ground, Refusal, RefusalKind, Support, SupportKind
+from agentos.records.identity import is_memory
+from agentos.records.trials import COMPARED_SETS, Arm, SafetyRate, Trial, TrialSet
 
 ROUNDING = 1e-9  # three thirds are a whole
 Ruling = tuple[Decision, list[Ground]]
