@@ -122,9 +122,10 @@ def behaves(
         told = replace(told, uncompared=", ".join(apart))
     if not why and edited:
         found = findings(parts, candidate, edited, sets)
+        untried = found.untried or seen.lost
         told = replace(
             _with_findings(told, found),
-            uncompared=_no_end(edited, why) if (why := found.untried or seen.lost) else told.uncompared,
+            uncompared=_no_end(edited, untried) if untried else told.uncompared,
             unread=unread(
                 *(text.replace("\r\n", "\n") for text in (old[edited], candidate.edit.files[edited])),
                 helper=edited != seen.path,

@@ -30,6 +30,7 @@ from tests.evolver.propose.test_behaviour import (
 
 RULES = ReplayPolicy(neighbours=24, mutants=1)
 TASKS = [*EVIDENCE, *IDLE, *TELLING]
+SUM_RIGHT = SUM.replace("input.rows[1:]", "input.rows")
 KNOWN = Known(TASKS, {2, 3, 4}, b"k" * 32, RULES)
 
 
@@ -185,6 +186,18 @@ def test_an_over_fitted_edit_gets_by_no_box_that_is_gone(times: int) -> None:
     why, candidate = judged(FEE, edit, FEES, [{"amount": 20}], benches=Benches(), policy=REFUSALS)
     assert candidate.behaviour is not None
     assert why is RefusalKind.OVER_FITTED if times == 1 else "memory" in candidate.behaviour.uncompared
+
+
+@pytest.mark.parametrize("source", [SUM, SUM_RIGHT], ids=["the base", "the edit"])
+def test_of_what_is_lost_each_time_a_person_is_asked_and_nothing_is_refused(source: str) -> None:
+    class Benches(LocalBenches):
+        def bench(self, *given: object) -> LocalBench:  # type: ignore[override]
+            return Losing(given[2], source, 99)  # type: ignore[arg-type]
+
+    why, candidate = judged(SUM, SUM_RIGHT, [{"rows": [5.0, 1.0]}], [{"rows": [0.0, 1.0]}], benches=Benches())
+    assert candidate.behaviour is not None
+    assert "memory" in candidate.behaviour.uncompared
+    assert why is None
 
 
 def test_an_input_on_which_the_edit_is_lost_is_none_on_which_it_differs() -> None:
