@@ -131,8 +131,9 @@ def passes(bench: Bench, source: str, needed: Sequence[int]) -> bool | None:
         if len(lost) < len(missed):
             return False
         again = bench.try_source(source, cases=lost)
-        if not all(again.passed):
-            return None if all(failed(output, *GONE) for output in again.outputs) else False
+        left = [output for good, output in zip(again.passed, again.outputs, strict=True) if not good]
+        if left:
+            return None if all(failed(output, *GONE) for output in left) else False
     return True
 
 

@@ -125,7 +125,9 @@ def behaves(
         untried = found.untried or seen.lost
         told = replace(
             _with_findings(told, found),
-            uncompared=_no_end(edited, untried) if untried else told.uncompared,
+            uncompared=f"{edited}, of whose calls nothing is known ({untried})"
+            if untried
+            else told.uncompared,
             unread=unread(
                 *(text.replace("\r\n", "\n") for text in (old[edited], candidate.edit.files[edited])),
                 helper=edited != seen.path,
@@ -166,10 +168,6 @@ def _of_other_tools(parts: BehaviourContext, candidate: Candidate, sets: TaskSet
     if not (called and code and parts.policy.replay.neighbours):
         return None
     return Behaviour(0, 0, 0, 0, 0, 0, uncompared=", ".join(code))
-
-
-def _no_end(path: str, why: str) -> str:
-    return f"{path}, no call of which came to an end ({why})"
 
 
 def _with_findings(told: Behaviour, found: EditFindings) -> Behaviour:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
-from agentos.benches import BenchResult, settled
+from agentos.benches import BenchResult, passes, settled
 from agentos.domain import Call, Check, RefusalKind
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose.ambiguity import EditFindings, Known, compared
@@ -165,6 +166,28 @@ def test_an_edit_or_a_base_that_is_lost_each_time_is_compared_with_nothing() -> 
 def test_a_rival_that_is_lost_each_time_is_no_rival_that_was_heard() -> None:
     found = seen_by(TOO_MUCH, 99)
     assert "cand-2" in found.lost
+
+
+def test_of_a_rival_that_is_lost_on_one_task_each_time_nobody_says_that_it_fails() -> None:
+    left = {3: 1, 4: 99}  # times that each task is lost
+
+    class Partly(LocalBench):
+        def try_source(
+            self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+        ) -> BenchResult:
+            asked = [*(cases or ())]
+            done = super().try_source(source, trace=trace, cases=asked)
+            passed, outputs = [*done.passed], [*done.outputs]
+            for place, number in enumerate(asked):
+                if left.get(number, 0) > 0:
+                    left[number] -= 1
+                    passed[place], outputs[place] = False, {"error": "died", "message": ""}
+            return replace(done, passed=tuple(passed), outputs=tuple(outputs))
+
+    with closing(Partly(TASKS, 0.1)) as bench:
+        assert passes(bench, RIGHT, [0, 3]) is True
+        left[3] = 1
+        assert passes(bench, RIGHT, [0, 3, 4]) is None
 
 
 def test_a_tool_that_is_too_slow_for_the_bench_is_compared_with_nothing() -> None:
