@@ -27,6 +27,9 @@ import certifi
 import pytest
 from _pytest.assertion import rewrite
 
+from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
+from agentos.sandboxes.choice import Choice
+from agentos.settings import load_settings
 from tests.command_server import ForkedPopen, command_server, share
 from tests.postgres import PostgresServer, programs
 
@@ -244,6 +247,23 @@ def first_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests import homes
 
     return homes.first(tmp_path_factory.mktemp("first") / "home")
+
+
+@pytest.fixture(scope="session")
+def choice(first_home: Path) -> Iterator[Choice]:
+    """For a service inside a test whose matter is not how sandboxes start: that takes more than a second."""
+    settings = load_settings(first_home / "agentos.toml")
+    opened = Choice(first_home, settings.run_uid, settings.sandbox)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def sandbox(choice: Choice) -> Bubblewrap:
+    """That of ``choice``, with the real worker inside: one template for all whose matter is what runs in a box."""
+    chosen = choice.choose("bubblewrap")
+    assert isinstance(chosen, Bubblewrap)
+    return chosen
 
 
 @pytest.fixture(scope="session")

@@ -22,9 +22,6 @@ from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
-from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-from agentos.sandboxes.choice import Choice
-from agentos.settings import load_settings
 from tests.command_server import Command, command_server
 from tests.homes import pack
 
@@ -66,23 +63,6 @@ def ledger(home: Home) -> Iterator[Ledger]:
     opened = Ledger(home.ledger)
     yield opened
     opened.close()
-
-
-@pytest.fixture(scope="session")
-def choice(made_home: Path) -> Iterator[Choice]:
-    """For a service inside a test whose matter is not how sandboxes start: that takes two seconds."""
-    settings = load_settings(made_home / "agentos.toml")
-    opened = Choice(made_home, settings.run_uid, settings.sandbox)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="session")
-def sandbox(choice: Choice) -> Bubblewrap:
-    """That of ``choice``: one template for both."""
-    chosen = choice.choose("bubblewrap")
-    assert isinstance(chosen, Bubblewrap)
-    return chosen
 
 
 @pytest.fixture

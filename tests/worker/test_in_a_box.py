@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agentos.domain import Limits
-from agentos.errors import Unavailable
 from agentos.messages import Answer, Ask, RunDone, RunJob, StepFrame
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 from agentos.wire import WireClosed
@@ -21,18 +19,6 @@ pytestmark = pytest.mark.sandbox
 PATH = "skill/demo/tools/probe.py"
 REGISTRY = Path(__file__).parents[2] / "registry"
 HARNESS = REGISTRY / "harness" / "default"
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bubblewrap]:
-    with Bubblewrap(tmp_path_factory.mktemp("home"), 61322 if os.geteuid() == 0 else None) as made:
-        try:
-            made.start()
-        except Unavailable as error:
-            if "bubblewrap" in os.environ.get("AGENTOS_REQUIRE", ""):
-                raise
-            pytest.skip(str(error))
-        yield made
 
 
 def run(

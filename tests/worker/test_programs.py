@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentos.domain import Limits
-from agentos.errors import Unavailable
 from agentos.messages import Answer, LoadDone, LoadJob, RunDone, RunJob, StepFrame
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
 
@@ -43,18 +40,6 @@ MANIFEST = {
     "timeout_s": 5,
 }
 TOOL = "skill/table/tools/count_rows"
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bubblewrap]:
-    with Bubblewrap(tmp_path_factory.mktemp("home"), 61323 if os.geteuid() == 0 else None) as made:
-        try:
-            made.start()
-        except Unavailable as error:
-            if "bubblewrap" in os.environ.get("AGENTOS_REQUIRE", ""):
-                raise
-            pytest.skip(str(error))
-        yield made
 
 
 def files(more: str = "", **others: str) -> dict[str, str]:

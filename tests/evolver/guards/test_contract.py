@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -13,14 +14,12 @@ import pytest
 
 from agentos.daemon.evolve.overlay_executor import Overlay
 from agentos.daemon.run.execution import BoxExecutor
-from agentos.daemon.setup import init_home
 from agentos.domain import Kind, ResourceId, Snapshot
 from agentos.evolver.guards.assurance.contract import suite, violations
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.registry.store import Registry
 from agentos.sandboxes.bubblewrap.sandbox import Bubblewrap
-from agentos.settings import load_settings
 
 pytestmark = pytest.mark.sandbox
 
@@ -56,24 +55,22 @@ class SideBySide:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+def home(first_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
     made = Home(tmp_path_factory.mktemp("contract") / "home")
-    init_home(made)
+    shutil.copytree(first_home, made.root)
     return made
 
 
 @pytest.fixture(scope="module")
-def broken(home: Home) -> Iterator[Callable[[Snapshot], list[str]]]:
+def broken(home: Home, sandbox: Bubblewrap) -> Iterator[Callable[[Snapshot], list[str]]]:
     registry, ledger = Registry(home.registry), Ledger(home.ledger)
-    with Bubblewrap(home.root, load_settings(home.root / "agentos.toml").run_uid) as sandbox:
-        sandbox.start()
 
-        def tried(snapshot: Snapshot) -> list[str]:
-            made = suite(DEFAULT, random.Random(), NOW)
-            executor = BoxExecutor(Overlay(registry, made.files), ledger.blobs, sandbox)
-            return list(violations(executor, snapshot, made, SideBySide()))
+    def tried(snapshot: Snapshot) -> list[str]:
+        made = suite(DEFAULT, random.Random(), NOW)
+        executor = BoxExecutor(Overlay(registry, made.files), ledger.blobs, sandbox)
+        return list(violations(executor, snapshot, made, SideBySide()))
 
-        yield tried
+    yield tried
     ledger.close()
 
 
