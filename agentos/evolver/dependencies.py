@@ -34,10 +34,11 @@ from agentos.domain import (
     new_id,
 )
 from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable
+from agentos.evolver.find import FailureClass
 from agentos.evolver.guards.assurance.dynamic import measure
 from agentos.evolver.guards.static.check import screened
 from agentos.evolver.memory import MigrationResult
-from agentos.evolver.policy import FailureClass, Policy
+from agentos.evolver.policy import Policy
 from agentos.evolver.propose.validation import is_on
 from agentos.evolver.safety_probes import ExecutorWith, SafetyProbe
 from agentos.evolver.verdict.gates import judged_rates

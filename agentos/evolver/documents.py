@@ -11,10 +11,10 @@ from typing import Any
 
 from agentos.domain import RESOURCE_NAME, Layer, Mode, Tier
 from agentos.errors import ErrorKind, Invalid, meant, shown
+from agentos.evolver.find import FailureClass
 from agentos.evolver.guards.static import RULES
 from agentos.evolver.policy import (
     ConsentPolicy,
-    FailureClass,
     Judge,
     MinePolicy,
     Policy,

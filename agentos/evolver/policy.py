@@ -1,4 +1,4 @@
-"""The evolver's policy and the classes of its taxonomy: what they may say. ``content`` reads both from files.
+"""The evolver's policy: what it may say. ``documents`` reads it from a file.
 
 The digest of the policy is part of every verdict, so that a verdict says under which rules it was reached.
 """
@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from agentos.records.candidates import Layer
 from agentos.records.identity import Tier, canonical, digest
 from agentos.records.trials import Mode
 
@@ -358,14 +357,3 @@ class Policy:
     def sha256(self) -> str:
         """The rules' name in a verdict."""
         return digest(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class FailureClass:
-    """One class of the taxonomy of failures."""
-
-    name: str
-    faults: tuple[str, ...]
-    layer: Layer
-    evolvable: bool
-    says: str

@@ -41,6 +41,7 @@ from agentos.resources import parse_id
 if TYPE_CHECKING:
     from agentos.evolver.policy import Probation
     from agentos.evolver.verdict.behaviour_doubts import Doubt
+    from agentos.evolver.verdict.doubts import FreshWork
     from agentos.registry.skill_folders.folder import KnownFolders
     from agentos.registry.store import Registry
 
@@ -187,13 +188,25 @@ def open_questions(home: Home, story: EvolutionRecords) -> OpenQuestions | None:
         seen = candidate.behaviour
         comparable = policy.edition >= REEXAMINED and seen is not None and bool(seen.known)
         ends = comparable and all(doubt.compared for doubt in asked)
-        waits = fresh.meanwhile(evolution.resource, alone=not asked, compared=ends)
+        waits = may_wait(fresh, evolution.resource, alone=not asked, compared=ends)
     elif (again := candidate.reexamination) is not None:
         waits = f"It was compared again with {len(again.task_ids)} new tasks that it passes; this is what they leave open."
     count = len(story.evidence.task_ids) if story.evidence else 0
     klass = story.evidence.fingerprint.klass if story.evidence else "evidence is missing"
     tasks = "1 failing task" if count == 1 else f"{count} tasks that failed alike"
     return OpenQuestions(f"{tasks} ({klass}), by {candidate.edit.summary}", asked, waits)
+
+
+def may_wait(fresh: FreshWork, resource: str, *, alone: bool, compared: bool = False) -> str:
+    """To a person who does not want to answer now; ``alone``: nothing else is asked of them, ``compared``: nothing that stays."""
+    if alone:
+        return f"It can simply wait: {fresh.missing} more checked tasks of {resource} promote it too ({fresh.so_far})."
+    ends = (
+        "They can refuse it, or end what is asked."
+        if compared
+        else "They can refuse it; what is asked stays."
+    )
+    return f"It can simply wait: new checked tasks of {resource} are tried with it ({fresh.so_far}). {ends}"
 
 
 def _files(home: Home, snapshot: Snapshot, resource: str) -> Mapping[str, bytes]:

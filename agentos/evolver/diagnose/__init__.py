@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from agentos.evolver.history import HistoryContext
 
 if TYPE_CHECKING:
-    from agentos.evolver.policy import FailureClass
+    from agentos.evolver.find import FailureClass
 
 
 class DiagnosisContext(HistoryContext, Protocol):

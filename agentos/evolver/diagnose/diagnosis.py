@@ -34,6 +34,7 @@ from agentos.domain import (
 )
 from agentos.errors import Invalid
 from agentos.evolver.diagnose import DiagnosisContext
+from agentos.evolver.find import FailureClass
 from agentos.evolver.find.fingerprints import (
     ANOTHER_ORDER,
     SOMETHING_ELSE,
@@ -44,7 +45,6 @@ from agentos.evolver.find.fingerprints import (
 from agentos.evolver.find.mining import tool_path
 from agentos.evolver.find.triage import runs_of
 from agentos.evolver.history.proposers import archive, by_layer, ordered
-from agentos.evolver.policy import FailureClass
 from agentos.ports import ObservedRun
 from agentos.programs import MANIFEST
 from agentos.resources import read

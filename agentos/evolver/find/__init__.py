@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.evolver.states import Clock, EvolutionStates, ReadContext, TaskReader
 
 if TYPE_CHECKING:
-    from agentos.evolver.policy import FailureClass, Policy
+    from agentos.domain import Layer
+    from agentos.evolver.policy import Policy
     from agentos.ports import Audit, Cursor, Evolvable, Journal, Records, Snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class FailureClass:
+    """One class of the taxonomy of failures."""
+
+    name: str
+    faults: tuple[str, ...]
+    layer: Layer
+    evolvable: bool
+    says: str
 
 
 class InspectContext(Protocol):

@@ -43,9 +43,8 @@ from agentos.domain import (
     kind_of,
     word_of,
 )
-from agentos.evolver.find import InspectContext
+from agentos.evolver.find import FailureClass, InspectContext
 from agentos.evolver.find.signals import Signal, changed_names, fault_in, read_signals, speaker_of, tool_of
-from agentos.evolver.policy import FailureClass
 
 MESSAGE_MAX = 200
 # in the taxonomy; no box can speak it: it is looked up for what the kernel recorded

@@ -30,7 +30,7 @@ from agentos.domain import (
     origin_of,
 )
 from agentos.errors import ErrorKind, NotFound, UserError
-from agentos.evolver.find import InspectContext, MineContext
+from agentos.evolver.find import FailureClass, InspectContext, MineContext
 from agentos.evolver.find.fingerprints import (
     AgentActions,
     Failure,
@@ -43,7 +43,6 @@ from agentos.evolver.find.fingerprints import (
     of_refusal,
 )
 from agentos.evolver.find.triage import is_open
-from agentos.evolver.policy import FailureClass
 
 if TYPE_CHECKING:
     from agentos.ports import Journal

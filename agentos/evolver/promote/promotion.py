@@ -32,7 +32,7 @@ from agentos.evolver.promote.rebasing import (
 )
 from agentos.evolver.states import RecordContext, retry
 from agentos.evolver.verdict.behaviour_doubts import Doubt
-from agentos.evolver.verdict.doubts import fresh_work, questions, with_fresh
+from agentos.evolver.verdict.doubts import FreshWork, fresh_work, questions, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
 from agentos.records.candidates import Candidate, Decision, Refusal, RefusalKind, Verdict
 from agentos.records.evolution import (
@@ -86,7 +86,15 @@ def why_waiting(parts: ConsentContext, candidate: Candidate) -> Refusal | None:
         return _asked(questions)
     trials = judged_trials(candidate, parts.records.find(Trial, evolution_id=candidate.evolution_id))
     fresh = fresh_work(candidate, trials, parts.policy)
-    return Refusal(RefusalKind.FRESH, fresh.waits_for(", ".join(candidate.edit.resources)))
+    return Refusal(RefusalKind.FRESH, waits_for(fresh, ", ".join(candidate.edit.resources)))
+
+
+def waits_for(fresh: FreshWork, resource: str) -> str:
+    """What else may promote an edit than a person."""
+    tasks = "task" if fresh.missing == 1 else "tasks"
+    before = " that it passes now" if fresh.missing == fresh.guards_missing else " that it fails now"
+    which = "" if len(fresh.passed) < fresh.wanted else before
+    return f"waits for you, or for {fresh.missing} more checked {tasks} of {resource}{which} ({fresh.so_far})"
 
 
 def _questions(parts: ConsentContext, candidate: Candidate) -> list[Doubt]:

@@ -94,10 +94,12 @@ class FreshWork:
     def missing(self) -> int:
         """How many more are wanted, at least."""
         alike = max(0, self.answers_wanted - self.answers)
-        return max(0, self.wanted - len(self.passed), self.telling - len(self.mended), alike, self._unguarded)
+        return max(
+            0, self.wanted - len(self.passed), self.telling - len(self.mended), alike, self.guards_missing
+        )
 
     @property
-    def _unguarded(self) -> int:
+    def guards_missing(self) -> int:
         return self.guarding - len(self.passed) + len(self.mended)
 
     @property
@@ -110,32 +112,10 @@ class FreshWork:
             parts.append(f"{len(self.mended)} of them failed before")
         if len(self.mended) >= self.telling and self.answers < self.answers_wanted:
             parts.append("all that it mended end in one answer")
-        if self._unguarded > 0:
-            parts.append(f"{self.guarding - self._unguarded} of {self.guarding} that passed before")
+        if self.guards_missing > 0:
+            parts.append(f"{self.guarding - self.guards_missing} of {self.guarding} that passed before")
         said = ", ".join(parts)
         return f"{said}; more than otherwise, since {self.doubted}" if self.doubted else said
-
-    def waits_for(self, resource: str) -> str:
-        """What else may promote it than a person."""
-        tasks = "task" if self.missing == 1 else "tasks"
-        before = " that it passes now" if self.missing == self._unguarded else " that it fails now"
-        which = "" if len(self.passed) < self.wanted else before
-        return (
-            f"waits for you, or for {self.missing} more checked {tasks} of {resource}{which} ({self.so_far})"
-        )
-
-    def meanwhile(self, resource: str, *, alone: bool, compared: bool = False) -> str:
-        """To a person who does not want to answer now; ``alone``: nothing else is asked of them, ``compared``: nothing that stays."""
-        if alone:
-            return f"It can simply wait: {self.missing} more checked tasks of {resource} promote it too ({self.so_far})."
-        ends = (
-            "They can refuse it, or end what is asked."
-            if compared
-            else "They can refuse it; what is asked stays."
-        )
-        return (
-            f"It can simply wait: new checked tasks of {resource} are tried with it ({self.so_far}). {ends}"
-        )
 
     def doubts(self) -> list[Doubt]:
         """What fresh work says against it, or does not say for it yet."""

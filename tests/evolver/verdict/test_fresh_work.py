@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agentos.daemon.views.evolution_view import may_wait
 from agentos.domain import (
     Ambiguity,
     Arm,
@@ -23,6 +24,7 @@ from agentos.domain import (
     TrialSet,
 )
 from agentos.evolver.policy import HIDDEN_LOST, PARTLY_LOST, SETTINGS, Judge, Policy
+from agentos.evolver.promote.promotion import waits_for
 from agentos.evolver.promote.reexamination import comparable
 from agentos.evolver.verdict.doubts import (
     FreshWork,
@@ -110,7 +112,7 @@ def test_what_is_missing_is_counted_and_told(trials: list[Trial], missing: int, 
     assert (found.missing, found.so_far) == (missing, says)
     assert [doubt.kind for doubt in found.doubts()] == [RefusalKind.FRESH]
     assert says in found.doubts()[0].reason
-    told = found.waits_for("skill/x")
+    told = waits_for(found, "skill/x")
     tasks = f"{missing} more checked {'task' if missing == 1 else 'tasks'} of skill/x"
     assert told.startswith(f"waits for you, or for {tasks}")
     assert ("that it fails now" in told) is (len(found.passed) >= 4)
@@ -334,8 +336,8 @@ def test_that_it_passes_by_luck_is_settled_by_more_that_failed_before(edit: Cand
         doubt.reason for doubt in doubts(edit, KNOWN, replace(LUCK, judge=Judge(min_tasks=2, fresh_tasks=0)))
     )
     for told in (
-        waits.waits_for("skill/x"),
-        waits.meanwhile("skill/x", alone=True),
+        waits_for(waits, "skill/x"),
+        may_wait(waits, "skill/x", alone=True),
         waits.doubts()[0].reason,
     ):
         assert reason in told, "who may decide now is told of it"
@@ -391,7 +393,7 @@ def test_what_passed_before_stands_for_guards_that_are_missing() -> None:
     waits = fresh_work(edit, [*ONE_GUARD, *FOUR_MENDED], LUCK)
     assert (len(waits.passed), waits.guarding, waits.missing) == (4, 1, 1), "of these none could be broken"
     assert "0 of 1 that passed before" in waits.so_far
-    assert "that it passes now" in waits.waits_for("skill/x")
+    assert "that it passes now" in waits_for(waits, "skill/x")
     assert asked_of(edit, *ONE_GUARD, *FOUR_MENDED) == [RefusalKind.FRESH]
     assert asked_of(edit, *ONE_GUARD, *FOUR_MENDED, *KEPT[:2]) == []
 
@@ -500,7 +502,7 @@ def test_what_it_found_counts_for_verdicts_with_those_tasks_alone() -> None:
 
 def test_who_lets_it_wait_is_told_whether_that_may_end_what_is_asked() -> None:
     waits = fresh_work(UNSURE, ALL[:-2], POLICY)
-    ends, stays = (waits.meanwhile("skill/x", alone=False, compared=each) for each in (True, False))
+    ends, stays = (may_wait(waits, "skill/x", alone=False, compared=each) for each in (True, False))
     assert ends != stays
     assert waits.so_far in ends
     assert waits.so_far in stays
