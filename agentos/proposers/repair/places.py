@@ -25,7 +25,7 @@ from agentos.proposers.repair.operators import (
     rewrites,
     statements,
 )
-from agentos.proposers.repair.operators.idioms import flow, several, texts, values
+from agentos.proposers.repair.operators.idioms import flow, texts, values
 from agentos.proposers.repair.operators.settings import Ingredients, read_data, settings, shell
 from agentos.proposers.repair.prior import EditStock, weighed
 from agentos.proposers.repair.reading.clues import Clues, TextFactors, boost, ends_a_loop
@@ -37,17 +37,17 @@ from agentos.syntax import Definition
 OPERATORS = (
     defects.defects, names.constants, conditions.comparisons, conditions.booleans, arithmetic.arithmetic,
     arithmetic.one_more, arithmetic.signs, arithmetic.with_other_field, names.names, names.attributes, names.order,
-    names.treated_alike, names.targets, names.swaps, rewrites.rewritten,
+    names.targets, names.swaps, rewrites.rewritten,
     values.tests_of_none, values.nothing_to_walk, values.walked, values.of_their_own, values.limited,
-    values.begun_at_nought, values.units, values.regrouped, values.to_variables,
+    values.begun_at_nought, values.units, values.to_variables,
     arithmetic.across, arithmetic.again, arithmetic.around, texts.sort_keys, texts.in_order,
     texts.patterns, texts.times, texts.templates, texts.cleaned, texts.compared_alike, texts.distinct, texts.fields, texts.prefixes,
-    texts.one_of, flow.jumps, flow.cases, flow.farther, flow.twins, several.begun_alike, flow.from_elsewhere, flow.flushed,
-    flow.ordered_otherwise, flow.begun_inside, flow.caught, flow.caught_wider, flow.other_defaults,
-    flow.not_in_place, calls.awaits, calls.wraps, calls.all_alike, calls.in_parts, calls.slices, calls.arguments, calls.drops,
+    texts.one_of, flow.jumps, flow.cases, flow.farther, flow.twins, flow.begun_alike, flow.from_elsewhere, flow.flushed,
+    flow.ordered_otherwise, flow.begun_inside, flow.caught, flow.caught_wider,
+    calls.awaits, calls.wraps, calls.all_alike, calls.in_parts, calls.slices, calls.arguments, calls.drops,
     calls.ingredients, conditions.more_conditions, conditions.from_zero, conditions.conditional, conditions.filters,
     conditions.defaults, conditions.other_parameters, statements.deletions, statements.moves, statements.insertions,
-    statements.returns, *several.SEVERAL,
+    statements.returns, *flow.SEVERAL,
 )  # fmt: skip
 
 

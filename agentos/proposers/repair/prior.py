@@ -49,7 +49,7 @@ BLOCKS = {
     "step": "insert statement",
     "condition dropped": "delete statement",
     "defect": "known defect",
-    **dict.fromkeys(("state by key", "marked", "asks itself", "whole idiom"), "several places"),
+    **dict.fromkeys(("marked", "asks itself", "whole idiom"), "several places"),
 }  # fmt: skip
 
 

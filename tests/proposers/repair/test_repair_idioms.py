@@ -25,7 +25,6 @@ FAULTS = {
     "rounded up": ("", "return a // b", "a // b", "-(-a // b)"),
     "hundred seconds": ("", "return a * 100 + b", "100", "60"),
     "weeks for days": ("", "return a + timedelta(days=b)", "days", "weeks"),
-    "bracket": ("", "return a * 5 / 9 - 32", "a * 5 / 9 - 32", "(a - 32) * 5 / 9"),
     "a field more": ("", "c = count(a, 'part')\nreturn c + b['Name']", "count(a, 'part')", "count(a, 'part') + count(a, 'full name')"),
     "a field of a row more": ("", "return b['Name']", "b['Name']", "b['Name'] + b['full name']"),
     "the least begins at nought": (
@@ -169,7 +168,6 @@ FAULTS = {
     "repeated group": ("import re\n", "return re.sub(r'^(?:re|aw)', '', a)", "(?:re|aw)", "(?:(?:re|aw))+"),
     "with and without quotes": ("import re\n", "return re.match(r'x=-(\\w)-', a)", "x=-(\\w)-", "x=-?(\\w)-?"),
     "name in a placeholder": ("", "return f'{a - 1}'", "{a - 1}", "{b - 1}"),
-    "both treated": ("", "return g(c=-a, d=b)", "d=b", "d=-b"),
     "from the other end": ("", "c = a\nc.append(b)\nreturn c", "    return", "    c.reverse()\n    return"),
     "method into the bracket": ("", "return f(a).replace(b, '')", "f(a).replace(b, '')", "f(a.replace(b, ''))"),
     "method out of the bracket": ("", "return f(a.strip())", "f(a.strip())", "f(a).strip()"),
@@ -205,7 +203,6 @@ FAULTS = {
         "except ValueError",
         "except (ValueError, TypeError, OverflowError)",
     ),
-    "not in place": ("", "a += b\nreturn a", "a += b", "a = a + b"),
     "copied first": ("", "a.pop()\nreturn a", "    a.pop", "    a = list(a)\n    a.pop"),
     "one stands for many": (
         "",
@@ -254,12 +251,6 @@ def test_a_start_value_is_set_again() -> None:
     )
     wanted = source + "        self.spent = 0.0\n"
     assert among_edits(wanted, source)
-
-
-def test_a_default_is_another() -> None:
-    source = "def f(a, b=None, *, c=True):\n    return g(a, b, c)\n"
-    assert among_edits(source.replace("c=True", "c=False"), source)
-    assert among_edits(source.replace("b=None", "b=0"), source)
 
 
 def test_the_class_above_is_asked_first() -> None:

@@ -5,7 +5,6 @@ import ast
 import pytest
 
 from agentos.proposers.repair.operators.conditions import conditions_for
-from agentos.proposers.repair.operators.idioms.texts import templates
 from agentos.proposers.repair.places import edits_of
 from agentos.proposers.repair.site import FileFacts, sites
 from agentos.proposers.repair.source import Program
@@ -34,7 +33,6 @@ FAULTS = {
     "deeper by the function itself": ("return {**a, **b}", "{**a, **b}", "f(a, b)"),
     "off by one, slice": ("return a[:b]", "[:b]", "[:b + 1]"),
     "argument order": ("return pow(a, b)", "a, b", "b, a"),
-    "treated alike": ("return pow(hex(e), a)", ", a)", ", hex(a))"),
     "name": ("c = a\nreturn b", "return b", "return c"),
     "element": ("for i in range(3):\n    b = a[i]\n    if b != i:\n        return b", "!= i", "!= a[i]"),
     "method": ("return a.lower()", "lower", "upper"),
@@ -54,8 +52,6 @@ FAULTS = {
     "filter": ("return [x for x in a]", "in a]", "in a if x]"),
     "filter behind brackets": ("return [x for x in (a or b)]", "b)]", "b) if x > 0]"),
     "another sign": ("if a:\n    b = 1\nreturn a + 2", "a + 2", "-(a + 2) if a else a + 2"),
-    "regrouped with brackets": ("return a * (b + 1) - 2", "a * (b + 1) - 2", "(a - 2) * (b + 1)"),
-    "regrouped behind a default": ("return (a or 0) - b - 1", "(a or 0) - b - 1", "((a or 0) - 1) - b"),
     "variable of its own": ("return [lambda: (c) for c in a]", "lambda: (c)", "lambda c=c: (c)"),
     "statement too many": ("b = 1\na += 1\nreturn a", "    a += 1\n", ""),
     "statement missing": ("while a:\n    b += 1\nreturn b", "b += 1", "b += 1\n        a -= 1"),
@@ -85,11 +81,6 @@ FAULTS = {
         "(b or 1) + 1 if b else b or 1",
     ),
     "step over lines": ("a += (b +\n    1)\nreturn a", "+=", "-="),
-    "not in place, with brackets": (
-        "a += b if b else 1\nreturn a",
-        "+= b if b else 1",
-        "= a + (b if b else 1)",
-    ),
     "power of a sign": ("return a ** -b", "a ** -b", "(-b) ** a"),
     "method of brackets": ("return str((a + b).lower())", "(a + b).lower())", "a + b).lower()"),
     "bound of a difference with brackets": (
@@ -291,14 +282,6 @@ def test_what_a_loop_keeps_and_an_empty_beginning_come_before_their_like(
     ((operator, weight),) = ((k[0], w) for k, w in weights.items() if k[1] == source.replace(old, new, 1))
     like = [w for (other, text), w in weights.items() if other == operator and text != source]
     assert sum(w >= weight for w in like) <= 3
-
-
-def test_a_placeholder_is_changed_as_a_whole() -> None:
-    program = Program("def f(a, b):\n    return f'{a - b} %'\n")
-    made = {program.apply(edit) for site in sites(FileFacts(program)) for edit in templates(site)}
-    assert program.source.replace("a - b", "(a - b) * 100") in made
-    assert program.source.replace("a - b", "abs(a - b)") in made
-    assert program.source.replace("a - b", "a - b * 100") not in made
 
 
 def test_names_are_known_however_they_are_bound() -> None:

@@ -7,7 +7,7 @@ from local_bench import LocalBenches
 
 from agentos.evolver.policy import Policy
 from agentos.proposers.repair import RepairProposer
-from agentos.proposers.repair.operators.idioms.several import SEVERAL
+from agentos.proposers.repair.operators.idioms.flow import SEVERAL
 from agentos.proposers.repair.operators.rewrites import rewritten
 from agentos.proposers.repair.prior import kind_of_edit
 from agentos.proposers.repair.scope import GivenNames, given_names
@@ -29,15 +29,6 @@ def indented(body: str) -> str:
 
 # the body of f(a, b: str), and what it is after one edit
 FAMILIES = {
-    "one for each": (
-        "last = None\nfor key, level in a:\n    if last is not None:\n        b.append(level - last)\n    last = level\nreturn b",
-        "last = {}\nfor key, level in a:\n    last.setdefault(key, None)\n    if last[key] is not None:\n"
-        "        b.append(level - last[key])\n    last[key] = level\nreturn b",
-    ),
-    "summed up of all": (
-        "most = 0\nfor key, level in a:\n    most += level\nreturn most",
-        "most = {}\nfor key, level in a:\n    most.setdefault(key, 0)\n    most[key] += level\nreturn sum(most.values())",
-    ),
     "a mark for no number": (
         "a.sum += int(b)\na.all[b] = int(b)",
         "if b == '-':\n    return\na.sum += int(b)\na.all[b] = int(b)",
@@ -84,25 +75,9 @@ def test_a_family_makes_its_edit_of_a_file(name: str) -> None:
     assert ast.dump(ast.parse(mended)) in {ast.dump(ast.parse(text)) for text in texts}
 
 
-# where a family has nothing to do
-LEFT_ALONE = {
-    "nothing is kept between rounds": ("state by key", "c = None\nfor key, x in a:\n    g(key, x)\nreturn c"),
-    "the key is known after the state": (
-        "state by key",
-        "c = 0\nfor x in a:\n    c += 1\n    key, d = x.split()\n    b.append(c)\nreturn b",
-    ),
-    "within a template": ("state by key", "c = 0\nfor key in a:\n    c += 1\n    b.append(f'{c}')\nreturn b"),
-    "of which nothing is known": ("asks itself", "return a"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LEFT_ALONE)
-def test_a_family_leaves_the_rest_alone(name: str) -> None:
-    operator, body = LEFT_ALONE[name]
-    parameter = "b: str" if operator != "asks itself" else "b"
-    assert not [
-        e for e in made(f"import re\n\n\ndef f(a, {parameter}):\n{indented(body)}") if e.operator == operator
-    ]
+def test_a_function_of_which_nothing_is_known_is_left_alone() -> None:
+    edits = made(f"import re\n\n\ndef f(a, b):\n{indented('return a')}")
+    assert not [edit for edit in edits if edit.operator == "asks itself"]
 
 
 def test_fields_are_also_the_attributes_of_xml(case) -> None:  # type: ignore[no-untyped-def]  # fixture
@@ -112,28 +87,22 @@ def test_fields_are_also_the_attributes_of_xml(case) -> None:  # type: ignore[no
 
 
 @pytest.mark.slow
-def test_a_fault_of_three_places_is_mended(case, brief) -> None:  # type: ignore[no-untyped-def]  # fixture
+def test_a_person_is_asked_about_a_function_that_asks_itself(case, brief) -> None:  # type: ignore[no-untyped-def]  # fixture
     source = (
-        "def probe(rows):\n    last = None\n    gaps = []\n    for row in rows:\n        name, at = row[0], row[1]\n"
-        "        if last is not None:\n            gaps.append(at - last)\n        last = at\n    return gaps\n"
+        "def read(text: str) -> int:\n    return int(text)\n\n\n"
+        "def probe(rows):\n    return [read(row) for row in rows]\n"
     )
     failing = [
-        case("t1", [4, 6], rows=[["a", 1], ["b", 2], ["a", 5], ["b", 8]]),
-        case("t2", [5], rows=[["a", 3], ["b", 4], ["a", 8]]),
-        case("t3", [], rows=[["x", 3], ["y", 9]]),
+        case("t1", [5, 4], rows=["2+3", "4"]),
+        case("t2", [11, 1], rows=["1+4+6", "1"]),
     ]
-    working = [
-        (case("t4", [3, 6], rows=[["a", 1], ["a", 4], ["a", 10]]), [3, 6]),
-        (case("t5", [], rows=[["q", 1]]), []),
-    ]
+    working = [(case("t3", [3, 60], rows=["3", "60"]), [3, 60])]
     benches = LocalBenches()
     found = list(RepairProposer(benches, 1).propose(brief(source, failing, working)))
     assert found
     assert len(found[0].predicted_fixes) == len(failing)
-    assert "setdefault" in next(iter(found[0].files.values()))
-    assert all(
-        0 < each.prior < Policy().replay.prior_min for each in found if "several places" in each.operator
-    )
+    assert "split" in next(iter(found[0].files.values()))
+    assert all(0 < each.prior < Policy().replay.prior_min for each in found)
     assert "several places" in found[0].operator, "a person is asked about it"
 
 

@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 from agentos.proposers.repair.operators.arithmetic import operand, side
@@ -39,7 +39,6 @@ MADE_EMPTY = ("list", "dict", "set", "Counter", "defaultdict")
 LOOPS = (ast.For, ast.While)
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)(?:\.\w+|\[\w+\])*(?:[!:][^{}]*)?\}")
 ANCHORED = re.compile(r"([rR]?)(['\"])(\^?)((?:[^|()$^\\]|\\.)+\|(?:[^()$^\\]|\\.)+?)(\$?)\2", re.S)
-RISING: dict[type[ast.cmpop], bool] = {ast.Lt: True, ast.LtE: True, ast.Gt: False, ast.GtE: False}
 
 
 def defects(site: EditSite) -> Iterator[CodeEdit]:
@@ -253,7 +252,7 @@ def _shared_default(site: EditSite) -> Iterator[CodeEdit]:
             yield _mended(site.program.replace(default, "None"), before(site, first, text))
 
 
-# --- ends of loops, and orders of branches ---------------------------------------------------------------
+# --- ends of loops ---------------------------------------------------------------
 
 
 def _ended_at_once(site: EditSite) -> Iterator[CodeEdit]:
@@ -275,59 +274,6 @@ def _ended_at_once(site: EditSite) -> Iterator[CodeEdit]:
             yield _mended(left_out)
         if isinstance(way, ast.Return):
             yield _mended(left_out, after(site, node, site.text(way)))
-
-
-def _order_of_bounds(site: EditSite) -> Iterator[CodeEdit]:
-    """Branches by bounds, of which the first takes what is meant for the later ones: the narrowest comes first."""
-    node = site.node
-    assert isinstance(node, ast.If)
-    chain = _branches(site, node)
-    tests = [each.test for each in chain]
-    if len(chain) < 2 or not all(isinstance(t, ast.Compare) and len(t.ops) == 1 for t in tests):
-        return
-    compared = [t for t in tests if isinstance(t, ast.Compare)]
-    signs = {type(t.ops[0]) for t in compared}
-    bounds = [t.comparators[0].value for t in compared if isinstance(t.comparators[0], ast.Constant)]
-    numbers = [value for value in bounds if isinstance(value, int | float)]
-    if len({site.text(t.left) for t in compared}) > 1 or len(signs) > 1 or len(numbers) < len(chain):
-        return
-    rising = RISING.get(next(iter(signs)))
-    order = sorted(range(len(chain)), key=lambda place: numbers[place], reverse=rising is False)
-    if rising is not None and order != list(range(len(chain))):
-        splices = [
-            splice
-            for old, place in zip(chain, order, strict=True)
-            for splice in (
-                site.program.replace(old.test, site.text(chain[place].test)),
-                Splice(*_span(site, old.body), _text(site, chain[place].body), expression=False),
-            )
-        ]
-        yield _mended(*splices)
-
-
-def _branches(site: EditSite, node: ast.If) -> list[ast.If]:
-    """An ``if`` and its ``elif``, or ifs that follow one another and leave; nothing where it is not the first of them."""
-    if isinstance(site.parent, ast.If) and site.parent.orelse == [node]:
-        return []
-    chain = [node]
-    while len(chain[-1].orelse) == 1 and isinstance(inner := chain[-1].orelse[0], ast.If):
-        chain.append(inner)
-    block = block_of(site)
-    if len(chain) == 1 and node in block and not node.orelse:
-        for other in block[block.index(node) + 1 :]:
-            if not isinstance(other, ast.If) or other.orelse or not isinstance(chain[-1].body[-1], LEAVING):
-                break
-            chain.append(other)
-    return chain
-
-
-def _span(site: EditSite, body: Sequence[ast.stmt]) -> tuple[int, int]:
-    return site.program.span(body[0])[0], site.program.span(body[-1])[1]
-
-
-def _text(site: EditSite, body: Sequence[ast.stmt]) -> str:
-    start, end = _span(site, body)
-    return site.program.data[start:end].decode()
 
 
 # --- conditions and texts -----------------------------------------------------------------------------------
@@ -459,7 +405,6 @@ MENDED = {
     ast.Call: (_same_row, _loose_alternatives),
     ast.FunctionDef: (_shared_default,),
     ast.AsyncFunctionDef: (_shared_default,),
-    ast.If: (_order_of_bounds,),
     ast.BoolOp: (_true_by_itself,),
     ast.Constant: (_missing_sign, _loose_alternatives),
     ast.Subscript: (_from_the_end,),

@@ -142,39 +142,6 @@ def order(site: EditSite) -> Iterator[CodeEdit]:
         yield CodeEdit(splices, "order", 1.0)
 
 
-def treated_alike(site: EditSite) -> Iterator[CodeEdit]:
-    """What is done to one of several arguments, items or operands, done to another one, too."""
-    node = site.node
-    if isinstance(node, ast.Call):
-        items = [*node.args, *(keyword.value for keyword in node.keywords)]
-    elif isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Load):
-        items = node.elts
-    elif isinstance(node, ast.BinOp):
-        items = [node.left, node.right]
-    else:
-        return
-    for one in items[:4]:
-        (start, end), data = site.program.span(one), site.program.data
-        for inner in _treated(one):
-            first, last = site.program.span(inner)
-            before, behind = data[start:first].decode(), data[last:end].decode()
-            bracketed = before.endswith("(")
-            for other in items[:4]:
-                if other is not one and not isinstance(other, ast.Constant | ast.Starred):
-                    text = site.text(other) if bracketed else site.tight(other)
-                    yield site.edit(f"{before}{text}{behind}", "treated alike", 1.0, node=other)
-
-
-def _treated(node: ast.expr) -> Iterator[ast.expr]:
-    """The part to which something is done."""
-    if isinstance(node, ast.BinOp):
-        yield from (node.left, node.right)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-        yield node.args[0]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        yield node.func.value
-
-
 def targets(site: EditSite) -> Iterator[CodeEdit]:
     """Another variable on the left of an assignment."""
     node = site.node

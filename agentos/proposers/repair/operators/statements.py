@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
 
@@ -384,37 +384,12 @@ def returns(site: EditSite) -> Iterator[CodeEdit]:
                 yield site.edit(f"-{name}", "value", 0.2, node=node.value)
 
 
-# --- several places at once ------------------------------------------------------------
-
-
-def together(splices: Sequence[Splice], operator: str, weight: float = 1.0) -> CodeEdit:
-    """One change of all these places. What is added where something is replaced stands before it, in the order given."""
-    added = [splice for splice in reversed(splices) if splice.start == splice.end]
-    replaced = [splice for splice in splices if splice.start < splice.end]
-    return CodeEdit(tuple(sorted((*replaced, *added), key=lambda s: s.start)), operator, weight)
-
-
 def fresh_name(site: EditSite, *wanted: str) -> str:
     """The first of the names that the file does not use."""
     used = site.facts.bound | {f.name for f in site.program.functions}
     return next((name for name in wanted if name not in used), f"{wanted[0]}_kept")
 
 
-def reads(nodes: Sequence[ast.AST], name: str) -> list[ast.Name]:
-    """Where the name stands in the nodes."""
-    return [n for n in within(nodes) if isinstance(n, ast.Name) and n.id == name]
-
-
 def within(block: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """All nodes of these statements, in the order of ``ast.walk``."""
     return (node for statement in block for node in ast.walk(statement))
-
-
-def in_template(site: EditSite, node: ast.AST) -> bool:
-    """Whether it stands in an f-string, whose parts have no places of their own."""
-    above: ast.AST | None = node
-    while above is not None and not isinstance(above, ast.stmt):
-        if isinstance(above, ast.JoinedStr):
-            return True
-        above = site.program.parent.get(above)
-    return False

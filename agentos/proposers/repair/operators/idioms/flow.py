@@ -1,4 +1,4 @@
-"""What runs when: jumps, steps elsewhere, what one branch does and the other does not, what a call hands on."""
+"""What runs when: jumps, steps elsewhere, errors caught, what a loop begins with, a function that asks itself."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import re
 from collections.abc import Iterator
 from itertools import combinations, takewhile
 
-from agentos.proposers.repair.operators.arithmetic import operand
+from agentos.proposers.repair.operators.arithmetic import side
 from agentos.proposers.repair.operators.statements import (
     SIMPLE,
     after,
     before,
     block_of,
+    first_statement,
     gone,
     in_loop,
     moved_behind,
     moved_text,
     within,
 )
-from agentos.proposers.repair.scope import names_in
+from agentos.proposers.repair.scope import NUMBERS, names_in
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit, Splice
 from agentos.syntax import Definition
@@ -27,6 +28,7 @@ from agentos.syntax import Definition
 WIDER = ("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "OverflowError")
 LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 START = (ast.Constant, ast.List, ast.Dict)
+AMOUNTS = NUMBERS | {"Decimal", "Fraction"}
 
 
 def jumps(site: EditSite) -> Iterator[CodeEdit]:
@@ -231,27 +233,92 @@ def caught_wider(site: EditSite) -> Iterator[CodeEdit]:
         yield site.edit(f"({', '.join((*own, one, other))})", "caught wider", 1.5)
 
 
-def not_in_place(site: EditSite) -> Iterator[CodeEdit]:
-    """A new value in the place of one that is changed: whoever else has the old one keeps it as it was."""
-    node = site.node
-    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-        target, added = site.text(node.target), operand(site, node.value)
-        shared = isinstance(node.target, ast.Attribute) or site.scope.first_line.get(target) == 0
-        for text in (f"{target} + {added}", f"[*{target}, *{added}]"):
-            yield site.edit(f"{target} = {text}", "not in place", 1.5 if shared else 0.3)
+# --- what a loop begins with, a sign that stands for nothing, a function that asks itself ---------------
 
 
-def other_defaults(site: EditSite) -> Iterator[CodeEdit]:
-    """Another value for a parameter that is not given."""
-    node = site.node
-    if not isinstance(node, Definition):
+def begun_alike(site: EditSite) -> Iterator[CodeEdit]:
+    """What begins beside another before a loop begins anew beside it inside, too."""
+    node, loop = site.node, site.parent
+    while loop is not None and not isinstance(loop, ast.For | ast.While | Definition):
+        loop = site.program.parent.get(loop)
+    if (
+        not isinstance(node, ast.Assign)
+        or not isinstance(loop, ast.For | ast.While)
+        or node not in block_of(site)
+    ):
         return
-    for default in (*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)):
-        if isinstance(default, ast.Constant):
-            value = default.value
-            others = (
-                [repr(not value)] if isinstance(value, bool) else ["None", "True", "False", "0", "1", "''"]
-            )
-            for other in others:
-                if other != site.text(default):
-                    yield site.edit(other, "other default", 0.5, node=default)
+    changed = {n.id for n in within(loop.body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    starts = [
+        site.text(each)
+        for each in site.facts.nodes_in(site.function)
+        if isinstance(each, ast.Assign)
+        and each.lineno < loop.lineno
+        and isinstance(each.value, START)
+        and isinstance(each.targets[0], ast.Name)
+        and each.targets[0].id in changed
+    ]
+    set_inside = {site.text(each) for each in within(loop.body) if isinstance(each, ast.Assign)}
+    for text in starts if site.text(node) in starts else ():
+        if text not in set_inside and "\n" not in text:
+            yield CodeEdit((after(site, node, text),), "defect", 3.0)
+
+
+def marked(site: EditSite) -> Iterator[CodeEdit]:
+    """A sign in the place of a number is nothing: the round is left, or the function where it answers nothing."""
+    node = site.node
+    if not isinstance(node, ast.Assign | ast.AugAssign) or node not in block_of(site):
+        return
+    answers = any(
+        isinstance(n, ast.Return) and n.value is not None for n in site.facts.nodes_in(site.function)
+    )
+    if not in_loop(site) and (answers or site.function is None):
+        return
+    way = "continue" if in_loop(site) else "return"
+    calls = [call for call in ast.walk(node.value) if isinstance(call, ast.Call) and len(call.args) == 1]
+    for call in (call for call in calls if site.text(call.func) in AMOUNTS):
+        for sign in site.facts.given.signs:
+            step = f"if {side(site, call.args[0])} == {sign!a}:\n    {way}"
+            yield CodeEdit((before(site, node, step),), "marked")
+
+
+def by_itself(site: EditSite) -> Iterator[CodeEdit]:
+    """A function asks itself for the opposite of what it is given, or for its parts."""
+    function, node = site.function, site.node
+    if function is None or node is not first_statement(site) or function.name == "run":
+        return
+    given = function.args
+    if not given.args or given.vararg or given.kwarg or given.args[0].arg in ("self", "cls"):
+        return
+    name = given.args[0].arg
+    rest = [a.arg for a in given.args[1:]] + [f"{a.arg}={a.arg}" for a in given.kwonlyargs]
+
+    def asked(argument: str) -> str:
+        return f"{function.name}({', '.join((argument, *rest))})"
+
+    assert isinstance(node, ast.stmt)
+    kind, answer = site.scope.kinds.get(name, ""), _answer(function)
+    ways: list[tuple[str, str]] = []
+    if kind in ("", *AMOUNTS):
+        ways += [(f"{name} < 0", f'"-" + {asked(f"-{name}")}')] if answer in ("", "str") else []
+        ways += [(f"{name} < 0", f"-{asked(f'-{name}')}")] if answer in ("", *AMOUNTS) else []
+    if kind in ("", "str") and answer in ("", *AMOUNTS):
+        ways += [
+            (f'{name}.startswith("-")', f"-{asked(f'{name}[1:]')}"),
+            (f'" " in {name}.strip()', f"sum({asked('part')} for part in {name}.split())"),
+            (f'"+" in {name}', f'sum({asked("part")} for part in {name}.split("+"))'),
+            (f"{name}[-1:].isdigit()", f"int({name})"),
+        ]
+    for test, result in ways if kind or answer else ():  # of which nothing is known: too many ways
+        likely = 1.0 if kind and answer else 0.3
+        yield CodeEdit((before(site, node, f"if {test}:\n    return {result}"),), "asks itself", likely)
+
+
+def _answer(function: Definition) -> str:
+    """The kind that it says it returns."""
+    node = function.returns
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+SEVERAL = (marked, by_itself)  # a person is asked about what they make

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from agentos.proposers.repair.operators.arithmetic import arm, operand, side
 from agentos.proposers.repair.scope import called_name, is_target
 from agentos.proposers.repair.site import EditSite
-from agentos.proposers.repair.source import CodeEdit, is_atom
+from agentos.proposers.repair.source import CodeEdit
 
 CLEANINGS = (".replace(',', '')", ".replace(',', '.')", ".replace(' ', '')", ".replace('-', '')", ".replace('.', '')",
              ".rstrip('%')", ".lstrip('$')", ".strip('\"')", ".rstrip('.')", ".lstrip('0')", ".rstrip('\\n')",
@@ -374,7 +374,7 @@ def times(site: EditSite) -> Iterator[CodeEdit]:
 
 
 def templates(site: EditSite) -> Iterator[CodeEdit]:
-    """What an f-string puts in, and how: another format, another variable, cleaned or counted otherwise."""
+    """Another format of what an f-string puts in; what that is, is edited as any other expression."""
     node = site.node
     yield from _formats(site)
     if not isinstance(node, ast.stmt):
@@ -386,7 +386,8 @@ def templates(site: EditSite) -> Iterator[CodeEdit]:
             if is_pattern and match[3] is None and "re" in site.facts.libraries[0]:
                 escaped = f"{text[: match.start()]}{{re.escape({match[1]})}}{text[match.end() :]}"
                 yield site.edit(escaped, "pattern", 3.0, node=part)
-            for new, weight in _placeholders(site, *match.groups()):
+            for spec, weight in _specs(match[3] or ""):
+                new = f"{match[1]}{match[2] or ''}{spec}"
                 changed = f"{text[: match.start()]}{{{new}}}{text[match.end() :]}"
                 yield site.edit(changed, "template", weight, node=part)
 
@@ -420,24 +421,6 @@ def _own_templates(node: ast.stmt) -> Iterator[ast.JoinedStr]:
             waiting.extend(ast.iter_child_nodes(inner))
 
 
-def _placeholders(
-    site: EditSite, inner: str, way: str | None, spec: str | None
-) -> Iterator[tuple[str, float]]:
-    way, spec = way or "", spec or ""
-    yield from ((f"{inner}{way}{other}", weight) for other, weight in _specs(spec))
-    for text, weight in _inner(inner):
-        yield f"{text}{way}{spec}", weight
-    if inner.endswith(".year") and b"isocalendar" in site.program.data:
-        yield f"{inner.removesuffix('.year')}.isocalendar()[0]{spec}", 3.0
-    for name in site.variables():
-        if name != inner and name.isidentifier():
-            yield f"{name}{way}{spec}", 0.5
-            for match in re.finditer(r"(?<![\w.'\"])[A-Za-z_]\w*(?![\w(])", inner):
-                if match.group() not in (name, inner):
-                    yield f"{inner[: match.start()]}{name}{inner[match.end() :]}{way}{spec}", 0.5
-    yield from ((f"{number}{spec}", 0.2) for number in (0, 1))
-
-
 def _specs(spec: str) -> Iterator[tuple[str, float]]:
     """How else it may be written."""
     yield from ((other, 1.0) for other in (*SPECS, "") if other != spec)
@@ -448,14 +431,3 @@ def _specs(spec: str) -> Iterator[tuple[str, float]]:
         for number in (int(match.group()) + 1, int(match.group()) - 1):
             if number >= 0:
                 yield f"{spec[: match.start()]}{number}{spec[match.end() :]}", 0.7
-
-
-def _inner(inner: str) -> Iterator[tuple[str, float]]:
-    """What may stand in the braces instead."""
-    tight = inner if is_atom(inner) else f"({inner})"
-    for form in ("{} + 1", "{} - 1", "{}.strip()", "{}.lower()", "{}.upper()", "abs({})", "len({})", "round({}, 2)",
-                 "int({})", "{} * 100"):  # fmt: skip
-        yield form.format(tight if form.startswith("{}") else inner), 0.4
-    for old, new in (("//", "/"), ("/", "//"), (" + ", " - "), (" - ", " + "), ("//", "%"), ("%", "//")):
-        if old in inner and not (old == "/" and "//" in inner):
-            yield inner.replace(old, new, 1), 1.0

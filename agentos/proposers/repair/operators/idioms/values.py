@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from agentos.proposers.repair.operators.arithmetic import SIGN, operand
+from agentos.proposers.repair.operators.arithmetic import operand
 from agentos.proposers.repair.scope import COLLECTIONS, comprehension_names, is_target, names_in, target_names
 from agentos.proposers.repair.site import EditSite
 from agentos.proposers.repair.source import CodeEdit
@@ -150,38 +150,6 @@ def _spans(site: EditSite, node: ast.Call) -> Iterator[CodeEdit]:
             if other != keyword.arg:
                 changed = re.sub(rf"\b{keyword.arg}=", f"{other}=", site.text(node), count=1)
                 yield site.edit(changed, "unit", 1.0)
-
-
-def regrouped(site: EditSite) -> Iterator[CodeEdit]:
-    """The same operands and signs, bracketed otherwise: ``a * b - c`` as ``(a - c) * b`` or ``a * (b - c)``."""
-    node = site.node
-    if not isinstance(node, ast.BinOp) or not isinstance(
-        node.left, ast.BinOp | ast.Name | ast.Call | ast.Subscript
-    ):
-        return
-    sign = SIGN[type(node.op)]
-    if isinstance(node.left, ast.BinOp):
-        inner = SIGN[type(node.left.op)]
-        first, second = operand(site, node.left.left), site.text(node.left.right)
-        third = operand(site, node.right)
-        yield site.edit(
-            f"({first} {sign} {third}) {inner} {operand(site, node.left.right)}", "regrouped", 1.0
-        )
-        yield site.edit(f"{first} {inner} ({second} {sign} {third})", "regrouped", 1.0)
-        yield site.edit(f"{first} {inner} {second} {sign} {third}", "regrouped", 1.0)
-        deepest = node.left
-        while isinstance(deepest.left, ast.BinOp):
-            deepest = deepest.left
-        if deepest is not node.left:
-            start = site.text(deepest.left)
-            rest = site.text(node.left)[len(start) :] if site.text(node.left).startswith(start) else ""
-            if rest:
-                yield site.edit(f"({start} {sign} {third}){rest}", "regrouped", 1.0)
-    if isinstance(node.right, ast.BinOp):
-        inner = SIGN[type(node.right.op)]
-        first, third = operand(site, node.left), operand(site, node.right.right)
-        second = operand(site, node.right.left)
-        yield site.edit(f"({first} {sign} {second}) {inner} {third}", "regrouped", 1.0)
 
 
 def to_variables(site: EditSite) -> Iterator[CodeEdit]:
