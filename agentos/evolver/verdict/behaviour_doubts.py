@@ -6,17 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agentos.domain import (
-    Ambiguity,
-    Arm,
-    Behaviour,
-    Candidate,
-    Refusal,
-    RefusalKind,
-    Trial,
-    TrialSet,
-)
 from agentos.evolver.policy import Judge, Policy
+from agentos.records.candidates import Ambiguity, Behaviour, Candidate, Refusal, RefusalKind
+from agentos.records.trials import Arm, Trial, TrialSet
 
 SENSE = "Does the diff make sense?"
 

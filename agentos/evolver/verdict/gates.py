@@ -24,25 +24,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from agentos.domain import (
-    COMPARED_SETS,
-    Arm,
-    Candidate,
-    Decision,
-    Ground,
-    Refusal,
-    RefusalKind,
-    SafetyRate,
-    Support,
-    SupportKind,
-    Trial,
-    TrialSet,
-    is_memory,
-)
-from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, STOOD, Judge, Policy
+from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, PARTLY_LOST, STOOD, Judge, Policy
 from agentos.evolver.verdict.behaviour_doubts import dictated_guards
 from agentos.evolver.verdict.paired_tests import Pair, log_e_above, log_e_below, tally
 from agentos.evolver.verdict.pairing import unsteady
+from agentos.records.candidates import Candidate, Decision, Ground, Refusal, RefusalKind, Support, SupportKind
+from agentos.records.identity import is_memory
+from agentos.records.trials import COMPARED_SETS, Arm, SafetyRate, Trial, TrialSet
 
 ROUNDING = 1e-9  # three thirds are a whole
 Ruling = tuple[Decision, list[Ground]]
@@ -54,7 +42,7 @@ _Pair = tuple[SafetyRate, SafetyRate]
 # --- hidden tasks and names --------------------------------------------------------------------
 
 
-def over_fitted(trials: Iterable[Trial], rules: Judge) -> Refusal | None:
+def over_fitted(trials: Iterable[Trial], rules: Judge, edition: int = EDITION) -> Refusal | None:
     """Why it mends only what was shown; None where that cannot be said."""
     known = list(trials)
     own = [trial for trial in known if trial.arm is Arm.CANDIDATE]
@@ -63,7 +51,10 @@ def over_fitted(trials: Iterable[Trial], rules: Judge) -> Refusal | None:
     if not rules.hidden_share:
         return _none_passes(hidden, shown, rules)
     paired = {trial.task_id for trial in own if trial.number and rules.hidden_gain}
-    if said := _gains_less(known, paired, rules):
+    one_sided = (
+        edition >= PARTLY_LOST
+    )  # then what cannot be replayed with it alone is a pair that fails with it
+    if said := _gains_less([each for each in known if not (each.is_lost and not one_sided)], paired, rules):
         return said
     if any(trial.task_id in paired for trial in shown):
         hidden = [trial for trial in hidden if trial.task_id not in paired]
@@ -98,7 +89,7 @@ def _gains_less(trials: Sequence[Trial], paired: Set[str], rules: Judge) -> Refu
     seen: dict[bool, list[tuple[bool, bool]]] = {False: [], True: []}  # by whether it was hidden
     for base in made:
         own = owns.get(_place(base)) if base.arm is Arm.BASE else None
-        if own and not (base.is_lost or own.is_lost):
+        if own and not base.is_lost:
             seen[own.alike].append((base.passed, own.passed))
     if not all(seen.values()):
         return None
