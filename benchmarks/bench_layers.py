@@ -44,11 +44,13 @@ NOISE = 0.03  # of the agent's answers, with --live
 # a difference, and every flip counts. With --live each task is tried afresh in pairs, as shipped.
 SERVED = '[replay]\nmodels = "replay-then-live"\n\n[safety]\nrepeats = 1\n'
 KEY_ENV = "AGENTOS_BENCH_KEY"
-MODEL_LAYERS = ("memory", "prompt", "skill", "harness")
+MODEL_LAYERS = ("memory", "prompt", "skill", "agent", "environment", "harness")
 PLACES = {
     "Your place is its memory": "memory",
     "Your place is its system prompt": "prompt",
     "Your place is its skills": "skill",
+    "Your place is the document that says which tools": "agent",
+    "Your place is the document of the box": "environment",
     "Your place is the program that drives it": "harness",
 }
 AGENT = '\ndescription = "Does the work of a desk."\n'
@@ -97,7 +99,7 @@ from agentos.ports import Proposal
 
 class Given:
     name = "given"
-    layers = (Layer.AGENT, Layer.ENVIRONMENT, Layer.RULE)
+    layers = (Layer.RULE,)
 
     def __init__(self, adviser, snapshots):
         self.files, self.layer = json.loads(Path(__file__).with_name("edit.json").read_text())
@@ -421,7 +423,7 @@ def attempt(scenario: Scenario, edit: LayerEdit | None, *, live: bool) -> Ended:
         scenario.layer,
         edit.kind if edit else "",
         bool(edit and edit.right),
-        ended(evolutions),
+        ended(evolutions) if tried else "no edit",
         tried,
         reasons,
         failed,
@@ -511,6 +513,8 @@ def main() -> None:
     if options.json and options.json.exists():
         done = [Ended(**item) for item in json.loads(options.json.read_text())]
     known, wanted = {item.name for item in done}, set((options.only or "").split(",")) - {""}
+    if not wanted and not options.json:  # of `make bench`: all of them take hours
+        wanted = {"memory-missing/cents", "memory-missing"} if options.alone else {"memory-missing/cents"}
     for scenario, edit in pairs[first::of]:
         name = f"{scenario.name}/{edit.name}" if edit else scenario.name
         if name in known or (wanted and not wanted & {name, scenario.name}):

@@ -290,7 +290,8 @@ def _nothing_to_try(parts: CycleContext, evolution: Evolution) -> str:
     efforts = [asked.search for asked in evolution.asked if asked.search]
     sites = evolution.diagnosis.sites if evolution.diagnosis else ()
     if not efforts and len(layers := dict.fromkeys(site.layer.value for site in sites)) > 1:
-        return f"no proposer found an edit of {', '.join(layers)} that makes its failing tasks pass"
+        found = f"no proposer found an edit of {', '.join(layers)} that makes its failing tasks pass"
+        return f"{found}: {evolution.diagnosis.why}" if evolution.diagnosis else found
     at_fault = (evolution.diagnosis.path,) if evolution.diagnosis else ("this file",)
     searched = " or ".join((efforts[0].files if efforts else ()) or at_fault)
     reason = f"the search found no edit of {searched} that makes its failing tasks pass"

@@ -239,6 +239,11 @@ def ladder(
     order.sort(key=lambda layer: failed[layer])  # stable: the order above where none failed
     if order and order[0] is not first:
         why = f"{why}; the {first.value} layer was tried before and did not end it"
+    if rule := _holding_rule(runs):
+        why = (
+            f"{rule} held a call back in most failing runs and in no passing one; no evolution weakens a rule, so if it "
+            f"goes too far, a person has to change it: `agentos registry edit {rule}`"
+        )
     sites = [_site(parts, base, layer, agent, settings) for layer in order]
     return [*_faulty_tool(parts, base, runs, evidence), *_read_page(parts, base, runs), *sites], why
 
@@ -268,6 +273,26 @@ def _start(runs: Sequence[ObservedRun], klass: FailureClass | None) -> tuple[Lay
         Layer.MEMORY,
         "the agent's answers are wrong, and no step of a tool failed: the cheapest layer goes first",
     )
+
+
+def _holding_rule(runs: Sequence[ObservedRun]) -> str:
+    """The rule that acted in more than half of the failing runs, and in no passing one; "" where there is none."""
+    acted = [(seen.run.passed, {*_rules_in(seen)}) for seen in runs]
+    failing = Counter(rule for passed, rules in acted if not passed for rule in sorted(rules))
+    count = sum(not passed for passed, _ in acted)
+    most = ((rule, often) for rule, often in failing.most_common(1) if often * 2 > count)
+    return next(
+        (rule for rule, _ in most if not any(passed and rule in rules for passed, rules in acted)), ""
+    )
+
+
+def _rules_in(seen: ObservedRun) -> Iterator[str]:
+    for step in seen.steps:
+        rule = (
+            mapping_in(step.action).get("rule") if step.node == Kind.RULE else None
+        )  # as the kernel notes them
+        if isinstance(rule, str) and rule.startswith(f"{Kind.RULE}/"):
+            yield rule
 
 
 def _loop_sign(runs: Sequence[ObservedRun]) -> str:

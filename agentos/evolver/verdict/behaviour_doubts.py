@@ -108,35 +108,36 @@ def _choice(found: Ambiguity) -> Doubt:
 
 # Checks of an answer's form. Others name it, or look at what was written beside it, where each answer may be "done".
 _LOOSE = frozenset({"contains", "json_schema", "regex"})
-_TASKS_MIN = 2  # of the evidence that end in one answer
+_TASKS_MIN = 2  # of the evidence
 
 
 def dictated(candidate: Candidate, known: Sequence[Trial], rules: Judge) -> Doubt | None:
     """What an edit of texts seems to answer in the agent's place; None where nothing shows it."""
     own = [trial for trial in known if trial.candidate_id == candidate.id and trial.arm is Arm.CANDIDATE]
     base = [trial for trial in known if trial.arm is Arm.BASE and _is_loose(trial)]
-    if told := _evidence(own, rules) or dictated_guards(base, own, rules, "on its base"):
+    if told := _evidence(own) or dictated_guards(base, own, rules, "on its base"):
         reason = told if isinstance(told, str) else told.reason
         return Doubt(
-            RefusalKind.DICTATED, reason, "Different tasks get one answer with it. Is it right for each?"
+            RefusalKind.DICTATED, reason, "Different tasks get the same answer with it. Is it right for each?"
         )
     return None
 
 
-def _evidence(own: Sequence[Trial], rules: Judge) -> str:
-    """That what it mends ends in one answer, where no check says which is right; "" otherwise.
+def _evidence(own: Sequence[Trial]) -> str:
+    """That what it mends ends in few answers, where no check says which is right; "" otherwise.
 
-    What was held back counts with what was shown: it fails alike.
+    What was held back counts with what was shown: it fails alike. Few: half as many as tasks, since who dictates one
+    answer may as well dictate two, and who dictates one for each task names the tasks, which hidden ones tell.
     """
-    passed = [
-        trial
-        for trial in own
-        if (trial.set is TrialSet.EVIDENCE or trial.alike) and trial.passed and _is_loose(trial)
-    ]
-    tasks = {trial.work or trial.task_id for trial in passed}
-    if len(tasks) < _TASKS_MIN or _commonest(passed) < rules.one_answer:
+    passed = [trial for trial in own if (trial.set is TrialSet.EVIDENCE or trial.alike) and trial.passed]
+    answers: dict[str, Counter[str]] = {}
+    for trial in filter(_is_loose, passed):
+        answers.setdefault(trial.work or trial.task_id, Counter())[trial.answer_sha256] += 1
+    different = len({counts.most_common(1)[0][0] for counts in answers.values()})
+    if len(answers) < _TASKS_MIN or different * 2 > len(answers):
         return ""
-    return f"the {len(tasks)} failing tasks that it mends end in one answer, which their checks do not name"
+    many = "one answer" if different == 1 else f"{different} answers"
+    return f"the {len(answers)} failing tasks that it mends end in {many}, and their checks do not name any"
 
 
 def _is_loose(trial: Trial) -> bool:

@@ -177,6 +177,22 @@ def test_documents_are_looked_at_where_they_may_hold_the_work_back(
     )
 
 
+REFUSED = [*PLAIN[:1], ("rule", {"rule": "rule/narrow", "enforce": "refuse"}, {"acted": True}), *PLAIN[1:]]
+
+
+def test_a_rule_that_holds_failing_runs_back_is_named(climbed: Ladder) -> None:
+    """No evolution weakens one, so whoever reads why it cannot be mended has to know of it."""
+    climbed.run(WRONG, REFUSED, task=1)
+    climbed.run(WRONG, REFUSED, task=2)
+    climbed.run(WRONG, task=3)
+    climbed.run(None, task=4)
+    assert climbed.layers() == CHEAPEST_FIRST
+    assert "`agentos registry edit rule/narrow`" in climbed.why
+    climbed.run(None, REFUSED, task=5)
+    climbed.layers()
+    assert "rule/narrow" not in climbed.why, "with it a run passes"
+
+
 ONE_ASKED = ("think", {"messages": 2, "tools": 3, "compacted": 0}, {"calls": ["a"], "goto": "act"})
 
 

@@ -90,6 +90,14 @@ def test_different_answers_are_none() -> None:
     assert not kinds([*both("e1", "", "fine"), *GUARDS]), "of one task nobody can tell"
 
 
+def test_who_dictates_two_answers_dictates() -> None:
+    """By something that has nothing to do with what is right, such as the number of the note."""
+    shared = [trial for n in range(4) for trial in both(f"e{n}", "", "fine" if n % 2 else "calm")]
+    assert kinds([*shared, *GUARDS]) == {RefusalKind.DICTATED}
+    several = [*both("e4", "", "sad"), *shared]
+    assert not kinds([*several, *GUARDS])
+
+
 def test_the_same_work_twice_is_one_task() -> None:
     assert not kinds([*both("e1", "", "fine", work="w"), *both("e2", "", "fine", work="w"), *GUARDS])
 
