@@ -9,7 +9,9 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from agentos.domain import Layer, Mode, Tier, canonical, digest
+from agentos.records.candidates import Layer
+from agentos.records.identity import Tier, canonical, digest
+from agentos.records.trials import Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class SurfacePolicy:
         "skill/*/tools/*.py",
         "tool/*/*.py",
         "tool/*/resource.toml",
+        "agent/*/resource.toml",
+        "environment/*/resource.toml",
         "harness/*/*.py",
         "harness/*/resource.toml",
         "rule/*/resource.toml",
@@ -311,9 +315,9 @@ ONE_SIDED = 6  # since this one: what can be replayed on one side alone is no ga
 HIDDEN_LOST = 7  # since this one: nor is a hidden task mended that fails alike and cannot be replayed with it
 LATER_GUARDS = 8  # since this one: fresh work may be the guards that an edit of the search lacks
 REEXAMINED = 9  # since this one: a waiting edit is compared again with the fresh tasks among the known ones
-PARTLY_LOST = (
-    10  # since this one: nor does a task pass with it of which some trial cannot be replayed with it alone
-)
+# since this one: nor does a task pass with it of which some trial cannot be replayed with it alone
+PARTLY_LOST = 10
+DICTATES = 10  # since this one: a person is asked about a text with which different tasks get one answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,6 @@ from agentos.evolver.find.fingerprints import (
     of_bad_call,
     of_refusal,
 )
-from agentos.evolver.find.signals import read_signals
 from agentos.evolver.find.triage import is_open
 from agentos.evolver.policy import FailureClass
 
@@ -215,9 +214,6 @@ def _made(parts: MineContext, run: Run, failure: Failure, *, flagged: bool) -> S
         seen_at=run.finished_at or parts.now(),
         flagged=flagged,
         hidden=not is_open(parts, run),
-        signals=tuple(
-            f"{sign.signal.value}@{sign.step}" for sign in read_signals(parts.journal.steps(run.id))
-        ),
     )
 
 

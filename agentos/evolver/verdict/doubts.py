@@ -22,19 +22,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from agentos.domain import (
-    Arm,
-    Behaviour,
-    Candidate,
-    EditedName,
-    Refusal,
-    RefusalKind,
-    Trial,
-    TrialSet,
-    tier_of,
-)
 from agentos.evolver.policy import (
     CHECKED,
+    DICTATES,
     HIDDEN_LOST,
     LATER_GUARDS,
     ONE_SIDED,
@@ -44,7 +34,7 @@ from agentos.evolver.policy import (
     STOOD,
     Policy,
 )
-from agentos.evolver.verdict.behaviour_doubts import SENSE, Doubt, of_behaviour
+from agentos.evolver.verdict.behaviour_doubts import SENSE, Doubt, dictated, of_behaviour
 from agentos.evolver.verdict.gates import ROUNDING, mended
 from agentos.evolver.verdict.pairing import (
     apart,
@@ -55,9 +45,13 @@ from agentos.evolver.verdict.pairing import (
     reaches,
     split,
 )
+from agentos.records.candidates import Behaviour, Candidate, EditedName, Refusal, RefusalKind
+from agentos.records.identity import tier_of
+from agentos.records.trials import Arm, Trial, TrialSet
 
 _NAMED = 3  # parts of an edit that a sentence names
 _CODE = (".py", "/wheels.lock")
+_TEXT = ".md"
 _TOOL = "tool/"
 _SETTINGS = (".json", ".toml", ".yaml", ".yml", ".sh")  # what code reads or is started by
 
@@ -227,6 +221,9 @@ def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> 
     if gains_unchecked(known):
         told = "its only gain is work without checks: it ends now, and nobody says that its answers are right"
         yield Doubt(RefusalKind.UNCHECKED, told, "What it mends has no checks. Are its answers right?")
+    texts = policy.edition >= DICTATES and all(path.endswith(_TEXT) for path in candidate.edit.files)
+    if texts and candidate.edit.files and (one := dictated(candidate, known, policy.judge)):
+        yield one
     if left := _leaves(candidate, known, policy):
         yield left
     if (lacking := _lacking(candidate, known, policy)) and not _may_be_guarded_later(

@@ -27,22 +27,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agentos.domain import (
-    COMPARED_SETS,
-    Arm,
-    Candidate,
-    Decision,
-    Ground,
-    Refusal,
-    RefusalKind,
-    SafetyRate,
-    Support,
-    SupportKind,
-    Trial,
-    TrialSet,
-    Verdict,
-    digest,
-)
 from agentos.evolver.policy import ASKED, CHECKED, EDITION, PARTLY_LOST, STOOD, Policy
 from agentos.evolver.verdict.doubts import FreshWork, doubts, fresh_work, with_fresh, worn_out
 from agentos.evolver.verdict.gates import (
@@ -69,6 +53,18 @@ from agentos.evolver.verdict.pairing import (
     trials_sha256,
     unpaired,
 )
+from agentos.records.candidates import (
+    Candidate,
+    Decision,
+    Ground,
+    Refusal,
+    RefusalKind,
+    Support,
+    SupportKind,
+    Verdict,
+)
+from agentos.records.identity import digest
+from agentos.records.trials import COMPARED_SETS, Arm, SafetyRate, Trial, TrialSet
 
 
 class TaskTrials(StrEnum):

@@ -12,24 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from agentos.domain import (
-    COMPARED_SETS,
-    Arm,
-    Candidate,
-    CheckResult,
-    Cost,
-    EditedName,
-    Fault,
-    Json,
-    Outcome,
-    Refusal,
-    RefusalKind,
-    SafetyRate,
-    Trial,
-    TrialSet,
-    digest,
-    values_of,
-)
 from agentos.evolver.policy import EDITION, STOOD, Judge
 from agentos.evolver.verdict.paired_tests import (
     MeasuredSet,
@@ -39,6 +21,19 @@ from agentos.evolver.verdict.paired_tests import (
     SteadySummary,
     broken_tasks,
     decide,
+)
+from agentos.records.candidates import Candidate, EditedName, Refusal, RefusalKind
+from agentos.records.identity import Json, digest, values_of
+from agentos.records.trials import (
+    COMPARED_SETS,
+    Arm,
+    CheckResult,
+    Cost,
+    Fault,
+    Outcome,
+    SafetyRate,
+    Trial,
+    TrialSet,
 )
 
 # Repeats: below, those of tasks of which every flip counts; then those by which a varying task is chosen; then pairs.

@@ -34,7 +34,7 @@ from agentos import checks
 from agentos.messages import WHEELS, Ready, SearchJob, TriedFrame, TrySource
 from agentos.wire import Channel, FrameError, WireClosed, WireLate, shorten
 from agentos.worker import children, files
-from agentos.worker.faults import Failed, FaultsOf
+from agentos.worker.faults import Failed, FaultsOf, load_fault
 from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs import workspace_code
 from agentos.worker.jobs.grading import snippet
@@ -357,7 +357,7 @@ class _Trials:
     def _outcome(
         self, code: Sequence[Piece] | Exception, case: _Case, lines: set[int], *, trace: bool
     ) -> tuple[float, bytes]:
-        with FaultsOf(self._root, self._path, loading=True, passes=(_OutOfTime, MemoryError)):
+        with FaultsOf(self._root, self._path, load_fault, passes=(_OutOfTime, MemoryError)):
             if isinstance(code, Exception):
                 raise code
             tool = toolfile.execute(partial(run, code), self._path, self._root)
