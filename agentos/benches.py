@@ -41,6 +41,11 @@ def error_of(output: Json) -> str:
     return str(output["error"]) if ended else ""
 
 
+def is_cut(output: Json) -> bool:
+    """Whether it is the digest of an answer too large to be shown: two can be told apart, and no more."""
+    return isinstance(output, Mapping) and output.keys() == {"sha256", "size"}
+
+
 def error_told(output: Json) -> str:
     """The error by which a case ended, in words."""
     return f"{error_of(output)}: {output['message']}".removesuffix(": ")

@@ -12,7 +12,7 @@ as /usr/lib/python3.11; by default those found beside each other under the user'
 
 With ``--live`` the labelled edits of small tools (`benchmarks/data/edits/README.md`) go through the whole loop instead: a fresh home
 with a daemon, nine tasks of live work, a proposer that hands in just this edit while the search has no time, the shipped policy,
-and fresh work for an edit that waits for it. With ``--offline`` they meet the static guards and the comparisons alone, without
+and fresh work for an edit that waits for it, with ``--fresh`` also for one that is asked about. With ``--offline`` they meet the static guards and the comparisons alone, without
 a box: what nothing is said of is left to fresh work. A run with ``--json`` goes on where the file ends.
 """
 
@@ -301,8 +301,8 @@ def given_site(place: Path, edit: Labelled) -> Path:
     return place
 
 
-def live(edit: Labelled, fresh: int) -> Ended:
-    """One edit, from a fresh home to its end."""
+def live(edit: Labelled, fresh: int, *, always: bool) -> Ended:
+    """One edit, from a fresh home to its end; ``always``: fresh tasks are filed for one that is asked about, too."""
     began, tool = time.monotonic(), edit.tool
     with tempfile.TemporaryDirectory(prefix="bench-guards-") as folder:
         agentos = Agentos(Path(folder) / "home")
@@ -319,7 +319,8 @@ def live(edit: Labelled, fresh: int) -> Ended:
             work_off(agentos, write_tasks(tool, tool.shown, Path(folder) / "tasks"))
             agentos("evolve")
             evolutions = settle(agentos, QUIET_S)
-            if fresh and any(item.reason.startswith(WAITS) for item in evolutions):
+            waits = [item for item in evolutions if item.state.value in ASKED]
+            if fresh and any(always or item.reason.startswith(WAITS) for item in waits):
                 drawn = fresh_numbers(tool, fresh)
                 evolutions = try_fresh(agentos, tool, drawn, Path(folder) / "later")
         finally:
@@ -444,7 +445,8 @@ def whole_loop(options: argparse.Namespace) -> None:
         name = f"{edit.tool.name}/{edit.name}"
         if name in known or (options.only and name not in options.only.split(",")):
             continue
-        done.append(live(edit, fresh) if options.live else offline(edit, fresh))
+        always = options.fresh is not None
+        done.append(live(edit, fresh, always=always) if options.live else offline(edit, fresh))
         item = done[-1]
         print(f"{name:40} {item.kind:20} {item.outcome:9} {item.fault:7} {item.reasons}", flush=True)
         if options.json:

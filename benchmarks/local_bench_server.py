@@ -133,7 +133,10 @@ def _one(
             sys.settrace(local)
         try:
             if "Input" in namespace:
-                value = namespace["run"](_given(namespace["Input"], args)).model_dump(mode="json")
+                value = namespace["run"](_given(namespace["Input"], args))
+                if isinstance(value, types.CoroutineType):
+                    value = _awaited(value)
+                value = value.model_dump(mode="json")
             else:
                 value = namespace[tool](*args.values())
         finally:
@@ -147,6 +150,12 @@ def _one(
         output = {"error": name, "message": str(error)[:200]}
         return False, output, sorted(lines), _line_of(error.__traceback__)
     return passed, output, sorted(lines), 0
+
+
+def _awaited(running: types.CoroutineType[Any, Any, Any]) -> Any:
+    import asyncio  # most tools need none
+
+    return asyncio.run(running)
 
 
 def _line_of(trace: TracebackType | None) -> int:

@@ -24,6 +24,7 @@ from agentos.benches import (
     answers_alike,
     error_of,
     failed,
+    is_cut,
     nothing_ended,
     one_fault,
     passes,
@@ -61,7 +62,6 @@ _UNFIT = (*_NO_END, "RecursionError")  # of an edit, wherever the base comes to 
 _NOT_TAKEN = ("input", *LOST)
 # Nobody means that: no end, or a name that the mutant itself left without a value.
 _NOT_MEANT = (*LOST, "RecursionError", "NameError", "UnboundLocalError")
-_UNKNOWN: Json = {"error": "unknown", "message": ""}
 _LATER_GUARDS = 3  # of an edit that none of the work known before it guards
 
 
@@ -231,7 +231,7 @@ class EditExamination:
 
     def _outputs(self, numbers: Sequence[int]) -> Sequence[Json]:
         """Of the edit. Each call is made once, for all questions; but for one that had no end: a busy machine makes such."""
-        asked = [number for number in numbers if failed(self.answers.get(number, _UNKNOWN), "unknown", *LOST)]
+        asked = [n for n in numbers if n not in self.answers or failed(self.answers[n], *LOST)]
         if asked:
             done = self.bench.try_source(self.own, cases=asked).outputs
             self.answers.update(zip(asked, done, strict=True))
@@ -344,7 +344,7 @@ class EditExamination:
         kinds = self._kinds(before)  # who ends by the very fault there says nothing
         for item, was, _ in pairs:
             told = before.passed[item.of] or (item.faulty and not failed(before.outputs[item.of]))
-            if told and error_of(was) not in kinds and not failed(was, *LOST):
+            if told and error_of(was) not in kinds and not (failed(was, *LOST) or is_cut(was)):
                 steady[item.says].append(item.expect(before.outputs[item.of], was))
         for item, _, now in pairs:
             if item.faulty and failed(before.outputs[item.of]):

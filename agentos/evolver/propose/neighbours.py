@@ -328,7 +328,7 @@ def filled(cases: Sequence[Case], key: bytes, most: int) -> list[Neighbour]:
     chance.shuffle(places)
     made: list[Neighbour] = []
     for number, along, whole, row, field, value in places[:most]:
-        row[field] = value
+        row[field] = json.loads(canonical(value))  # a copy: the value may hold the row
         like = cases[number].inputs.get(along)
         text = _written(whole, like) if like is not None else canonical(whole)
         made += _put(cases[number], number, along, text)

@@ -5,6 +5,7 @@ What is lost, unsteady or has no end never counts for an edit: it is refused, or
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -16,6 +17,7 @@ from agentos.domain import Call, Check, RefusalKind
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose.ambiguity import EditFindings, Known, compared
 from agentos.evolver.propose.behaviour import InputRun
+from agentos.evolver.propose.neighbours import filled
 from agentos.ports import Case
 from tests.evolver.propose.test_ambiguity import EVIDENCE, FAULTY, HEAD, IDLE, RIGHT, TELLING, TOO_MUCH
 from tests.evolver.propose.test_behaviour import (
@@ -236,6 +238,18 @@ def test_what_came_to_no_end_is_tried_once_more_and_takes_the_place_of_it() -> N
         bench.times = 0
         assert found.outputs == bench.try_source(FAULTY, cases=[4, 2]).outputs
     assert (found.passed, len(found.lines), len(found.raised)) == ((True, True), 2, 2)
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_rows_within_rows_are_filled_with_copies(in_file: bool) -> None:
+    """An outer row lends its field to an inner one, which is a part of that field's value: the comparison ended as a bug."""
+    rows = [{"name": "a", "parts": [{"size": 1}]}, {"name": "b", "parts": []}]
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    given = Case("t", Call("x", {} if in_file else {"rows": rows}), {"in.jsonl": text} if in_file else {}, ())
+    made = [item.case for item in filled([given], b"k" * 32, 24)]
+    assert made
+    put = [str(case.call.args) + str(case.inputs) for case in made]
+    assert any(told.count("parts") == 3 for told in put), "with all of what it lends"
 
 
 def test_an_edit_of_another_tool_than_the_evidence_calls_is_compared_with_nothing() -> None:

@@ -60,6 +60,25 @@ class LostBench(LocalBench):
         return BenchResult((False,) * count, (0.0,) * count, (lost,) * count, ((),) * count)
 
 
+class PartlyLostBench(LocalBench):
+    """Its box is gone under the last call that there is, whatever is tried."""
+
+    def try_source(
+        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+    ) -> BenchResult:
+        done = super().try_source(source, trace=trace, cases=cases)
+        asked = range(self._count) if cases is None else cases
+        lost = {"error": "died", "message": "the sandbox ended early (gone)"}
+        outputs = [lost if n == self._count - 1 else one for n, one in zip(asked, done.outputs, strict=True)]
+        return replace(done, outputs=tuple(outputs))
+
+
+class PartlyLostBenches(LocalBenches):
+    def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
+        self.opened.append(PartlyLostBench(cases, timeout_s, self.files))
+        return self.opened[-1]
+
+
 class LostBenches(LocalBenches):
     def bench(self, snapshot: Snapshot, path: str, cases: Sequence[Case], timeout_s: float) -> Bench:
         self.opened.append(LostBench(cases, timeout_s, self.files))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agentos.domain import Call, Check, Json
+from agentos.benches import BenchResult
+from agentos.domain import Call, Check, Json, digest
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose.ambiguity import EditFindings, Known, compared
 from agentos.evolver.propose.neighbours import rewritten
@@ -64,10 +65,31 @@ PEOPLE = [
 ]
 
 
-def told(old: str, own: str, tasks: Sequence[Case], evidence: int, rules: ReplayPolicy = FEW) -> EditFindings:
+def told(
+    old: str,
+    own: str,
+    tasks: Sequence[Case],
+    evidence: int,
+    rules: ReplayPolicy = FEW,
+    bench: type[LocalBench] = LocalBench,
+) -> EditFindings:
     """Of tasks whose first ones are the evidence."""
     known = Known(tasks, set(range(evidence, len(tasks))), b"k" * 32, rules)
-    return compared(lambda cases: LocalBench(cases, 0.5), known, old, own, {})
+    return compared(lambda cases: bench(cases, 0.5), known, old, own, {})
+
+
+class CuttingBench(LocalBench):
+    """Tells answers with the name Di by their digest, as those that are too large to be shown."""
+
+    def try_source(
+        self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
+    ) -> BenchResult:
+        done = super().try_source(source, trace=trace, cases=cases)
+        outputs = [
+            {"sha256": digest(one), "size": len(str(one))} if "Di" in str(one) else one
+            for one in done.outputs
+        ]
+        return replace(done, outputs=tuple(outputs))
 
 
 def test_an_edit_that_is_steady_where_its_base_is_asks_nothing() -> None:
@@ -88,6 +110,16 @@ def test_who_goes_by_the_place_of_a_column_is_found(rows: str, found: bool) -> N
         "    return", f"    rows = {rows}\n    return"
     )
     assert ("columns" in told(TABLE, own, PEOPLE, 2).depends) is found
+
+
+def test_one_answer_that_is_too_large_hides_no_other() -> None:
+    own = TABLE.replace(
+        "DictReader(io.StringIO(text))",
+        'DictReader(io.StringIO(text.partition("\\n")[2]), ["number", "name"])',
+    )
+    people = [*PEOPLE, case(5, "number,name\n5,Flo\n", {"people": ["5 Flo"]})]
+    assert "columns" in told(TABLE, own, people, 2).depends
+    assert "columns" in told(TABLE, own, people, 2, bench=CuttingBench).depends
 
 
 @pytest.mark.parametrize(

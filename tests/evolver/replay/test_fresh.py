@@ -46,7 +46,7 @@ from agentos.evolver.verdict.judge import recompute
 from agentos.evolver.verdict.pairing import apart, split
 from agentos.ports import Attempt
 from agentos.testing import FakeExecutor, FakeRegistry, MemoryLedger
-from tests.evolver.propose.test_behaviour import LostBenches
+from tests.evolver.propose.test_behaviour import LostBenches, PartlyLostBenches
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 from local_bench import LocalBenches
@@ -682,15 +682,19 @@ def test_what_was_compared_at_first_is_compared_again_where_it_turned_out_unstea
     assert {*sets.shown, *sets.guards} >= {*candidate.behaviour.known}
 
 
-def test_what_was_asked_stays_where_the_base_cannot_be_tried_again(world: World) -> None:
+@pytest.mark.parametrize("benches", [LostBenches, PartlyLostBenches])
+def test_what_was_asked_stays_where_some_of_it_cannot_be_tried_again(
+    world: World, benches: type[LocalBenches]
+) -> None:
     evolution = doubted(world, policy=replace(AGAIN, replay=replace(FEW_INPUTS, mutants=16)))
     came(world, MEETING)
     asked = kinds_asked(world)
-    parts = replace(world.parts, benches=LostBenches())
+    parts = replace(world.parts, benches=benches())
     try_fresh(parts, evolution.id)
     candidate = candidate_of(world)
     assert candidate.reexamination is not None
     assert candidate.reexamination.behaviour == candidate.behaviour
+    assert fresh_due(parts) == [], "it is not tried over and over"
     assert kinds_asked(world) == [kind for kind in asked if kind is not RefusalKind.FRESH]
     assert world.ledger.find(Consent) == []
 
