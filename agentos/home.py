@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentos.errors import UserError
+from agentos.errors import ErrorKind, UserError
 
 
 def folder_of_user() -> Path:
@@ -15,6 +15,22 @@ def folder_of_user() -> Path:
     if found == "~":
         raise UserError("This user has no home directory: set HOME, or give whole paths")
     return Path(found)
+
+
+def made_folder(path: Path) -> Path:
+    """The folder of a home, there when this returns. Raises UserError where a file has its name."""
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError:
+        raise not_a_folder(path) from None
+    return path
+
+
+def not_a_folder(path: Path) -> UserError:
+    """What to say of a file in the place of a folder."""
+    return UserError(
+        f"{path} is a file, and a home has a folder there: move the file away", kind=ErrorKind.TAKEN
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +56,11 @@ class Home:
     @property
     def registry(self) -> Path:
         return self.root / "registry.git"
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Those that every home has."""
+        return self.run, self.logs, self.blobs, self.skills
 
     @property
     def is_there(self) -> bool:

@@ -61,6 +61,7 @@ class Breaker:
 
     def __init__(self, probe: Callable[[], None] = lambda: None) -> None:
         self._probe = probe
+        self.has_losses = False  # of which ``worked`` has to hear, or ``forget``
         self._lock = threading.Lock()
         self._lost: set[str] = set()
         self._unexplained: dict[str, tuple[int, int]] = {}  # by task: losses, and ``_ended`` at the first one
@@ -76,6 +77,7 @@ class Breaker:
 
     def lost(self, task_id: str, error: BaseException) -> bool:
         """A run of the task was lost; whether the machinery is away, so that it counts for nothing."""
+        self.has_losses = True
         why = cause(error)
         if damaged(error):
             self.open(why, for_good=True)
@@ -106,6 +108,7 @@ class Breaker:
             self._openings = 0
             self._ended += 1
             self._unexplained.pop(task_id, None)
+            self.has_losses = bool(self._unexplained)
 
     def forget(self, task_id: str) -> None:
         """The task was given up."""
@@ -120,6 +123,7 @@ class Breaker:
             self._pause = QueuePause(why, datetime.now(UTC), for_good)
             self._again_at = time.monotonic() + _PAUSES_S[min(self._openings, len(_PAUSES_S) - 1)]
             self._openings += 1
+            self.has_losses = True
         log.error("queue pauses", why=why)
 
     def due(self, now: float) -> bool:

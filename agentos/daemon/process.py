@@ -33,7 +33,7 @@ from agentos.daemon.service import Service, service, utc_now
 from agentos.daemon.tick import Tick
 from agentos.daemon.upkeep.mirroring import follow
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
-from agentos.home import Home
+from agentos.home import Home, made_folder
 from agentos.ledger.connect import damage_of
 from agentos.sandboxes.box import overdue
 from agentos.sandboxes.reaper import drop_strangers, leftovers, reap
@@ -83,7 +83,9 @@ def run_daemon(home: Home, *, console: bool, stand_by: bool = False) -> NoReturn
     lock = DaemonLock(home)
     try:
         _raise_limit()
-        set_up_logs(home.logs / "daemon.log", settings.log_level, settings.log_mb, console=console)
+        set_up_logs(
+            made_folder(home.logs) / "daemon.log", settings.log_level, settings.log_mb, console=console
+        )
         with _leading(home, settings, signals, lock, stand_by=stand_by) as term:
             if not signals.count:
                 _be_the_daemon(home, settings, signals, lock, term)

@@ -13,14 +13,14 @@ from pathlib import Path
 from agentos.daemon.offline import offline_context
 from agentos.daemon.standing_checks import with_accepted
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
-from agentos.domain.assessments import BEGAN_WITH
 from agentos.durable import write_whole
 from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
 from agentos.evolver.promote.promotion import vouch
-from agentos.home import Home
+from agentos.home import Home, made_folder
 from agentos.ledger.postgres.address import address_of, has_ledger, require_ledger
 from agentos.ledger.store import Ledger
+from agentos.records.evolution import BEGAN_WITH
 from agentos.registry.store import Registry
 from agentos.settings import claim_uid, first_settings, load_settings, settings_text
 from agentos.shipped import seed_files
@@ -48,8 +48,7 @@ def init_home(home: Home) -> bool:
             f"{root} is not empty and is no agentos home; give another place with --home or AGENTOS_HOME"
         )
     parts = (home.settings, home.registry, home.consent_key)
-    folders = (home.run, home.logs, home.blobs, home.skills)
-    fresh = not all(part.exists() for part in (*parts, *folders)) or not has_ledger(home.ledger)
+    fresh = not all(part.exists() for part in (*parts, *home.folders)) or not has_ledger(home.ledger)
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -63,8 +62,8 @@ def init_home(home: Home) -> bool:
         write_whole(home.settings, text.encode())
     elif os.geteuid() == 0:
         fresh |= _give_uid(home)
-    for folder in folders:
-        folder.mkdir(mode=0o700, exist_ok=True)
+    for folder in home.folders:
+        made_folder(folder)
     if not (home.skills / "README.txt").exists():
         write_whole(home.skills / "README.txt", _SKILLS_README.encode())
     registry = Registry.init(home.registry, seed_files())

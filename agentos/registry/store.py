@@ -389,14 +389,16 @@ class Registry:
         # most runs have none, and what reads wheels is much to import
         return self.wheels.of(files) if any(path.endswith(f"/{LOCK_FILE}") for path in files) else {}
 
-    def newest_locks(self) -> set[bytes]:
+    def newest_locks(self, undecided: Sequence[Snapshot] = ()) -> set[bytes]:
         """The newest few locks of each resource that ``main`` has or had, and those that serve runs; of pushes none.
 
-        Raises NotFound where ``main`` is lost.
+        And those of edits that are ``undecided``, of which some may be gone. Raises NotFound where ``main`` is lost.
         """
         found: dict[tuple[str, str], dict[str, bytes]] = {}
         seen: set[str] = set()
-        trees = [snapshot.tree for snapshot in (self.stable(), self.last_good()) if snapshot is not None]
+        serving = [snapshot for snapshot in (self.stable(), self.last_good()) if snapshot is not None]
+        there = [snapshot for snapshot in undecided if snapshot.tree in self.repository.git]
+        trees = [snapshot.tree for snapshot in (*serving, *there)]
         for tree in [*trees, *(snapshot.tree for snapshot in self.line())]:
             for kind, folder in _folders(self.repository, tree, seen):
                 for resource, own in _folders(self.repository, folder, seen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -98,11 +99,15 @@ def _noted(home: Home, reach: Reach, key: bytes) -> Iterator[None]:
     with os.fdopen(descriptor, "w") as file:
         owner, place = str(Owner.here(home.root)), place_of(home.root)
         json.dump({"owner": owner, "place": place, "address": reach.address, "key": key.hex()}, file)
-    aside.rename(path)
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
+        file.flush()
+        fcntl.flock(
+            file, fcntl.LOCK_EX
+        )  # where the home has another number each time, this tells that it is up
+        aside.rename(path)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def _end_with(server: BoundedServer, until: BinaryIO) -> None:

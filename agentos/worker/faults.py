@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -72,14 +73,19 @@ def load_fault(error: BaseException, root: Path, path: str) -> WireFault:
 class FaultsOf:
     """Whatever the evolvable code within raises, also what is no Exception, as ``Failed``: the one place that catches it.
 
-    ``path`` is the registry path of that code, which ``loading`` only imports (``load_fault``). Memory is spared first,
-    so that there is room to say it. What ``passes`` goes on as it is.
+    ``path`` is the registry path of that code, and ``told`` says it: ``load_fault`` where it is only imported. Memory is
+    spared first, so that there is room to say it. What ``passes`` goes on as it is.
     """
 
     def __init__(
-        self, root: Path, path: str, *, loading: bool = False, passes: tuple[type[BaseException], ...] = ()
+        self,
+        root: Path,
+        path: str,
+        told: Callable[[BaseException, Path, str], WireFault] = fault_of,
+        *,
+        passes: tuple[type[BaseException], ...] = (),
     ) -> None:
-        self._told = load_fault if loading else fault_of
+        self._told = told
         self._place = root, path
         self._passes = passes
 
@@ -147,10 +153,16 @@ def _innermost(trace: TracebackType | None, root: Path, path: str) -> str:
 
 
 def _text(error: BaseException) -> str:
+    """Its message; the error's own ``__str__`` is evolvable code too."""
     try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - the error's own __str__ is evolvable code too
-        return "(its message cannot be shown)"
+        with FaultsOf(Path(), "", _unshown):
+            return str(error)
+    except Failed as unshown:
+        return unshown.fault.message
+
+
+def _unshown(_error: BaseException, _root: Path, path: str) -> WireFault:
+    return fault("load", "(its message cannot be shown)", path=path)
 
 
 def _clean(text: str) -> str:

@@ -28,7 +28,7 @@ from agentos.messages import (
 from agentos.wire import Channel, WireClosed
 from agentos.worker import children, files
 from agentos.worker.children import ChildLimits
-from agentos.worker.faults import Failed, FaultsOf, NotPlain, encode, fault
+from agentos.worker.faults import Failed, FaultsOf, NotPlain, encode, fault, load_fault
 from agentos.worker.files import WorkerPlace
 from agentos.worker.jobs.grading import grade
 from agentos.worker.jobs.mcp_server import serve_calls
@@ -84,7 +84,7 @@ def _migration(held: BundleFiles, job: MigrateJob, memories: Mapping[str, str]) 
     def work() -> bytes:
         space: dict[str, object] = {"__name__": "agentos_migrate", "__file__": str(root / path)}
         try:
-            with FaultsOf(root, path, loading=True):
+            with FaultsOf(root, path, load_fault):
                 held.offer(path.rpartition("/")[0])  # it may import what lies beside it
                 exec(toolfile.compiled(held.text(path), path, root), space)  # noqa: S102
             with FaultsOf(root, path, passes=(NotPlain,)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import signal
 import socket
@@ -64,6 +66,15 @@ def test_it_is_up_and_up_again_and_gone_with_its_keeper(home: Home, keeper: tupl
     page.close()
     assert page_note(home) is None
     assert not answers(port)
+
+
+def test_where_the_folder_has_another_number_the_lock_on_the_note_tells(home: Home) -> None:
+    said = {"owner": str(Owner.here(home.root)), "place": "0:0", "address": "http://here", "key": ""}
+    home.page_note.write_text(json.dumps(said))
+    assert page_note(home) is None, "it came with a copy of another home"
+    with home.page_note.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert page_note(home) == said
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from agentos.daemon.control.daemon_lock import start_daemon
+from agentos.daemon.process import run_daemon
 from agentos.daemon.setup import add_tasks, init_home
-from agentos.errors import Invalid
+from agentos.daemon.upkeep.doctor import examine
+from agentos.errors import ErrorKind, Invalid, UserError
 from agentos.home import Home
 from agentos.ledger.listing import counts
 from agentos.ledger.reading import Reader
@@ -36,6 +40,15 @@ def test_one_input_that_cannot_be_read_adds_nothing(home: Home, tmp_path: Path) 
     with raises(Invalid, names=["a.txt"]):
         add_tasks(home, drafts)
     assert Reader(home.ledger).tasks() == []
+
+
+def test_a_file_where_a_folder_of_the_home_belongs_is_named(home: Home) -> None:
+    shutil.rmtree(home.logs)
+    home.logs.write_text("")
+    for begins in (start_daemon, init_home, lambda home: run_daemon(home, console=False)):
+        with raises(UserError, ErrorKind.TAKEN, names=[str(home.logs)]):
+            begins(home)
+    assert [str(home.logs) in found.what for found in examine(home, fix=False)].count(True) == 1
 
 
 def test_an_input_that_is_a_device_by_now_is_not_read(home: Home, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import tomllib
 import zipfile
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,12 +18,23 @@ import pytest
 from typer.testing import CliRunner
 
 from agentos.cli.resources.registry import app
+from agentos.cli.resources.registry_wheels import lock_again
 from agentos.daemon.setup import init_home
 from agentos.daemon.upkeep.doctor import examine
 from agentos.daemon.upkeep.retention import prune
-from agentos.domain import RefusalKind, Snapshot
+from agentos.domain import (
+    Candidate,
+    Edit,
+    Evolution,
+    EvolutionState,
+    Layer,
+    Manifest,
+    RefusalKind,
+    Snapshot,
+)
 from agentos.errors import Conflict, ErrorKind, Invalid, Unavailable
 from agentos.home import Home
+from agentos.ledger.store import Ledger
 from agentos.registry import wheelfile, wheels
 from agentos.registry.git.repository import INCOMING
 from agentos.registry.skill_folders.skills_folder import SkillsFolders
@@ -353,6 +365,37 @@ def test_wheels_that_no_recent_lock_names_are_pruned(
     assert registry.wheels_of(resource(registry))
     registry.retire(parse_id("tool/greet"), "not needed")
     assert prune(home, now, Retention(), apply=True).wheels == 0, "a revert brings it back"
+
+
+@pytest.mark.slow
+def test_wheels_of_an_edit_that_is_not_decided_are_not_pruned(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pin that waited for consent could not be promoted any more once its wheels had gone."""
+    monkeypatch.setattr("agentos.registry.store.LOCKS_KEPT", 1)
+    home = Home(tmp_path / "home")
+    init_home(home)
+    registry = Registry(home.registry)
+    first = shop.greeting("1.0").read_bytes()
+    add(registry, "greeting")
+    earlier = resource(registry)[LOCK]
+    shop.greeting("2.0")
+    lock_again(registry, parse_id("tool/greet"))
+    base = registry.stable()
+    pinned = registry.add_candidate("cand-1", base, {LOCK: earlier.decode()})
+    with closing(Ledger(home.ledger)) as ledger:
+        ledger.put(Evolution("evo-1", "evidence-1", "f", EvolutionState.AWAITING_CONSENT, base))
+        manifest = Manifest("evidence-1", "", "", (LOCK,), (), (), Layer.TOOL, "")
+        edit = Edit({LOCK: earlier.decode()}, "pin it", "pin")
+        ledger.put(Candidate("cand-1", "evo-1", "pin", 1, manifest, edit, base, pinned))
+        wheel = registry.wheels.root / f"{hashlib.sha256(first).hexdigest()}.whl"
+        now = datetime.now(UTC)
+        for path in held(registry):
+            os.utime(path, (now.timestamp() - 30 * 86_400,) * 2)
+        assert prune(home, now, Retention(), apply=True).wheels == 0
+        assert wheel.exists()
+        registry.promote(base, pinned, {}, "Pin it")
+    assert resource(registry)[LOCK] == earlier
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from typing import Literal
 
 from agentos import __version__
 from agentos.errors import HomeBusy, NotFound, Unavailable, UserError
-from agentos.home import Home
+from agentos.home import Home, made_folder
 from agentos.sandboxes.owner import Owner, place_of
 
 _PATIENCE_S = 2.0
@@ -56,27 +56,27 @@ def daemon_info(home: Home) -> DaemonInfo | None:
         owner = Owner.parse(found.owner)
     except (OSError, ValueError, TypeError):
         return None
-    alive = owner is not None and owner.alive() and _is_of(found, home.root)
+    alive = owner is not None and owner.alive() and is_of(home, found.place, home.root)
     return replace(found, alive=alive)
 
 
-def _is_of(info: DaemonInfo, root: Path) -> bool:
-    """Whether it tells of a daemon of this home, or came here with a copy of another one.
+def is_of(home: Home, place: str, locked: Path) -> bool:
+    """Whether a note with this ``place`` tells of a process of this home, or came here with a copy of another one.
 
-    Some file systems of users number a folder anew each time: there the lock tells.
+    Some file systems of users number a folder anew each time: there the lock tells, which that process has on ``locked``.
     """
     try:
-        if info.place in ("", place_of(root)):
+        if place in ("", place_of(home.root)):
             return True
-        directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(locked, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return True
     try:
-        fcntl.flock(directory, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
     finally:
-        os.close(directory)
+        os.close(descriptor)
     return False
 
 
@@ -158,7 +158,7 @@ class DaemonLock:
         os.close(self._directory)
 
     def _write(self, info: DaemonInfo) -> None:
-        self._home.run.mkdir(mode=0o700, exist_ok=True)
+        made_folder(self._home.run)
         # one name: what a kill left is written over by the next daemon
         aside = self._home.run / "daemon.json.new"
         aside.write_text(json.dumps(asdict(info)))
@@ -184,8 +184,7 @@ def start_daemon(home: Home, *, stand_by: bool = False) -> DaemonInfo:
         raise UserError(f"the daemon of {home.root} runs already (pid {info.pid})")
     if not home.is_there:
         raise UserError(f"there is no home at {home.root}; type `agentos init`")
-    home.logs.mkdir(mode=0o700, exist_ok=True)
-    said = home.logs / "daemon.out"
+    said = made_folder(home.logs) / "daemon.out"
     command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "daemon", "run", "--quiet"]
     command += ["--stand-by"] if stand_by else []
     with said.open("wb") as out:

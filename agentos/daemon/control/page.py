@@ -15,8 +15,10 @@ from typing import Any
 
 import structlog
 
-from agentos.home import Home
-from agentos.sandboxes.owner import Owner, place_of
+from agentos.daemon.control.daemon_lock import is_of
+from agentos.errors import UserError
+from agentos.home import Home, made_folder
+from agentos.sandboxes.owner import Owner
 
 # after which it is started again; twice as long each time that it fell at once
 _FIRST_S, _LONGEST_S = (1.0, 60.0)
@@ -31,11 +33,10 @@ def page_note(home: Home) -> dict[str, Any] | None:
     try:
         said = json.loads(home.page_note.read_text())
         owner = Owner.parse(said["owner"])
-        if said.get("place", place_of(home.root)) != place_of(home.root):
-            return None  # it came with a copy of another home
+        is_up = owner is not None and owner.alive() and is_of(home, said.get("place", ""), home.page_note)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return said if owner is not None and owner.alive() else None
+    return said if is_up else None
 
 
 class PageKeeper:
@@ -71,7 +72,7 @@ class PageKeeper:
                 try:
                     self._start(now)
                 # A full disk, no more processes: the daemon goes on without the page.
-                except OSError as error:
+                except (OSError, UserError) as error:
                     self._due = now + _LONGEST_S
                     self.fault = str(error)
                     log.warning("the page cannot be started", why=str(error), again_in_s=_LONGEST_S)
@@ -92,7 +93,7 @@ class PageKeeper:
     def _start(self, now: float) -> None:
         command = [sys.executable, "-P", "-m", "agentos", "--home", str(self._home.root)]
         command += ["web", "--port", str(self._port), "--kept"]
-        self._home.logs.mkdir(mode=0o700, exist_ok=True)
+        made_folder(self._home.logs)
         with self._out.open("wb") as out:
             self._child = subprocess.Popen(
                 command,

@@ -62,7 +62,7 @@ class Swap:
         main = self._registry.stable()
         if main == self._served:
             return main
-        if passed(self._parts, main) is not None:
+        if main == self._registry.last_good() or passed(self._parts, main) is not None:
             self._served = main
             return main
         before = self._before(main)

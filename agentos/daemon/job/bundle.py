@@ -31,6 +31,7 @@ from agentos.errors import Invalid, UserError
 from agentos.evolver.find.feedback import named
 from agentos.messages import WHEELS
 from agentos.ports import Snapshots
+from agentos.programs import LOCK_FILE
 from agentos.resources import read
 from agentos.resources.declarations import without_server_locks
 from agentos.resources.documents import DOCUMENT
@@ -174,6 +175,8 @@ def _checks_of_skills(task: Task, agent: Mapping[str, Json], files: Mapping[str,
 
 def with_wheels(registry: Tools, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files, and with them the modules that their tools bring. Raises Unavailable."""
+    if not any(path.endswith(f"/{LOCK_FILE}") for path in files):
+        return dict(files)
     brought = {
         f"{resource}/{WHEELS}/{name}": content
         for resource, modules in registry.wheels_of(without_server_locks(files)).items()

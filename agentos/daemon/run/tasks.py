@@ -254,7 +254,8 @@ class TaskRunner:
             if away:
                 return error if isinstance(error, Unavailable) else Unavailable(cause(error))
             return False
-        self.breaker.worked(task.id)
+        if self.breaker.has_losses:
+            self.breaker.worked(task.id)
         log.info("run finished", task=task.id, run=run.id, result=done.outcome.result.value)
         if self._told is not None:
             steps = whole(self._ledger.blobs, self._ledger.steps(run.id))

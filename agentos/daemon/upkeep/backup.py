@@ -33,7 +33,7 @@ from agentos.daemon.upkeep.moving import refuse_variables, stand_alone
 from agentos.domain import dataclass
 from agentos.durable import flush_folder
 from agentos.errors import Invalid, NotFound, Unavailable, UserError
-from agentos.home import Home
+from agentos.home import Home, made_folder
 from agentos.ledger.audit import AuditHead, HeadFile, contains, newest, text_of
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.connect import open_ledger
@@ -418,8 +418,8 @@ def _unpacked(fresh: Path, source: Path, say: _SAID) -> AuditReport:
     say("checking what was unpacked")
     new = Home(fresh)
     stand_alone(new)
-    for folder in (new.run, new.logs, new.blobs, new.skills):
-        folder.mkdir(mode=0o700, exist_ok=True)
+    for folder in new.folders:
+        made_folder(folder)
     for name in made.files:
         if "/" not in name and is_database(fresh / name, new.ledger, new.engine):
             _check_database(fresh / name)

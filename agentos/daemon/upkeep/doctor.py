@@ -29,7 +29,7 @@ from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status, unwritab
 from agentos.domain import TaskState, dataclass, digest
 from agentos.errors import AgentOSError, HomeBusy, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
-from agentos.home import Home
+from agentos.home import Home, not_a_folder
 from agentos.ledger.blobs import GONE, BlobStore
 from agentos.ledger.postgres.address import address_of
 from agentos.ledger.reading import Reader
@@ -89,6 +89,7 @@ def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]
             _boxes,
             _git,
             _sandbox,
+            _folders,
             _files,
             _key,
             _settings,
@@ -239,6 +240,10 @@ def _files(home: Home) -> Iterator[DoctorFinding]:
     if old and (info is None or not info.alive):
         blobs = BlobStore(home.blobs)
         yield DoctorFinding(f"{len(old)} half-written blob(s)", partial(blobs.sweep, _WRITTEN_S))
+
+
+def _folders(home: Home) -> Iterator[DoctorFinding]:
+    yield from (DoctorFinding(str(not_a_folder(folder))) for folder in home.folders if folder.is_file())
 
 
 def _is_left(path: Path) -> bool:

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 import structlog
 
-from agentos.domain import dataclass
+from agentos.domain import AT_WORK, Candidate, Evolution, dataclass
 from agentos.home import Home
 from agentos.ledger import retention
 from agentos.ledger.audit import PRUNED, PrunedTotals, pruned_so_far, range_of
@@ -91,7 +91,7 @@ def prune(
         )
         say("looking for files that nobody names")
         removed, freed = _sweep(home, ledger, planned, apply)
-        wheels, more = _sweep_wheels(home, now, apply)
+        wheels, more = _sweep_wheels(home, ledger, now, apply)
         runs, kept = (sum(len(getattr(batch, name)) for batch in batches) for name in ("runs", "kept"))
         return RetentionReport(runs, kept, len(trials), removed, freed + more, size, wheels)
 
@@ -108,13 +108,16 @@ def _sweep(home: Home, ledger: Ledger, gone: PrunedTotals, apply: bool) -> tuple
     return sum(size > 0 for size in freed), sum(freed)
 
 
-def _sweep_wheels(home: Home, now: datetime, apply: bool) -> tuple[int, int]:
-    """Wheels that neither the registry nor one of the last locks of a resource names: how many, and their bytes."""
+def _sweep_wheels(home: Home, ledger: Ledger, now: datetime, apply: bool) -> tuple[int, int]:
+    """Wheels that neither the registry, nor one of the last locks of a resource, nor that of an edit which is still to be
+    decided on names: how many, and their bytes."""
     registry = Registry(home.registry)
     if not registry.wheels.root.is_dir():
         return 0, 0
     sizes = []
-    for path in registry.wheels.unnamed(registry.newest_locks(), now.timestamp() - _ORPHAN_S):
+    at_work = frozenset(evolution.id for evolution in ledger.find(Evolution, state=AT_WORK))
+    undecided = [item.snapshot for item in ledger.find(Candidate, evolution_id=at_work)] if at_work else []
+    for path in registry.wheels.unnamed(registry.newest_locks(undecided), now.timestamp() - _ORPHAN_S):
         sizes.append(path.stat().st_size)
         if apply:
             path.unlink()

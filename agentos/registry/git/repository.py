@@ -8,6 +8,7 @@ system's git configuration; inherited ``GIT_*`` variables have no effect.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -22,9 +23,9 @@ from typing import TypeVar
 import pygit2
 from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
-from agentos.domain import KINDS, RESOURCE_NAME, ResourceId, Snapshot
 from agentos.durable import flush_folder
 from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, lacking
+from agentos.records.identity import KINDS, RESOURCE_NAME, ResourceId, Snapshot
 from agentos.registry.git import CONFIG, NO_GIT, environment
 
 T = TypeVar("T")
@@ -119,13 +120,15 @@ class Repository:
 
     def _unwritten(self, error: Exception) -> Unavailable:
         """What to say where a write failed: libgit2 tells of a full disk in the words of whatever failed before."""
-        why = lacking(error) or str(error)
+        said = lacking(error)
         try:
             with tempfile.TemporaryFile(dir=self.path) as probe:
                 os.posix_fallocate(probe.fileno(), 0, _ROOM)
         except OSError as found:
-            why = lacking(found) or why
-        return Unavailable(f"The registry cannot be written: {why}")
+            error, said = found, lacking(found) or said
+        is_full = bool(said) and getattr(error, "errno", None) not in (errno.EROFS, errno.EIO)
+        kind = ErrorKind.FULL if is_full else ErrorKind.NOT_WRITTEN
+        return Unavailable(f"The registry cannot be written: {said or error}", kind=kind)
 
     def unwritable(self) -> str:
         """Why nothing can be written here, "" where it can."""
@@ -143,17 +146,13 @@ class Repository:
             found = self.git.references.get(ref)
             target = found.target if found is not None else None
         except pygit2.GitError as error:
-            raise Unavailable(
-                f"The registry's reference {ref} is corrupt: {error}", kind=ErrorKind.DAMAGED
-            ) from None
+            raise _corrupt(ref, error) from None
         if target is None:
             return None
         if isinstance(target, pygit2.Oid):
             return target
         if not hops:
-            raise Unavailable(
-                f"The registry's reference {ref} is corrupt: it leads to itself", kind=ErrorKind.DAMAGED
-            )
+            raise _corrupt(ref, "it leads to itself")
         return self.resolve(target, hops - 1)
 
     def move(self, ref: str, to: pygit2.Oid, *, expected: pygit2.Oid | None) -> None:
@@ -445,6 +444,10 @@ def _unreadable(id: pygit2.Oid, path: str, error: Exception) -> Unavailable:
         f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: `agentos registry check`",
         kind=ErrorKind.DAMAGED,
     )
+
+
+def _corrupt(ref: str, why: object) -> Unavailable:
+    return Unavailable(f"The registry's reference {ref} is corrupt: {why}", kind=ErrorKind.DAMAGED)
 
 
 def _parse_refs(content: bytes) -> dict[bytes, bytes]:

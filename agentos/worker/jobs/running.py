@@ -13,7 +13,7 @@ from agentos.wire import Channel, FrameError, WireClosed, WireLate
 from agentos.worker import files
 from agentos.worker.children import ChildLimits
 from agentos.worker.egress import PLACE
-from agentos.worker.faults import Failed, FaultsOf, fault
+from agentos.worker.faults import Failed, FaultsOf, fault, load_fault
 from agentos.worker.files import WorkerPlace
 from agentos.worker.rpc import KernelClient
 from agentos.worker.sdk import Sdk, StepsUsedUp
@@ -93,7 +93,7 @@ def _start(sdk: Sdk, job: RunJob, host: ToolHost, url: str, place: WorkerPlace) 
 def _drive(sdk: Sdk, held: BundleFiles, path: str) -> None:
     """Load the harness and let it run; whatever it does, ``sdk.end`` is set afterwards."""
     try:
-        with FaultsOf(held.root, path, loading=True):
+        with FaultsOf(held.root, path, load_fault):
             harness = _load(held, path)
         with FaultsOf(held.root, path, passes=(StepsUsedUp,)):
             harness.run(sdk)

@@ -25,7 +25,7 @@ from agentos.messages import WireFault
 from agentos.wire import Channel, Frame, FrameError, WireClosed, WireLate
 from agentos.worker import children
 from agentos.worker.children import ChildEnd, ChildLimits, Clip
-from agentos.worker.faults import Failed, FaultsOf, exception_word, fault, resource_of
+from agentos.worker.faults import Failed, FaultsOf, exception_word, fault, fault_of, load_fault, resource_of
 from agentos.worker.tools import entered, programs, toolfile
 from agentos.worker.tools.bundle_importer import BundleFiles
 
@@ -199,7 +199,7 @@ def call_work(
         if programs.is_program(path):
             return _reply_of(lambda: programs.call(held, path, args, most, allowance.wall_s), held, path)
         try:
-            with FaultsOf(root, path, loading=True):
+            with FaultsOf(root, path, load_fault):
                 tool = toolfile.load(held.text(path), path, root, held)
             tracer = tracer_of(str(root / path), lines)
             with FaultsOf(root, path):
@@ -245,7 +245,7 @@ def card_work(held: BundleFiles, path: str) -> Callable[[], bytes]:
 
 def _reply_of(output: Callable[[], bytes], held: BundleFiles, path: str, *, loading: bool = False) -> bytes:
     try:
-        with FaultsOf(held.root, path, loading=loading):
+        with FaultsOf(held.root, path, load_fault if loading else fault_of):
             return b'{"output":' + output() + b"}"
     except Failed as error:
         return _reply_fault(error.fault, set())

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentos.domain.identity import Effect, InputFile, Json, dataclass, digest
+from agentos.records.identity import Effect, InputFile, Json, dataclass, digest
 
 
 @dataclass(frozen=True, slots=True)

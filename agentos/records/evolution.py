@@ -1,4 +1,4 @@
-"""What the program changes in itself: from a sighting of a failure to the attestation of its fix."""
+"""What the program changes in itself, from a sighting of a failure to the attestation of its fix; probes and reviews on the way."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from agentos.domain.identity import Snapshot, dataclass, digest, folder_of
-
-
-class Layer(StrEnum):
-    """Where a fault lies; ordered, cheapest first."""
-
-    MEMORY = "memory"
-    PROMPT = "prompt"
-    SKILL = "skill"
-    TOOL = "tool"
-    AGENT = "agent"
-    ENVIRONMENT = "environment"
-    RULE = "rule"  # what runs are held to
-    HARNESS = "harness"
+from agentos.records.candidates import Layer
+from agentos.records.identity import Snapshot, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +38,7 @@ class Sighting:
     fingerprint: Fingerprint
     seen_at: datetime
     flagged: bool = False
-    signals: tuple[str, ...] = ()  # what else its trajectory showed, as "signal@step"
+    signals: tuple[str, ...] = ()  # of earlier versions; whoever asks reads them off the steps
     hidden: bool = False  # its work was in the hold-out then: evidence only once that gave it away
 
 
@@ -133,8 +121,6 @@ WITHOUT_SUCCESS = frozenset(
         EvolutionState.ROLLED_BACK,
     }
 )
-
-
 _DECLINED_ON_OLD_RECORD = "declined by "  # from before ``EvolutionEnding``
 
 
@@ -266,157 +252,6 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a candidate claims; written before it is tried."""
-
-    evidence_id: str
-    cause: str
-    edit: str
-    files: tuple[str, ...]
-    predicted_fixes: tuple[str, ...]  # task ids
-    tasks_at_risk: tuple[str, ...]  # task ids
-    layer: Layer
-    why_this_layer: str
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """One logical change: whole new content of each file it touches."""
-
-    files: Mapping[str, str]  # registry path -> new text
-    summary: str
-    operator: str
-
-    @property
-    def resources(self) -> tuple[str, ...]:
-        """Those that it touches, sorted."""
-        return tuple(sorted(set(map(folder_of, self.files))))
-
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """Memories of a candidate's base, brought by its ``migrate.py`` to the form that its harness reads."""
-
-    harness: str
-    old: int  # form
-    new: int
-    files: Mapping[str, str]  # registry path -> new text; part of the candidate's snapshot, as its edit is
-
-    @property
-    def memories(self) -> tuple[str, ...]:
-        """Their ids, sorted."""
-        return tuple(sorted(set(map(folder_of, self.files))))
-
-    def __str__(self) -> str:
-        return f"{', '.join(self.memories) or 'no memory'} from form {self.old} to {self.new}"
-
-
-@dataclass(frozen=True, slots=True)
-class Rebase:
-    """An edit put on a newer base, on which its trials would get the very same files."""
-
-    base: Snapshot
-    snapshot: Snapshot
-    bundles_sha256: str  # digest over (trial, bundle) of all trials that were looked at
-    trials: int
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class EditedName:
-    """A function or name of a module that an edit changes or brings; it ran where one of ``shown_by`` was entered."""
-
-    name: str  # "path:line:function", or "path:name"
-    # Labels as in ``Trial.reached``, of itself or of what looks it up; () where nothing can show it.
-    shown_by: tuple[str, ...]
-    new_file: bool = False  # it stands in a file that the base has not
-
-
-@dataclass(frozen=True, slots=True)
-class Ambiguity:
-    """Another edit passes all the same tasks, and answers this call otherwise: nobody said which is right."""
-
-    rivals: int  # other edits of which that is true
-    call: str
-    answer: str
-    other: str  # what the rival answers
-    rival: str  # the id of its candidate, or by what it is a mutant of the edit
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """An edit of a tool and its base on the same inputs: how many there were, and at how many they differ."""
-
-    shown: int  # inputs of the evidence that its proposer saw
-    shown_differ: int
-    beside: int  # neighbours of these, and evidence that was held back
-    beside_differ: int
-    around_guards: int  # inputs of guards, and their neighbours
-    around_guards_differ: int
-    samples: tuple[str, ...] = ()  # a few differences beside what was shown, a line each
-    ambiguity: Ambiguity | None = None
-    unguarded: bool = False  # no working call runs the lines that it changes
-    unmended: str = ""  # a call that still ends, or whose answer is still wrong, as those of the evidence
-    broad: bool = False  # it changes most of what the tool answered next to guards
-    breaks: str = ""  # a call with an empty file or list that its base answers, and it ends by an exception
-    loosened: str = ""  # an anchor or a condition that it takes away and puts nothing in the place of
-    needless: str = ""  # without or with what every answer that was tried is the same
-    accepted: str = ""  # a call that its base ended by another error than the evidence, and it answers
-    unread: str = ""  # a name, where it edits, that nothing reads with it either
-    noise: str = ""  # a call that it answers with the last digits of a float, which neither its base nor a right answer has
-    uncompared: str = ""  # the sources that it changes, where these are not one of the tool
-    depends: str = ""  # a known call, put otherwise, with which it does not do as its base
-    share: float = 0.0  # of its proposer's belief in all edits that pass the known tasks; 0 where it has none
-    # Ids of the open tasks it was compared on, in their order; () before that was written down.
-    known: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reexamination:
-    """What an edit that waits looks like where fresh tasks, which it passes, are among the known ones."""
-
-    task_ids: tuple[str, ...]
-    behaviour: Behaviour
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A proposed change to a base snapshot; committed under ``refs/candidates/<id>``."""
-
-    id: str
-    evolution_id: str
-    proposer: str
-    rank: int
-    manifest: Manifest
-    edit: Edit
-    base: Snapshot
-    snapshot: Snapshot
-    screened: str = ""  # "" if it passed the screen, else the reason
-    created_at: datetime | None = None
-    control: Snapshot | None = None  # of an edit of memories: the same without anything remembered
-    removes: bool = False  # it does nothing but take lessons out of memories
-    parents: tuple[str, ...] = ()  # earlier candidates whose edits its proposer was shown to start from
-    migration: Migration | None = None  # what came with the edit because of another form of memories
-    model: str = ""  # the model, or the coding agent, that wrote it; "" where it was searched for
-    rebase: Rebase | None = None  # of one whose verdict was made on an older base
-    # The functions and names that it changes; () before it was written down.
-    edited: tuple[EditedName, ...] = ()
-    behaviour: Behaviour | None = None  # beside what was shown; None where it was not tried there
-    weight: float = 0.0  # its proposer's belief in it beside its other edits, up to 1; 0 where it has none
-    plugin: str = ""  # name, distribution and version of a proposer that is installed beside agentos
-    prior: float = 0.0  # that belief among all edits of the file, before any was tried; 0 where it has none
-    # The place of the newest task when it was proposed (``Journal.arrived``); None before that was written down.
-    known_tasks: int | None = None
-    reexamination: Reexamination | None = None  # the newest; ``behaviour`` stays as it was
-
-    @property
-    def stands_on(self) -> tuple[Snapshot, Snapshot]:
-        """Base and snapshot with which it would be promoted now."""
-        now = self.rebase or self
-        return now.base, now.snapshot
-
-
-@dataclass(frozen=True, slots=True)
 class EarlierAttempt:
     """An attempt at the same failure that is over."""
 
@@ -434,46 +269,6 @@ class Parent:
     summary: str
     diff: str  # against its own base, which may have been another than the present one
     says: str  # how close it came, in a sentence
-
-
-class Decision(StrEnum):
-    """What a verdict says."""
-
-    PROMOTE = "promote"
-    REJECT = "reject"
-    HOLD = "hold"
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A pure function of the trials; bound by hashes to what it judged."""
-
-    id: str
-    evolution_id: str
-    candidate_id: str
-    decision: Decision
-    reasons: tuple[str, ...]
-    fixed: tuple[str, ...]  # task ids that flipped from failing to passing
-    broken: tuple[str, ...]  # task ids that flipped from passing to failing
-    flaky: tuple[str, ...]
-    candidate_tree: str
-    base_tree: str
-    manifest_sha256: str
-    trials_sha256: str
-    policy_sha256: str
-    # Of each reason, in their order, a RefusalKind or SupportKind; () on a record from before they were written down.
-    kinds: tuple[str, ...] = ()
-
-    @property
-    def grounds(self) -> tuple[tuple[str, str], ...]:
-        """Kind ("" on such a record) and sentence of each reason."""
-        return tuple(zip(self.kinds or ("",) * len(self.reasons), self.reasons, strict=False))
-
-    @property
-    def sha256(self) -> str:
-        """What a consent is bound to: the digest of the record as it was stored."""
-        names = [name for name in self.__dataclass_fields__ if name != "kinds" or self.kinds]
-        return digest({name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,3 +299,65 @@ class Attestation:
     observed_regressions: tuple[str, ...]
     verdict: str  # effective, partly, mixed, ineffective, harmful
     when: str = "probation"  # or "promotion"
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One answer of one fresh box, beside one of the base in the same minute (0.0: there was none)."""
+
+    boot: str  # drawn for this box; the answer named it
+    agent: str
+    start_s: float  # until the harness recorded its first step
+    memory_mb: float  # the box's peak; 0.0 where it cannot be known
+    base_start_s: float = 0.0
+    base_memory_mb: float = 0.0
+
+
+# the reason of a ledger's first probe: whoever made the home vouches, also for what another home learnt
+BEGAN_WITH = "it is what the home began with"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What came of probing a snapshot. ``reason`` says why it did not pass, or who vouches for it.
+
+    What is probed is how runs are driven, so another snapshot with the same harnesses, agents and
+    environments (``driving_sha256``) has passed with it.
+    """
+
+    id: str
+    snapshot: Snapshot
+    driving_sha256: str
+    passed: bool
+    reason: str
+    at: datetime
+    evolution_id: str = ""  # "" where people changed the registry
+    passes: tuple[Pass, ...] = ()
+    canaries: tuple[str, ...] = ()  # ids of the tasks that were tried again
+    seconds: float = 0.0
+
+
+class ReviewOpinion(StrEnum):
+    """What a review comes to."""
+
+    PASS = "pass"  # noqa: S105 - an opinion
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a second model said of an edit, without having read what its author meant by it.
+
+    It can hold an edit back and promotes none. Bound by hashes to what was reviewed.
+    """
+
+    id: str
+    evolution_id: str
+    candidate_id: str
+    candidate_tree: str
+    evidence_sha256: str
+    model: str  # resource that answered; "" when none could be asked
+    opinion: ReviewOpinion
+    reasons: tuple[str, ...]
+    at: datetime

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from agentos.domain import Fault, KernelFault, Origin, box_fault, kernel_fault, kind_of, origin_of, word_of
-from agentos.domain.runs import KERNEL_ONLY
 from agentos.evolver.documents import load_taxonomy
 from agentos.ledger.rows.codec import from_json, to_json
 from agentos.messages import RESERVED
+from agentos.records.runs import KERNEL_ONLY
 from agentos.shipped import folder
 from tests.refusals import raises
 
