@@ -70,12 +70,16 @@ MENDED = {
     "not called": ("return a if a.isdigit else b", "isdigit", "isdigit()"),
     "loose alternatives": ("return re.match(r'^x|y$', a)", "^x|y$", "^(?:x|y)$"),
     "loose alternatives, put in": ("c = '|'.join(a)\nreturn re.match(f'^{c}-', b)", "{c}", "(?:{c})"),
+    "flags for a count": ("return re.sub(a, '', b, re.I | re.M)", "re.I |", "flags=re.I |"),
+    "flags for a number of cuts": ("return re.split(a, b, re.IGNORECASE)", "re.IG", "flags=re.IG"),
     "from the end, in brackets": ("return a[1:-(b + 1)]", "-(b + 1)", "max(len(a) - (b + 1), 0)"),
     "from the end": ("return a[1:-b]", "-b", "max(len(a) - b, 0)"),
 }  # fmt: skip
 SHARED = "def f(a, seen=[]):\n    seen.append(a)\n    return seen\n"
 
 SOUND = {
+    "a count": "return re.sub(a, '', b, 1)",
+    "flags by name": "return re.sub(a, '', b, flags=re.I)",
     "what grows while it is walked": "for x in a:\n    a.append(x) if x in b else None\nreturn a",
     "another list shortened": "for x in a:\n    b.remove(x)\nreturn b",
     "read once": "c = (x for x in a)\nreturn sum(c)",

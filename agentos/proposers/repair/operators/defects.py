@@ -20,7 +20,7 @@ from agentos.proposers.repair.operators.statements import (
     moved_behind,
 )
 from agentos.proposers.repair.scope import called_name
-from agentos.proposers.repair.site import EditSite
+from agentos.proposers.repair.site import EditSite, is_library
 from agentos.proposers.repair.source import CodeEdit, Splice
 from agentos.syntax import Definition
 
@@ -39,6 +39,8 @@ MADE_EMPTY = ("list", "dict", "set", "Counter", "defaultdict")
 LOOPS = (ast.For, ast.While)
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)(?:\.\w+|\[\w+\])*(?:[!:][^{}]*)?\}")
 ANCHORED = re.compile(r"([rR]?)(['\"])(\^?)((?:[^|()$^\\]|\\.)+\|(?:[^()$^\\]|\\.)+?)(\$?)\2", re.S)
+COUNTED = {"sub": 3, "subn": 3, "split": 2}  # what comes behind the text
+FLAGS = re.RegexFlag.__members__
 RISING: dict[type[ast.cmpop], bool] = {ast.Lt: True, ast.LtE: True, ast.Gt: False, ast.GtE: False}
 
 
@@ -423,6 +425,20 @@ def _loose_alternatives(site: EditSite) -> Iterator[CodeEdit]:
                 yield _mended(site.program.replace(pattern, text))
 
 
+def _flags_as_count(site: EditSite) -> Iterator[CodeEdit]:
+    """Flags that stand where ``re.sub`` and ``re.split`` take a number of times."""
+    node = site.node
+    assert isinstance(node, ast.Call)
+    for function, place in COUNTED.items():
+        count = node.args[place] if len(node.args) > place else None
+        if count is None or not is_library(site, node.func, "re", function):
+            continue
+        parts = [part for part in ast.walk(count) if isinstance(part, ast.Attribute | ast.Name)]
+        if any(is_library(site, part, "re", flag) for part in parts for flag in FLAGS):
+            start = site.program.span(count)[0]
+            yield _mended(Splice(start, start, "flags=", expression=False))
+
+
 def _joined_by_bars(site: EditSite, name: str) -> bool:
     return any(
         isinstance(each, ast.Assign)
@@ -456,7 +472,7 @@ MENDED = {
     ast.Return: (_nothing_kept,),
     ast.Expr: (_thrown_away,),
     ast.Attribute: (_not_called,),
-    ast.Call: (_same_row, _loose_alternatives),
+    ast.Call: (_same_row, _loose_alternatives, _flags_as_count),
     ast.FunctionDef: (_shared_default,),
     ast.AsyncFunctionDef: (_shared_default,),
     ast.If: (_order_of_bounds,),

@@ -280,3 +280,48 @@ def entries(site: EditSite) -> Iterator[CodeEdit]:
     for name in site.facts.idle:
         for value in ("1.0", "0", "1", "''"):
             yield site.edit(f"return {{{name}: {value}, **{whole}}}", "presence", 0.3)
+
+
+def longer_keys(site: EditSite) -> Iterator[CodeEdit]:
+    """One more part for the key by which an answer is kept and found again: something else that it is worked out of."""
+    node = site.node
+    kept = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if not isinstance(node, ast.Assign) or not isinstance(kept, ast.Subscript):
+        return
+    holder, key = site.text(kept.value), site.text(kept.slice)
+    asked = list(_looked_up(site, holder, key))
+    if not asked or not any(isinstance(inner, ast.Call) for inner in ast.walk(node.value)):
+        return
+    named = [
+        n
+        for n in site.facts.nodes_in(site.function)
+        if isinstance(n, ast.Assign) and site.text(n.targets[0]) == key
+    ]
+    whole = (
+        named[0].value if len(named) == 1 else kept.slice
+    )  # where it has a name, that is what gets one more part
+    places = [whole] if named else sorted((whole, *asked), key=lambda place: site.program.span(place))
+    parts = whole.elts if isinstance(whole, ast.Tuple) else [whole]
+    used = names_in(node.value) - names_in(kept) - names_in(whole)
+    for name in sorted(used.intersection(site.variables()) - {"self", "cls"}) if len(named) < 2 else ():
+        text = f"({', '.join((*map(site.text, parts), name))})"
+        splices = tuple(site.program.replace(place, text) for place in places)
+        yield CodeEdit(splices, "longer key", 3.0)
+
+
+def _looked_up(site: EditSite, holder: str, key: str) -> Iterator[ast.expr]:
+    """Where the function asks the holder for the key, or reads what it has there."""
+    for node in site.facts.nodes_in(site.function):
+        found: ast.expr | None = None
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.ctx, ast.Load)
+            and site.text(node.value) == holder
+        ):
+            found = node.slice
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            found = node.left if site.text(node.comparators[0]) == holder else None
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            found = node.args[0] if node.args and site.text(node.func.value) == holder else None
+        if found is not None and site.text(found) == key:
+            yield found
