@@ -34,7 +34,7 @@ from agentos.benches import (
 from agentos.domain import Ambiguity, Candidate, Json, canonical
 from agentos.evolver.find.mining import called_path
 from agentos.evolver.propose import BehaviourContext
-from agentos.evolver.propose.case_variants import with_more_entries, with_other_spans
+from agentos.evolver.propose.case_variants import with_more_entries, with_other_spans, with_signs_before
 from agentos.evolver.propose.edit_mutants import decided, left_out, loosened, mutants
 from agentos.evolver.propose.moot_mutants import constant_tests, edited_lines, idle, near_texts
 from agentos.evolver.propose.neighbours import (
@@ -131,34 +131,34 @@ def compared(
 
     Of the known tasks those that are hidden stand last.
     """
-    rules = known.rules
-    rivals = {**found, **mutants(old, own, rules.mutants)}
+    rivals = {**found, **mutants(old, own, known.rules.mutants)}
     # What may be told first: from hidden tasks no input is made that a person, and later a proposer, reads.
     open_tasks = [case for number, case in enumerate(known.tasks) if number not in known.hidden]
     # Constants of all of them: inputs on both sides of each bound that one of them has.
-    sources = "\n".join((old, own, *rivals.values()))
+    sources = (old, own, "\n".join((old, own, *rivals.values())))
     texts = [*near_texts(old, own), *left_out(old, own)]
-    drawn, more = _draw(known, open_tasks, known.tasks, (old, sources), texts), 0
+    drawn, more = _draw(known, open_tasks, known.tasks, sources, texts), 0
     if known.later:
         # What was asked about is put again, with just these inputs, or an edit could get past by the draw.
         before = [case for number, case in enumerate(known.tasks) if number not in known.later]
         shown = [case for number, case in enumerate(open_tasks) if number not in known.later]
-        earlier = _draw(known, shown, before, (old, sources), texts)
+        earlier = _draw(known, shown, before, sources, texts)
         added = [item for item in drawn if item not in earlier]
         drawn, more = [*earlier, *added], len(added)
-    put = rewritten(open_tasks, sources, texts) if rules.symptom_min else []
+    put = rewritten(open_tasks, sources[-1], texts) if known.rules.symptom_min else []
     cases = [*known.tasks, *(item.case for item in drawn), *(item.case for item in put)]
     with closing(opened(cases)) as bench:
         return EditExamination(bench, known, drawn, put, old, own, more).findings(rivals)
 
 
 def _draw(
-    known: Known, shown: Sequence[Case], tasks: Sequence[Case], sources: tuple[str, str], texts: Sequence[str]
+    known: Known, shown: Sequence[Case], tasks: Sequence[Case], sources: Sequence[str], texts: Sequence[str]
 ) -> list[Neighbour]:
-    """Inputs made of the ``shown`` of the ``tasks``; of the ``sources`` the first is the base's, the other all of them."""
-    (old, every), rules, key = sources, known.rules, known.key
+    """Inputs made of the ``shown`` of the ``tasks``; the ``sources`` are the base's, the edit's, and all in one."""
+    (old, own, every), rules, key = sources, known.rules, known.key
     drawn = crossed(shown, known.working, rules.crossed) + limits(shown)
-    for others in (with_other_spans(shown, known.working), with_more_entries(shown, old)):
+    spans, entries = with_other_spans(shown, known.working), with_more_entries(shown, old)
+    for others in (spans, entries, with_signs_before(shown, old, own)):
         drawn += [Neighbour(case, number, name) for number, name, case in islice(others, rules.spelled)]
     drawn += stepped(shown, key, rules.stepped)
     drawn += levelled(shown, old, key, rules.stepped)

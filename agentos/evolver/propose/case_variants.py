@@ -24,6 +24,10 @@ _COPIED_MAX = 1 << 16  # characters
 _FILE = re.compile(r'"([\w-][\w.-]*\.\w{1,8})"')
 _ENDING = re.compile(r"[.~_-][\w.~-]{0,20}")
 _LEFTOVERS = 16
+_BOUNDARY = r"\b"
+# Who writes a boundary before a word refuses all signs there: kinds of them, and what refuses one kind alone.
+_KINDS = {b"!": r"(?![!#%&*;])", b".": r"(?![-+./$@~])"}
+_LAST_LINE = re.compile(rb"^[ \t]*(?=\w[^\n]*\n?\Z)", re.MULTILINE)
 
 
 def with_other_spans(cases: Sequence[Case], working: Set[int]) -> Iterator[tuple[int, str, Case]]:
@@ -93,6 +97,21 @@ def _more_entries(text: str, names: Set[str]) -> str:
     if all(isinstance(value, dict) for value in values):
         return json.dumps({key: each for value in values for key, each in value.items()}, ensure_ascii=False)
     return ""
+
+
+def of_one_kind(pattern: str, gone: Sequence[str]) -> list[str]:
+    """The pattern with one kind of sign refused where it has a boundary that the one which it replaces lacks."""
+    before, boundary, behind = pattern.partition(_BOUNDARY)
+    return [before + look + behind for look in _KINDS.values() if boundary and before + behind in gone]
+
+
+def with_signs_before(cases: Sequence[Case], old: str, new: str) -> Iterator[tuple[int, str, Case]]:
+    """Each case, by its number, with a sign of each kind before the last line of a file, where the new text has a boundary more."""
+    for number, case in enumerate(cases if new.count(_BOUNDARY) > old.count(_BOUNDARY) else ()):
+        for (name, data), sign in product(case.inputs.items(), _KINDS):
+            if at := _LAST_LINE.search(data):
+                changed = data[: at.end()] + sign + data[at.end() :]
+                yield number, name, replace(case, inputs={**case.inputs, name: changed}, checks=())
 
 
 def with_leftovers(cases: Sequence[Case], texts: Sequence[str]) -> Iterator[tuple[int, Case]]:

@@ -16,6 +16,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from agentos.evolver.propose.case_variants import of_one_kind
 from agentos.evolver.propose.moot_mutants import Change, moot, with_node, written_nodes
 from agentos.syntax import is_python, tree_of
 
@@ -154,11 +155,11 @@ def _nothing_otherwise(node: ast.AST) -> Iterator[Change]:
 
 
 def _matched_otherwise(node: ast.AST, gone: Sequence[str]) -> Iterator[Change]:
-    """The shortest match of a pattern that took the longest, and only blanks for signs that are taken out."""
+    """The shortest match of a pattern that took the longest, one kind of sign for a boundary, only blanks taken out."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        for text in gone:
-            if (lazy := _GREEDY.sub(r"\1?", text)) not in (text, node.value):
-                yield f"{lazy!r} for {node.value!r}", node, repr(lazy)
+        lazy = [each for text in gone if (each := _GREEDY.sub(r"\1?", text)) not in (text, node.value)]
+        for shape in (*lazy, *of_one_kind(node.value, gone)):
+            yield f"{shape!r} for {node.value!r}", node, repr(shape)
     elif isinstance(node, ast.Call) and ast.unparse(node.func) == "re.sub" and len(node.args) > 1:
         pattern, other = node.args[:2]
         if isinstance(pattern, ast.Constant) and isinstance(other, ast.Constant) and other.value == "":

@@ -126,7 +126,8 @@ class FreshWork:
                     RefusalKind.UNMENDED,
                     f"of fresh tasks that fail as the evidence did it mends {self.mended_alike}, where {self.needed} "
                     "would be the share that it mends of those that were shown",
-                    f"Of new tasks that fail alike it mends {self.mended_alike}, not {self.needed}. Is that the cause?",
+                    f"Of {self.mended_alike + len(self.unmended)} new tasks that fail alike it mends {self.mended_alike}. "
+                    "Is that the cause?",
                 )
             )
         if self.lost:

@@ -39,7 +39,7 @@ OPERATORS = (
     arithmetic.one_more, arithmetic.signs, arithmetic.with_other_field, names.names, names.attributes, names.order,
     names.targets, names.swaps, rewrites.rewritten,
     values.tests_of_none, values.nothing_to_walk, values.walked, values.of_their_own, values.limited,
-    values.begun_at_nought, values.units, values.to_variables,
+    values.begun_at_nought, values.longer_keys, values.units, values.to_variables,
     arithmetic.across, arithmetic.again, arithmetic.around, texts.sort_keys, texts.in_order,
     texts.patterns, texts.times, texts.templates, texts.cleaned, texts.compared_alike, texts.distinct, texts.fields, texts.prefixes,
     texts.one_of, flow.jumps, flow.cases, flow.farther, flow.twins, flow.begun_alike, flow.from_elsewhere, flow.flushed,

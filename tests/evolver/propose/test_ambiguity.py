@@ -579,6 +579,40 @@ def test_places_in_the_order_of_texts_are_asked_about_though_all_tasks_are_short
     assert rivals(right) == []
 
 
+SETTINGS = HEAD.replace("missing: int", "path: str").replace("result: int", "result: dict[str, str]")
+SETTINGS = (
+    SETTINGS[: SETTINGS.index("    missing =")].replace("from pydantic", "import re\n\nfrom pydantic")
+    + """    pairs = []
+    for line in open(input.path).read().splitlines():
+        match = re.fullmatch(r"([^= ]+) ?=? ?(.*)", line)
+        if match and not line.startswith("#"):
+            pairs.append(match.groups())
+    return Output(result=dict(pairs))
+"""
+)
+
+
+def test_a_boundary_is_asked_about_where_one_sign_before_a_word_has_to_be_refused() -> None:
+    """``.level=INFO`` is a setting too, of which no task says anything."""
+    wrong = SETTINGS.replace('r"([^= ]+)', 'r"\\b([^= ]+)')
+    right = SETTINGS.replace('startswith("#")', 'startswith(("#", "!"))')
+    texts = ["!old\na=1\n", "b = 2\n! see a\n", "a=1\n", "b 2\nc=3\n", "# no\nc = 3\n"]
+    answers = [{"a": "1"}, {"b": "2"}, {"a": "1"}, {"b": "2", "c": "3"}, {"c": "3"}]
+    tasks = [
+        replace(case(number, wanted, path="app"), inputs={"app": text.encode()})
+        for number, (text, wanted) in enumerate(zip(texts, answers, strict=True))
+    ]
+    known = Known(tasks, {2, 3, 4}, b"k" * 32, ReplayPolicy(neighbours=24))
+
+    def question(own: str) -> Ambiguity | None:
+        return compared(lambda cases: LocalBench(cases, 0.5), known, SETTINGS, own, {}).ambiguity
+
+    asked = question(wrong)
+    assert asked is not None
+    assert "(?![!" in asked.rival
+    assert question(right) is None
+
+
 # --- where no box answers -----------------------------------------------------------------------
 
 

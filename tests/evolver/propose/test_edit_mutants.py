@@ -304,6 +304,7 @@ def run(text, count):
         (("text), tag, count", "text), tag, count or 1"), "count if count is not None else 1"),
         (("    return", "    if not count:\n        return 0\n    return"), "if (count is None):"),
         (("(.+)", r"(\w+)"), "WORD = re.compile('<(.+?)>')"),
+        (("<(.+)", r"<\b(.+)"), "<(?![!#%&*;])(.+)"),
         (("tag.strip()", 're.sub(r"[^a-z]", "", tag)'), r"re.sub('\\s',"),
         (("tag.strip()", r're.sub(r"\W+", "", tag)'), r"re.sub('\\s+',"),
         (("tag, count", "tag, tag[:3] == text[:3]"), "(tag == text)"),

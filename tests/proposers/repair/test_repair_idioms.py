@@ -65,6 +65,19 @@ FAULTS = {
     "both sides": ("", "return a == b", "a == b", "a.lower() == b.lower()"),
     "once each": ("", "c = list(a)\nreturn c", "return c", "return list(dict.fromkeys(c))"),
     "field name": ("", "return a['Name']", "'Name'", "'full name'"),
+    "a mark of the inputs": ("", "return a.startswith('#')", "'#'", "('#', '+')"),
+    "an answer kept by a part of its key": (
+        "",
+        "if a not in kept:\n    kept[a] = work_out(a, b)\nreturn kept[a]",
+        "a not in kept:\n        kept[a] = work_out(a, b)\n    return kept[a]",
+        "(a, b) not in kept:\n        kept[(a, b)] = work_out(a, b)\n    return kept[(a, b)]",
+    ),
+    "a part of the key of an answer": (
+        "", "c = a\nif c not in kept:\n    kept[c] = work_out(a, b)\nreturn kept[c]", "c = a", "c = (a, b)",
+    ),
+    "a list of others that is added to": (
+        "", "c = a.get(b, [])\nc.append(b)\nreturn c", "a.get(b, [])", "a.get(b, []).copy()",
+    ),
     "two marks": ("", "return a.startswith('#')", "'#'", "('#', ';')"),
     "a comma left out": ("", "return a in ['x', 'y' 'z', b]", "'y' 'z'", "'y', 'z'"),
     "a list that all calls share": (

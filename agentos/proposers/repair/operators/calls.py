@@ -44,6 +44,9 @@ WAITING = frozenset(
 
 
 KEEPING = ("append", "add", "insert", "appendleft", "put", "setdefault")
+CHANGING = frozenset(
+    {"append", "add", "insert", "extend", "update", "pop", "remove", "discard", "clear", "sort", "reverse"}
+)
 
 
 def wraps(site: EditSite) -> Iterator[CodeEdit]:
@@ -58,8 +61,7 @@ def wraps(site: EditSite) -> Iterator[CodeEdit]:
         if kind in kinds and around != name:
             usual = name == "abs" and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
             yield site.edit(f"{name}({text})", "wrap", 3 * weight if usual else weight)
-    if kind in ("", "list", "set", "dict") and _is_kept(site):
-        yield site.edit(f"{text}.copy()", "wrap", 0.5)
+    yield from _copied(site, kind, text)
     if kind in ("", "list", "str"):
         yield site.edit(f"sorted(set({text}))", "wrap", 0.1)
     simple = isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
@@ -145,6 +147,36 @@ def _is_kept(site: EditSite) -> bool:
             isinstance(t, ast.Subscript | ast.Attribute) for t in above.targets
         )
     return isinstance(above, ast.Tuple | ast.List | ast.Dict | ast.Return | ast.Yield)
+
+
+def _copied(site: EditSite, kind: str, text: str) -> Iterator[CodeEdit]:
+    if kind in ("", "list", "set", "dict"):
+        likely = 3.0 if _is_changed_later(site) else 0.5 if _is_kept(site) else 0.0
+        if likely:
+            yield site.edit(f"{text}.copy()", "wrap", likely)
+
+
+def _is_changed_later(site: EditSite) -> bool:
+    """Whether it gets a name of its own, and what has that name is changed in place: whoever else has it sees that."""
+    node, above = site.node, site.parent
+    looked_up = isinstance(node, ast.Call) and called_name(node) in ("get", "setdefault")
+    if not isinstance(above, ast.Assign) or not (
+        looked_up or isinstance(node, ast.Attribute | ast.Subscript)
+    ):
+        return False
+    named = {target.id for target in above.targets if isinstance(target, ast.Name)}
+    for each in site.facts.nodes_in(site.function):
+        if isinstance(each, ast.AugAssign):
+            changed: ast.expr | None = each.target
+        elif (
+            isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in CHANGING
+        ):
+            changed = each.func.value
+        else:
+            continue
+        if isinstance(changed, ast.Name) and changed.id in named:
+            return True
+    return False
 
 
 def _slices(site: EditSite, text: str) -> Iterator[CodeEdit]:

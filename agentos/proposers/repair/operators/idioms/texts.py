@@ -112,7 +112,7 @@ def prefixes(site: EditSite) -> Iterator[CodeEdit]:
         for other in site.facts.constants:
             if isinstance(other, str) and other != node.value and len(other) < 20:
                 yield site.edit(f"({site.text(node)}, {other!r})", "field", 0.3)
-        for sign in "#;-*>%'\t":
+        for sign in dict.fromkeys(f"#;-*>%'\t{site.facts.given.signs}"):
             yield site.edit(f"({site.text(node)}, {sign!r})", "field", 0.3)
 
 

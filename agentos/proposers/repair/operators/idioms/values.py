@@ -237,3 +237,33 @@ def _bound_by_loops(site: EditSite) -> set[str]:
             found |= set(target_names(above.target))
         above = site.program.parent.get(above)
     return found
+
+
+def longer_keys(site: EditSite) -> Iterator[CodeEdit]:
+    """One more part for the key by which an answer is kept and found again: something else that it is worked out of."""
+    node = site.node
+    kept = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if not isinstance(node, ast.Assign) or not isinstance(kept, ast.Subscript):
+        return
+    holder, key = site.text(kept.value), site.text(kept.slice)
+    forms = (f"{holder}[{key}]", f"{key} in {holder}", f"{key} not in {holder}", f"{holder}.get({key})")
+    among = site.facts.nodes_in(site.function)
+    asked = {
+        n for n in among if isinstance(n, ast.Subscript | ast.Compare | ast.Call) and site.text(n) in forms
+    }
+    places = [
+        n
+        for n in among
+        if isinstance(n, ast.expr) and site.text(n) == key and site.program.parent[n] in asked
+    ]
+    if len(places) < 2 or not any(isinstance(inner, ast.Call) for inner in ast.walk(node.value)):
+        return
+    # where it has a name, that is what gets one more part
+    named = [n.value for n in among if isinstance(n, ast.Assign) and site.text(n.targets[0]) == key]
+    whole = named[0] if named else kept.slice
+    parts = whole.elts if isinstance(whole, ast.Tuple) else [whole]
+    used = names_in(node.value) - names_in(kept) - names_in(whole) - {"self", "cls"}
+    for name in sorted(used.intersection(site.variables())) if len(named) < 2 else ():
+        text = f"({', '.join((*map(site.text, parts), name))})"
+        splices = [site.program.replace(place, text) for place in named or places]
+        yield CodeEdit(tuple(sorted(splices, key=lambda splice: splice.start)), "longer key", 3.0)
