@@ -18,13 +18,13 @@ from agentos.daemon.mcp.adding import accept
 from agentos.daemon.mcp.packages import archive
 from agentos.daemon.mcp.server_box import ServerProgram, program_of
 from agentos.daemon.requests.egress import Egress
+from agentos.daemon.requests.enforcement import SupervisorPlan
 from agentos.daemon.requests.lookups import Memories, SkillSearch
 from agentos.daemon.requests.model_requests import PendingCalls, model_asks
 from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.people import People
 from agentos.daemon.requests.run_requests import RunContext
 from agentos.daemon.requests.server_calls import RunServers, ServerParts
-from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.daemon.run.delegation import DelegationHandlers
 from agentos.daemon.run.execution import BoxExecutor, RunServices

@@ -6,7 +6,6 @@ it, and an answer holds nothing that the run may not know. ``RunEnds`` from an a
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentos.domain import (
     Budget,
@@ -27,7 +26,6 @@ from agentos.domain import (
     Snapshot,
     Step,
     Task,
-    digest,
     kernel_fault,
 )
 from agentos.errors import AgentOSError
@@ -136,42 +134,8 @@ class CallCheck:
     refused: Mapping[str, Json] | None = None
 
 
-_ALLOW, _STOP = "allow", "stop"
-_SHOWN_MAX = 1_500  # characters of an event that a person is shown
-
-
-@dataclass(frozen=True, slots=True)
-class Enforcer:
-    """Does what was decided on a run: ends it, or asks a person. ``person`` gives who puts questions to people."""
-
-    kind: KernelFault
-    person: Callable[[], RequestHandler | None]
-
-    def stop(self, why: str, result: Result = Result.FAILED, type: str = "") -> NoReturn:
-        """Raises RunEnds."""
-        raise RunEnds(result, kernel_fault(self.kind, why, type=type))
-
-    def ask(self, why: str, event: Mapping[str, Json]) -> None:
-        """Returns where a person allows it. Raises RunEnds: it waits for the answer, or the answer is no."""
-        person = self.person()
-        shown = json.dumps(event, ensure_ascii=False, sort_keys=True, default=str) if event else ""
-        if len(shown) > _SHOWN_MAX:
-            shown = f"{shown[:_SHOWN_MAX]}… ({len(shown):,} characters, {digest(event)[:16]})"
-        if person is None:
-            self.stop(f"{why} (and nobody can be asked here)")
-        given = person.answer({"question": f"{why}\n{shown}", "choices": [_ALLOW, _STOP]})
-        if given.get("answer") != _ALLOW:
-            self.stop(f"{why} A person said: {given.get('answer')}")
-
-
-def refusal(advice: str, type: str = "refused") -> dict[str, Json]:
-    """What an agent gets in place of a call's result."""
-    fault = WireFault(type=type, message=advice, where="", resource="").model_dump()
-    return {"observation": {"ok": False}, "fault": fault}
-
-
 class EventChecks(Protocol):
-    """What a run is held to while it is under way (``rule_checks``). All raise RunEnds."""
+    """What a run is held to while it is under way (``enforcement``). All raise RunEnds."""
 
     def call(self, tool: str, args: Mapping[str, Json], effects: Iterable[str]) -> CallCheck:
         """Of a tool call that is about to be made."""

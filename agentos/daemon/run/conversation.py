@@ -12,18 +12,23 @@ from datetime import UTC, datetime, timedelta
 from pydantic import BaseModel
 
 from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.requests.enforcement import (
+    HAD,
+    NODE,
+    Enforcer,
+    RuleChecks,
+    Supervision,
+    SupervisorPlan,
+)
 from agentos.daemon.requests.overseer import Overseer
-from agentos.daemon.requests.rule_checks import HAD, NODE, RuleChecks
 from agentos.daemon.requests.run_requests import (
     Answerers,
-    Enforcer,
     RequestDispatcher,
     RequestHandler,
     RunContext,
     RunEnds,
     RunSpending,
 )
-from agentos.daemon.requests.supervision import Supervision, SupervisorPlan
 from agentos.daemon.requests.tool_calls import ToolAsks, tool_asks
 from agentos.domain import (
     Fault,

@@ -16,8 +16,8 @@ from hashlib import sha256
 from agentos.checks import DETAIL_MAX, compared
 from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_host, bundle_of, with_default
 from agentos.daemon.job.selection import Finder
+from agentos.daemon.requests.enforcement import SupervisorPlan
 from agentos.daemon.requests.run_requests import Answerers, RunSpending
-from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.requests.tool_calls import drift
 from agentos.daemon.run.conversation import BoxResult, Conversation, PreparedRun
 from agentos.domain import (
