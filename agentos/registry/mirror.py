@@ -20,7 +20,7 @@ from pathlib import Path
 import pygit2
 
 from agentos.domain import dataclass
-from agentos.errors import Conflict, Unavailable, UserError
+from agentos.errors import Conflict, Unavailable, UserError, to_type
 from agentos.registry.check import Report, check
 from agentos.registry.git import environment, versions
 from agentos.registry.git.external_commits import announce, note
@@ -211,7 +211,9 @@ class Mirror:
         if ours and not self._is_ancestor(str(ours), str(theirs)):
             raise Conflict(
                 f"the registry {self._repository.path} and its mirror {self._url} each have versions that the other "
-                "one lacks: `agentos registry log` shows them; move this registry away, or the mirror"
+                "one lacks: ",
+                to_type("agentos registry log"),
+                " shows them; move this registry away, or the mirror",
             )
         return True
 

@@ -18,7 +18,7 @@ from agentos.cli.output import clean, print_json
 from agentos.cli.tasks.model_waits import ModelWaits
 from agentos.cli.tasks.questions import ask_here, tell
 from agentos.domain import Json, Result, Run, Step, Task, TaskState
-from agentos.errors import UserError
+from agentos.errors import UserError, to_type
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -91,7 +91,9 @@ def _question(given: list[str]) -> str:
         question = sys.stdin.buffer.read(1 << 20).decode("utf-8", "replace")
     if not question.strip():
         raise UserError(
-            "What is the question? Type `agentos ask 'What do these say?' FILE…`, or --tool NAME."
+            "What is the question? Type ",
+            to_type("agentos ask 'What do these say?' FILE…"),
+            ", or --tool NAME.",
         )
     return question
 
@@ -110,7 +112,7 @@ def _require_daemon(home: Home) -> None:
     from agentos.daemon.control.daemon_lock import daemon_runs
 
     if not daemon_runs(home):
-        raise UserError("No daemon runs that could do it; type `agentos daemon start` first.")
+        raise UserError("No daemon runs that could do it; type ", to_type("agentos daemon start"), " first.")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, UserError
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, UserError, to_type
 from agentos.home import Home, folder_of_user
 
 _UNIT = """\
@@ -106,7 +106,8 @@ class SystemdUnit:
         """
         if not self.home.is_there:
             raise NotFound(
-                f"there is no home at {self.home.root}; name yours with --home, or type `agentos init`"
+                f"there is no home at {self.home.root}; name yours with --home, or type ",
+                to_type("agentos init"),
             )
         self._refuse_strangers()
         self._refuse_others()

@@ -10,7 +10,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-NO_GIT = "there is no git on the PATH: type `apt-get install git`"
+from agentos.errors import Sentence, to_type
+
+NO_GIT = Sentence("there is no git on the PATH: type ", to_type("apt-get install git"))
 
 CONFIG = {
     "core.hooksPath": "/dev/null",

@@ -25,7 +25,7 @@ from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
 from agentos.domain import KINDS, RESOURCE_NAME, ResourceId, Snapshot
 from agentos.durable import flush_folder
-from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, lacking
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, lacking, to_type
 from agentos.registry.git import CONFIG, NO_GIT, environment
 
 T = TypeVar("T")
@@ -79,7 +79,9 @@ class Repository:
             except pygit2.GitError as error:
                 if (self.path / "HEAD").exists():
                     raise Unavailable(f"The registry at {self.path} cannot be opened: {error}") from None
-                raise NotFound(f"There is no registry at {self.path}. Try: `agentos init`") from None
+                raise NotFound(
+                    f"There is no registry at {self.path}. Try: ", to_type("agentos init")
+                ) from None
             self._local.handle = handle
         return handle
 
@@ -114,11 +116,11 @@ class Repository:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         except (OSError, pygit2.GitError) as error:  # a full disk, mostly
-            raise self._unwritten(error) from error
+            raise self.unwritten(error) from error
         finally:
             os.close(descriptor)
 
-    def _unwritten(self, error: Exception) -> Unavailable:
+    def unwritten(self, error: Exception) -> Unavailable:
         """What to say where a write failed: libgit2 tells of a full disk in the words of whatever failed before."""
         said = lacking(error)
         try:
@@ -164,7 +166,7 @@ class Repository:
             self._freeing(ref, lambda: self._move(ref, to, expected))
         except pygit2.GitError as error:
             if self.resolve(ref) == expected:  # a full disk, not another writer
-                raise self._unwritten(error) from None
+                raise self.unwritten(error) from None
             raise Conflict(f"{ref} moved while it was being written: {error}") from None
 
     def _freeing(self, ref: str, write: Callable[[], T]) -> T:
@@ -363,11 +365,13 @@ class Repository:
         found = self.resolve(MAIN)
         if found is None and self.lost():
             raise NotFound(
-                f"The registry at {self.path} has lost its branch main. `agentos init` brings it back",
+                f"The registry at {self.path} has lost its branch main. ",
+                to_type("agentos init"),
+                " brings it back",
                 kind=ErrorKind.DAMAGED,
             )
         if found is None:
-            raise NotFound(f"The registry at {self.path} is empty. Try: `agentos init`")
+            raise NotFound(f"The registry at {self.path} is empty. Try: ", to_type("agentos init"))
         return self.snapshot(found)
 
     def lost(self) -> pygit2.Oid | None:
@@ -441,7 +445,8 @@ class Repository:
 
 def _unreadable(id: pygit2.Oid, path: str, error: Exception) -> Unavailable:
     return Unavailable(
-        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: `agentos registry check`",
+        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: ",
+        to_type("agentos registry check"),
         kind=ErrorKind.DAMAGED,
     )
 
