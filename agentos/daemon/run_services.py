@@ -24,8 +24,7 @@ from agentos.daemon.requests.model_requests import PendingCalls, model_asks
 from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.people import People
 from agentos.daemon.requests.run_requests import RunContext
-from agentos.daemon.requests.server_calls import RunServers, ServerParts
-from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.requests.server_calls import ServerParts, tool_asks
 from agentos.daemon.run.delegation import DelegationHandlers
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.upkeep.supervising import SupervisorCalibration
@@ -92,7 +91,7 @@ class RunServicesFactory:
                     lambda asking: self.specs(asking.bundle, asking.snapshot),
                     self.pending_calls,
                 ),
-                "tool": partial(tool_asks, servers=partial(RunServers, self._servers)),
+                "tool": partial(tool_asks, self._servers),
                 "person": People(self._ledger).answerer,
                 "recall": memories.recalling,
                 "remember": memories.remembering,

@@ -28,8 +28,8 @@ from agentos.daemon.requests.run_requests import (
     RunContext,
     RunEnds,
     RunSpending,
+    ToolAsks,
 )
-from agentos.daemon.requests.tool_calls import ToolAsks, tool_asks
 from agentos.domain import (
     Fault,
     Json,
@@ -157,7 +157,7 @@ class Conversation:
             rules=self._rules,
         )
         # A tool call is announced whatever a run is made for, so somebody always answers that.
-        answerers = {"tool": tool_asks, **answerers}
+        answerers = {"tool": ToolAsks, **answerers}
         self._desk = RequestDispatcher(asking, answerers, self._answer, box.close)
         if self._supervision is not None and job.supervised is not None and job.supervised.overseer:
             self._supervision.overseer = Overseer(job.supervised.overseer, asking)

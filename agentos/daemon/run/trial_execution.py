@@ -8,8 +8,8 @@ end alike twice elsewhere. The machine of the daemon is believed; of workers, tw
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -18,10 +18,15 @@ from typing import TypeVar
 import structlog
 
 from agentos.daemon.control.workers import Trust
-from agentos.domain import Mode, Result, Snapshot, Step, Task
-from agentos.errors import HostAway, HostLost
-from agentos.evolver.history.recordings import asks
-from agentos.ports import Attempt, Executor, Plan
+from agentos.daemon.job.bundle import Bundle, is_kernel_file
+from agentos.daemon.requests.run_requests import AGAIN, calls_by_key
+from agentos.domain import Effect, Mode, RecordedTool, Recording, Result, Snapshot, Step, Task, call_key
+from agentos.errors import HostAway, HostLost, Unavailable
+from agentos.evolver.history.recordings import asks, recorded_call
+from agentos.messages import WHEELS
+from agentos.ports import Attempt, Executor, Plan, Snapshots
+from agentos.resources import tool_reference
+from agentos.resources.declarations import declared
 
 _SAYS_NOTHING = frozenset(
     {Result.INFRA, Result.CANCELLED, Result.WAITING, Result.NOT_REPLAYABLE, Result.TIMEOUT}
@@ -158,3 +163,65 @@ def _same(one: Attempt, other: Attempt) -> bool:
 
 def _what(done: Attempt) -> str:
     return f"'{done.outcome.result.value}' with the answer {done.answer_sha256[:12]}"
+
+
+# --- what differs from the recording ---
+
+
+def drift(
+    snapshots: Snapshots, bundle: Bundle, recording: Recording, steps: Sequence[Step]
+) -> tuple[str, ...]:
+    """What came out differently from the recording although nothing that was edited explains it.
+
+    One sentence for each tool: its own resource is the same in both snapshots, it got the same
+    arguments, and it gave another result. What only reads may follow what an edit changed, so it
+    is not held against the recording any more once the runs have parted for another reason.
+    """
+    recorded = calls_by_key(recording)
+    asked: Counter[str] = Counter()
+    found: dict[str, str] = {}
+    parted = False
+    for step in steps:
+        call = recorded_call(step)
+        if call is None:
+            continue
+        key, path = call_key(call.tool, call.args), str(step.action["path"])
+        earlier = recorded.get(key, ())[asked[key] :]
+        asked[key] += 1
+        if not earlier:
+            parted = True
+            continue
+        if _same_result(earlier[0], call):
+            continue
+        effects = declared(path, bundle.files.get(path, b"")).effects
+        if not _same_resource(snapshots, recording.snapshot, bundle.files, path):
+            parted = True
+        elif effects <= AGAIN and (Effect.READ not in effects or not parted):
+            what = " and ".join(sorted(effects))
+            found.setdefault(
+                path, f"{tool_reference(path)} ({what}) gave another result than the one on record"
+            )
+    return tuple(found.values())
+
+
+def _same_result(one: RecordedTool, other: RecordedTool) -> bool:
+    return bool(one.result == other.result and one.fault == other.fault)
+
+
+def _same_resource(snapshots: Snapshots, recorded: Snapshot, files: Mapping[str, bytes], path: str) -> bool:
+    """Whether the tool's resource is the same in the recording's snapshot as among these files.
+
+    A snapshot that is gone cannot be compared, so nothing is held against it.
+    """
+    root = "/".join(path.split("/")[:2]) + "/"
+    # What a lock stands for is no file of the registry; the lock itself is.
+    here = {
+        name: content
+        for name, content in files.items()
+        if name.startswith(root) and not name.startswith(f"{root}{WHEELS}/")
+    }
+    try:
+        there = snapshots.files(recorded, root.rstrip("/"))
+        return {path: content for path, content in there.items() if not is_kernel_file(path)} == here
+    except Unavailable:
+        return False
