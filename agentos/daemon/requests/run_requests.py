@@ -39,7 +39,7 @@ from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, recorded_cal
 from agentos.messages import Answer, Ask, WireFault
 from agentos.ports import Plan
 from agentos.resources import tool_path
-from agentos.resources.declarations import Effects, ServerTool, declared, server_tool
+from agentos.resources.declarations import Effects, ServerTool, declared, is_server, server_tool
 from agentos.wire import FrameError, WireClosed, WireLate
 
 if TYPE_CHECKING:
@@ -448,6 +448,12 @@ class ToolAsks(RequestHandler):
         except UserError as error:
             raise Denied("unknown_tool", str(error)) from None
         return path, declared(path, files[path])
+
+
+def tool_asks(asking: RunContext, of_servers: Callable[[RunContext], ToolAsks]) -> ToolAsks:
+    """Makes the answerer of a run's announced tool calls (``RunServices.answerers["tool"]``): that ``of_servers``, where it
+    has any."""
+    return of_servers(asking) if is_server(asking.bundle.files) else ToolAsks(asking)
 
 
 def calls_by_key(recording: Recording | None) -> Mapping[str, Sequence[RecordedTool]]:

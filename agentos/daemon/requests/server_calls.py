@@ -28,7 +28,7 @@ from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.messages import Answer, Ask, McpServed
 from agentos.ports import Blobs, Plan, Sandbox
-from agentos.resources.declarations import Effects, ServerTool, definition_of, is_server
+from agentos.resources.declarations import Effects, ServerTool, definition_of
 from agentos.settings import load_settings
 
 _BY_HAND_S = 120.0
@@ -340,10 +340,3 @@ class ServerToolAsks(ToolAsks):
         self._servers.close()
 
     stop = close  # a call under way ends with its server
-
-
-def tool_asks(parts: ServerParts, asking: RunContext) -> ToolAsks:
-    """Makes the answerer of a run's announced tool calls (``RunServices.answerers["tool"]``)."""
-    if is_server(asking.bundle.files):
-        return ServerToolAsks(asking, RunServers(parts, asking))
-    return ToolAsks(asking)
