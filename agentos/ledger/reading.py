@@ -116,10 +116,9 @@ class Reader:
         self._done: dict[str, Task] = {}
         self._sightings: dict[str | bytes, Sighting] = {}  # by their texts, those that triage read last
         if not has_ledger(path):
+            begin = to_type("agentos init")
             raise NotFound(
-                f"there is no ledger at {path}: type ",
-                to_type("agentos init"),
-                " first, or name the home by --home",
+                f"there is no ledger at {path}: type ", begin, " first, or name the home by --home"
             )
         with self._connection() as connection:
             refuse_other(path, connection)
@@ -417,9 +416,8 @@ class Reader:
         found = [row[0] for row in self._rows(sql, fragment)]
         if not found:
             other, seen = self._other(kind, fragment), _SEEN_BY.get(kind, f"{kind} list")
-            raise NotFound(
-                f"there is no {kind} {fragment!r}: {other}type ", to_type(f"agentos {seen}"), " to see them"
-            )
+            told = f"there is no {kind} {fragment!r}: {other}type "
+            raise NotFound(told, to_type(f"agentos {seen}"), " to see them")
         if len(found) > 1 and found[0] != fragment:
             some = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
             told = f"{fragment!r} could be any of {some}: give more letters of the {kind}'s id"

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
-from agentos.daemon.control.workers import Trust
 from agentos.daemon.job.bundle import Bundle, is_kernel_file
 from agentos.daemon.requests.run_requests import AGAIN, calls_by_key
 from agentos.domain import Effect, Mode, RecordedTool, Recording, Result, Snapshot, Step, Task, call_key
@@ -27,6 +26,9 @@ from agentos.messages import WHEELS
 from agentos.ports import Attempt, Executor, Plan, Snapshots
 from agentos.resources import tool_reference
 from agentos.resources.declarations import declared
+
+if TYPE_CHECKING:
+    from agentos.daemon.control.workers import Trust
 
 _SAYS_NOTHING = frozenset(
     {Result.INFRA, Result.CANCELLED, Result.WAITING, Result.NOT_REPLAYABLE, Result.TIMEOUT}
