@@ -44,6 +44,7 @@ RESERVED = frozenset(
             "daemon",
             "day_budget",
             "denied",
+            "died",
             "effect",
             "empty",
         ),
@@ -79,6 +80,7 @@ RESERVED = frozenset(
             "supervisor",
             "timeout",
             "uncertain",
+            "unknown",
             "unknown_tool",
             "waiting",
             "wall",
@@ -187,14 +189,15 @@ class MigrateJob(_Message):
 class SearchJob(_Message):
     """Get ready to try many sources for ``path`` on the cases.
 
-    They call ``tool``, where ``path`` is a text beside it, or what says how a program is called.
+    They call ``tool``, where ``path`` is a text beside it, or what says how a program is called. Blobs: ``files``, then
+    one of JSON with the cases (``[{"args": {…}, "inputs": {path: number of its content}, "checks": [WireCheck]}]``), which
+    may be larger than a header, then the contents, each once.
     """
 
     job: Literal["search"] = "search"
     path: str
     tool: str = ""
     files: list[str]
-    cases: list[dict[str, Any]]  # {"args": {…}, "inputs": [paths], "checks": [WireCheck]}
     timeout_s: float  # for one source on one case
     memory_mb: int
 

@@ -14,32 +14,12 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from agentos.domain import (
-    Budget,
-    Call,
-    Check,
-    EarlierAttempt,
-    Fault,
-    Json,
-    Layer,
-    Limits,
-    Mode,
-    ModelSpec,
-    Outcome,
-    Parent,
-    Recording,
-    Refusal,
-    Reply,
-    ResourceId,
-    Run,
-    Sighting,
-    Snapshot,
-    Step,
-    Task,
-    TrialLook,
-    Version,
-    dataclass,
-)
+from agentos.records.candidates import Layer, Refusal
+from agentos.records.evolution import EarlierAttempt, Parent, Sighting
+from agentos.records.identity import Json, ResourceId, Snapshot, Version, dataclass
+from agentos.records.runs import Budget, ModelSpec, Recording, Reply, Run, Step
+from agentos.records.tasks import Call, Check, Limits, Task
+from agentos.records.trials import Fault, Mode, Outcome, TrialLook
 
 if TYPE_CHECKING:
     from agentos.wire import Channel

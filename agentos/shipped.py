@@ -6,8 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from agentos.domain import Kind
 from agentos.errors import Unavailable
+from agentos.records.identity import Kind
 
 _PACKAGE = Path(__file__).resolve().parent
 _KIND_FOLDERS = {

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from agentos.domain import InputFile, InputSource
 from agentos.errors import ErrorKind, Invalid, UserError
+from agentos.records.identity import InputFile
+from agentos.records.tasks import InputSource
 
 ENTRIES_MAX = 100_000  # looked at below one folder
 FOLDER_DEPTH_MAX = 200  # folders in one another; os.fwalk takes a part of Python's stack for each

@@ -1,6 +1,6 @@
 """Repairs of tools that the search was not made with: how many are promoted, and how many of those are right.
 
-    python benchmarks/bench_tools.py [--set develop|report|...|report8] [--only NAME,NAME] [--after NAME] [--part K/N] [--limit N]
+    python benchmarks/bench_tools.py [--set develop|report|...|report9] [--only NAME,NAME] [--after NAME] [--part K/N] [--limit N]
                                      [--seconds S] [--fresh N] [--wanted N] [--json FILE]
 
 Each tool of the set (`benchmarks/data/tools/README.md`) gets a fresh home with a daemon, is dropped into its folder

@@ -106,7 +106,7 @@ class LocalBench:
                 self._server.end()
                 self._server = _Server(self._setup)
                 results.append(
-                    (False, {"error": "BoxDied", "message": "it ended early"}, [], 0, self._timeout_s)
+                    (False, {"error": "died", "message": "it ended early"}, [], 0, self._timeout_s)
                 )
         cpu_s = sum(r[4] for r in results)
         self.cpu_s += cpu_s

@@ -32,6 +32,20 @@ class _OutOfTime(BaseException):
     pass
 
 
+class _NotTaken(Exception):
+    """The tool's ``Input`` refuses the arguments."""
+
+
+_KINDS = {_OutOfTime: "timeout", MemoryError: "memory", _NotTaken: "input"}
+
+
+def _given(model: Callable[..., Any], args: dict[str, Any]) -> Any:
+    try:
+        return model(**args)
+    except ValueError as error:  # pydantic's ValidationError is one
+        raise _NotTaken(str(error)) from None
+
+
 def _serve(requests: BinaryIO) -> None:
     place = pickle.load(requests)
     cases, timeout_s, files = pickle.load(requests)
@@ -119,7 +133,7 @@ def _one(
             sys.settrace(local)
         try:
             if "Input" in namespace:
-                value = namespace["run"](namespace["Input"](**args)).model_dump(mode="json")
+                value = namespace["run"](_given(namespace["Input"], args)).model_dump(mode="json")
             else:
                 value = namespace[tool](*args.values())
         finally:
@@ -129,7 +143,7 @@ def _one(
         signal.setitimer(signal.ITIMER_PROF, 0)
     except BaseException as error:  # noqa: BLE001 (whatever the program under repair raises is its answer)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        name = "timeout" if isinstance(error, _OutOfTime) else type(error).__name__  # as a box says it
+        name = _KINDS.get(type(error), type(error).__name__)  # as a box says it
         output = {"error": name, "message": str(error)[:200]}
         return False, output, sorted(lines), _line_of(error.__traceback__)
     return passed, output, sorted(lines), 0
@@ -156,7 +170,9 @@ def _holds(kind: str, spec: dict[str, Any], answer: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """JSON that tells a tuple and a set from a list."""
+    """JSON that tells a tuple and a set from a list, and an answer from an error."""
+    if isinstance(value, dict) and value.keys() == {"error", "message"}:
+        value = {"answer": value}
     try:
         return (
             json.loads(json.dumps(value))

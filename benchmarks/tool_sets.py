@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent / "data" / "tools"
-SETS = ("develop", "report", "report2", "report3", "report4", "report5", "report6", "report7", "report8")
+SETS = (
+    "develop",
+    "report",
+    "report2",
+    "report3",
+    "report4",
+    "report5",
+    "report6",
+    "report7",
+    "report8",
+    "report9",
+)
 EDITS = ROOT.parent / "edits"  # labelled edits of one tool in each folder
 SHOWN = 9  # the first tasks; the others are kept from the program
 

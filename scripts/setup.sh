@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# What the Makefile needs of the machine: a Python, a virtual environment, bubblewrap; systemd for the tests.
+# What the Makefile needs of the machine: a Python, a virtual environment, bubblewrap; and what only the tests do.
 # Each function says in one sentence what is missing and what to type; nothing is guessed.
 set -euo pipefail
 
 fail() { echo "setup: $1" >&2; exit 1; }
 
-# root with apt-get may install; anybody else is told what to type.
+# root with apt-get may install; anybody else is told what to type. One call at a time: apt waits for no other one.
 apt_install() {
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "setup: installing $* with apt-get" >&2
-        apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
+        (
+            flock 9
+            apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
+        ) 9<"$0"
     else
         return 1
     fi
@@ -79,6 +82,23 @@ network() {
         fail "ip or nft was not found, which the tests of cut networks need; type: sudo apt-get install iproute2 nftables"
 }
 
+# All that the tests need, what is missing of it in one call of apt-get: each reads the lists anew.
+machine() {
+    local missing=()
+    command -v bwrap >/dev/null || missing+=(bubblewrap)
+    command -v systemd-analyze >/dev/null || missing+=(systemd)
+    type -P chromium >/dev/null || missing+=(chromium)
+    command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
+    type -P nft >/dev/null && type -P ip >/dev/null || missing+=(nftables iproute2)
+    command -v dockerd >/dev/null || missing+=(docker.io ca-certificates)
+    [ ${#missing[@]} = 0 ] || apt_install "${missing[@]}" || true  # each of these says what is still missing
+    bubblewrap
+    systemd
+    chromium
+    postgres
+    network
+}
+
 case ${1:-} in
     environment) environment "$2" ;;
     bubblewrap) bubblewrap ;;
@@ -86,5 +106,6 @@ case ${1:-} in
     chromium) chromium ;;
     postgres) postgres ;;
     network) network ;;
-    *) fail "expected 'environment DIR', 'bubblewrap', 'systemd', 'chromium', 'postgres' or 'network', got '${1:-}'" ;;
+    machine) machine ;;
+    *) fail "expected 'environment DIR', 'bubblewrap', 'systemd', 'chromium', 'postgres', 'network' or 'machine', got '${1:-}'" ;;
 esac

@@ -287,7 +287,7 @@ def _prepare_records() -> None:
             with contextlib.suppress(Exception):  # no call that fits: what it is made of is made before
                 record.__eq__(0, "")  # type: ignore[arg-type, call-arg]
             with contextlib.suppress(RecursionError, TypeError):  # what is stored nowhere
-                if name.startswith("agentos.domain."):
+                if name.startswith("agentos.records."):
                     stored._pair(record)
 
 

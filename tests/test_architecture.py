@@ -102,7 +102,7 @@ ARROWS_BACK_UP = [
     ("evolver/find/triage.py", "import agentos.evolver.dependencies", "stages"),
     ("worker/job.py", "import agentos.domain", "sandbox"),
     ("ledger/store.py", "import agentos.registry.store", "strangers"),
-    ("domain/runs.py", "def later() -> None:\n    import agentos.ports", "strangers"),
+    ("records/runs.py", "def later() -> None:\n    import agentos.ports", "strangers"),
 ]
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from agentos.daemon.offline import offline_context
 from agentos.daemon.standing_checks import with_accepted
 from agentos.domain import InputFile, Task, TaskState, new_id, share_of
-from agentos.domain.assessments import BEGAN_WITH
 from agentos.durable import write_whole
 from agentos.errors import Invalid, UserError
 from agentos.evolver.promote.consent import make_key
@@ -21,6 +20,7 @@ from agentos.evolver.promote.promotion import vouch
 from agentos.home import Home, made_folder
 from agentos.ledger.postgres.address import address_of, has_ledger, require_ledger
 from agentos.ledger.store import Ledger
+from agentos.records.evolution import BEGAN_WITH
 from agentos.registry.store import Registry
 from agentos.settings import claim_uid, first_settings, load_settings, settings_text
 from agentos.shipped import seed_files

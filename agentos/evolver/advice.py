@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agentos import shipped
-from agentos.domain import Check, Json, Layer, ResourceId, Step, digest, is_reference
+from agentos.domain import Check, Json, Kind, Layer, ResourceId, Step, digest, is_reference
 from agentos.evolver.memory.lessons import lessons_in
 from agentos.models.requests import ANSWER_MAX, Line, Unusable, json_in, spoken
 from agentos.ports import Brief, Case, ObservedRun
@@ -103,8 +103,16 @@ def talk(
         parts.append(f"Write a new {brief.layer.value}. There are: {there or 'none yet'}.")
     else:
         parts.append(f"The file {brief.path}:\n{quoted(_shown(brief))}")
+    if brief.layer is Layer.AGENT:
+        parts += [_there(names, Kind.TOOL), _there(names, Kind.SKILL)]
     parts += [record_of(brief, NAME), _history(brief, room), _parents(brief), _own(own)]
     return RequestDraft(system, "\n\n".join(part for part in parts if part))
+
+
+def _there(names: Sequence[ResourceId], kind: Kind) -> str:
+    """What an agent may be given."""
+    there = ", ".join(name.name for name in names if name.kind is kind)
+    return f"There are these {kind.value}s: {there}." if there else ""
 
 
 def record_of(brief: Brief, proposer: str) -> str:

@@ -288,6 +288,9 @@ def _nothing_to_try(parts: CycleContext, evolution: Evolution) -> str:
         last = "" if len(refused) == 1 else "the last one: "
         return f"nothing was tried: {which} screened out: {last}{refused[-1].screened}"
     efforts = [asked.search for asked in evolution.asked if asked.search]
+    sites = evolution.diagnosis.sites if evolution.diagnosis else ()
+    if not efforts and len(layers := dict.fromkeys(site.layer.value for site in sites)) > 1:
+        return f"no proposer found an edit of {', '.join(layers)} that makes its failing tasks pass"
     at_fault = (evolution.diagnosis.path,) if evolution.diagnosis else ("this file",)
     searched = " or ".join((efforts[0].files if efforts else ()) or at_fault)
     reason = f"the search found no edit of {searched} that makes its failing tasks pass"

@@ -9,7 +9,9 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from agentos.domain import Layer, Mode, Tier, canonical, digest
+from agentos.records.candidates import Layer
+from agentos.records.identity import Tier, canonical, digest
+from agentos.records.trials import Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class SurfacePolicy:
         "skill/*/tools/*.py",
         "tool/*/*.py",
         "tool/*/resource.toml",
+        "agent/*/resource.toml",
+        "environment/*/resource.toml",
         "harness/*/*.py",
         "harness/*/resource.toml",
         "rule/*/resource.toml",
@@ -302,7 +306,7 @@ class Probation:
     beside: int = 3  # runs on the base for each live run: more add little
 
 
-EDITION = 9  # of the rules that are code; verdicts of an earlier one are computed again by its rules
+EDITION = 10  # of the rules that are code; verdicts of an earlier one are computed again by its rules
 CHECKED = 2  # since this one: work without checks, and the evidence itself, speak for no promotion
 STOOD = 3  # since this one: what failed on the base guards nothing, and pairs tell what goes by names
 ASKED = 4  # since this one: of what varies a person is asked as well where too few tasks guard
@@ -311,6 +315,9 @@ ONE_SIDED = 6  # since this one: what can be replayed on one side alone is no ga
 HIDDEN_LOST = 7  # since this one: nor is a hidden task mended that fails alike and cannot be replayed with it
 LATER_GUARDS = 8  # since this one: fresh work may be the guards that an edit of the search lacks
 REEXAMINED = 9  # since this one: a waiting edit is compared again with the fresh tasks among the known ones
+# since this one: nor does a task pass with it of which some trial cannot be replayed with it alone
+PARTLY_LOST = 10
+DICTATES = 10  # since this one: a person is asked about a text with which different tasks get one answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from agentos.domain import AT_WORK, Evolution
 from agentos.errors import Conflict, ErrorKind
+from agentos.records.evolution import AT_WORK, Evolution
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from agentos.domain import EvolutionEnding, EvolutionState, Task
     from agentos.evolver.policy import Policy
     from agentos.ports import Audit, Cursor, Journal, Records, Snapshots
+    from agentos.records.evolution import EvolutionEnding, EvolutionState
+    from agentos.records.tasks import Task
 
 
 class Clock(Protocol):

@@ -117,9 +117,7 @@ class Reader:
         self._sightings: dict[str | bytes, Sighting] = {}  # by their texts, those that triage read last
         if not has_ledger(path):
             begin = to_type("agentos init")
-            raise NotFound(
-                f"there is no ledger at {path}: type ", begin, " first, or name the home by --home"
-            )
+            raise NotFound(f"there is no ledger at {path}: type ", begin, " first, or name it by --home")
         with self._connection() as connection:
             refuse_other(path, connection)
 

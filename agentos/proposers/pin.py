@@ -10,9 +10,9 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from agentos.domain import Layer, ResourceId, Version, kind_of
-from agentos.domain.runs import WRONG_ANSWER
 from agentos.ports import Brief, Proposal, Snapshots
 from agentos.programs import LOCK_FILE
+from agentos.records.runs import WRONG_ANSWER
 
 _Contents = Callable[[ResourceId], Iterable[tuple[Version, Mapping[str, bytes]]]]
 BACK_MAX = 3  # locks that are proposed, newest first

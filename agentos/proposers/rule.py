@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from agentos.domain import Effect, Json, KernelFault, Layer, kind_of
-from agentos.domain.runs import WRONG_ANSWER
 from agentos.errors import Invalid, Unavailable
 from agentos.ports import Brief, ObservedRun, Proposal, Snapshots
+from agentos.records.runs import WRONG_ANSWER
 from agentos.resources.declarations import recorded_effects
 from agentos.rules.document import read_rule
 from agentos.rules.predicate import compiled

@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentos.domain import Effect, Json, Snapshot, dataclass, digest
 from agentos.programs import LOCK_FILE, SCRIPT_EFFECTS, is_manifest, is_script
+from agentos.records.identity import Effect, Json, Snapshot, dataclass, digest
 from agentos.syntax import parse
 
 if TYPE_CHECKING:

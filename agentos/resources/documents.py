@@ -10,9 +10,10 @@ from dataclasses import field, fields
 from typing import Any
 
 from agentos import frontmatter
-from agentos.domain import Json, Kind, Limits, ResourceId, dataclass
 from agentos.errors import near_names
 from agentos.frontmatter import FrontMatter
+from agentos.records.identity import Json, Kind, ResourceId, dataclass
+from agentos.records.tasks import Limits
 
 DOCUMENT = "resource.toml"
 ASKS = ("recall", "remember", "person")  # what an agent may ask of the kernel beside its tools

@@ -14,8 +14,9 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
-from agentos.domain import Json, Kind, Refusal, RefusalKind, dataclass, digest, is_rule_file
 from agentos.errors import Invalid, Unavailable
+from agentos.records.candidates import Refusal, RefusalKind
+from agentos.records.identity import Json, Kind, dataclass, digest, is_rule_file
 from agentos.rules.predicate import Predicate, PredicateFault, compiled
 
 T = TypeVar("T", bound=StrEnum)

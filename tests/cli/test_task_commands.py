@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from agentos.cli.tasks.model_waits import ModelWaits, before, held_up_by
 from agentos.cli.tasks.task import _tell_steps, tell_left
+from agentos.cli.tasks.waits import ModelWaits, before, held_up_by
 from agentos.daemon.control.daemon_lock import DaemonLock
 from agentos.daemon.intake.filing import doubts
 from agentos.daemon.upkeep.status import DaemonStatus, WaitingTask

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import agentos
-from agentos.cli.tasks.deliveries import undelivered_lately
+from agentos.cli.tasks.waits import undelivered_lately
 from agentos.daemon.run.delivery import PAUSES, Deliverer, RunResults, again, deliveries_of
 from agentos.domain import (
     Delivery,

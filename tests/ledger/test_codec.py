@@ -27,7 +27,6 @@ from agentos.domain import (
     TrialSet,
     trial_id,
 )
-from agentos.domain.runs import KernelFault, Origin
 from agentos.errors import ErrorKind, Unavailable
 from agentos.ledger.rows import dictionary
 from agentos.ledger.rows.codec import (
@@ -45,6 +44,7 @@ from agentos.ledger.rows.codec import (
     written,
 )
 from agentos.ledger.rows.dictionary import spread, squeezed
+from agentos.records.trials import KernelFault, Origin
 from tests.refusals import raises
 
 RECORDS = [

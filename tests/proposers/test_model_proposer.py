@@ -155,6 +155,23 @@ def test_a_lesson_may_be_changed_and_others_stay() -> None:
     assert lesson.id == lessons_in(source)[0].id, "it is the same lesson, in other words"
 
 
+@pytest.mark.parametrize("end", ["=======\n>>>>>>> REPLACE", "=======\n\n>>>>>>> REPLACE"])
+def test_a_lesson_that_is_not_true_may_be_taken_out(end: str) -> None:
+    source = "# Lessons\n\n- Amounts are in euros.\n- Dates are UTC.\n"
+    made = Model(answer(f"<<<<<<< SEARCH\n- Amounts are in euros.\n{end}")).first(brief(source=source))
+    assert [lesson.text for lesson in lessons_in(made.files[MEMORY])] == ["Dates are UTC."]
+
+
+def test_an_agent_is_told_what_it_may_be_given() -> None:
+    document = "agent/default/resource.toml"
+    block = '<<<<<<< SEARCH\ntools = ["look"]\n=======\ntools = ["look", "count"]\n>>>>>>> REPLACE'
+    model = Model(answer(block))
+    assert model.first(brief(Layer.AGENT, document, 'tools = ["look"]\n')).files == {
+        document: 'tools = ["look", "count"]\n'
+    }
+    assert "shell" in model.told[0]
+
+
 def test_a_change_is_found_by_whole_lines() -> None:
     block = "<<<<<<< SEARCH\nAnswer with the result.  \n=======\nAnswer with the result.\nAlways answer in JSON.\n>>>>>>> REPLACE"
     made = Model(answer(block)).first(brief(Layer.PROMPT, PROMPT, RULES))
@@ -320,7 +337,9 @@ def test_the_same_edit_again_is_none() -> None:
 def test_a_place_that_is_not_there_and_a_layer_of_others_are_left_alone() -> None:
     model = Model(answer("One."))
     assert not list(model.proposer.propose(brief(Layer.MEMORY, "", "")))
-    assert not list(model.proposer.propose(brief(Layer.AGENT, "agent/default/resource.toml", "")))
+    assert not list(model.proposer.propose(brief(Layer.RULE, "rule/spending/resource.toml", "")))
+    tool = "tool/gone/tool.py"  # of an agent's work, and no agent's document
+    assert not list(model.proposer.propose(brief(Layer.AGENT, tool, "")))
     assert not model.told
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from agentos.benches import error_of
 from agentos.messages import SearchJob, TriedFrame, TrySource
 
 PATH = "skill/demo/tools/probe.py"
@@ -25,11 +27,13 @@ class Bench:
     ) -> None:
         files = {PATH: source, **(extra or {})}
         inputs = [content for case in cases for content in case["inputs"].values()]
+        places = iter(range(len(inputs)))
         job = {"path": PATH, "timeout_s": 0.3, "memory_mb": 128, **given}
-        wire = [{**case, "inputs": list(case["inputs"])} for case in cases]
+        wire = [{**case, "inputs": {name: next(places) for name in case["inputs"]}} for case in cases]
         self.worker.send(
-            SearchJob(files=list(files), cases=wire, **job),
+            SearchJob(files=list(files), **job),
             *(text.encode() for text in files.values()),
+            json.dumps(wire).encode(),
             *inputs,
         )
         assert self.worker.receive().head == {"type": "ready"}
@@ -230,6 +234,24 @@ def test_a_large_output_is_told_by_its_digest(bench: Bench, tool: Tool) -> None:
     first, second = bench.tried(source).outputs[0], bench.tried(source).outputs[0]
     assert first == second
     assert first["size"] > 200_000
+
+
+def test_an_answer_in_the_form_of_an_error_is_told_as_an_answer(bench: Bench, tool: Tool) -> None:
+    source = tool("probe", "return Output(error='died', message='it ended')").replace(
+        "class Output(BaseModel):\n    n: int\n",
+        "class Output(BaseModel):\n    error: str\n    message: str\n",
+    )
+    bench.start(source, [{"args": {}, "inputs": {}, "checks": []}])
+    (output,) = bench.tried(source).outputs
+    assert error_of(output) == ""
+    assert output["answer"] == {"error": "died", "message": "it ended"}
+
+
+@pytest.mark.parametrize("word", ["died", "timeout", "memory", "input"])
+def test_an_exception_cannot_speak_for_the_bench(bench: Bench, tool: Tool, word: str) -> None:
+    source = tool("probe", f"raise type({word!r}, (Exception,), {{}})()")
+    bench.start(source, [case(1, 1)])
+    assert error_of(bench.tried(source).outputs[0]) == f"exception {word}"
 
 
 def test_a_source_cannot_speak_to_the_kernel(bench: Bench, tool: Tool) -> None:

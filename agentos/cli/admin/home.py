@@ -20,7 +20,7 @@ from agentos.cli.output import (
     print_text,
     with_local_times,
 )
-from agentos.cli.tasks.deliveries import tell_delivery, undelivered_lately
+from agentos.cli.tasks.waits import tell_delivery, undelivered_lately
 from agentos.errors import Unavailable
 from agentos.home import Home
 

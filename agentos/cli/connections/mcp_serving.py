@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentos import __version__
-from agentos.cli.tasks.questions import questions_of
+from agentos.cli.tasks.waits import questions_of
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import evolution_summary, evolution_whole, without_share
 from agentos.domain import Evolution, EvolutionState, Feedback, Kind, Question, Rating

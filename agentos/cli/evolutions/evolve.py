@@ -17,7 +17,7 @@ from agentos.errors import Conflict, ErrorKind, UserError, to_type
 from agentos.home import Home
 
 if TYPE_CHECKING:
-    from agentos.cli.tasks.model_waits import ModelWaits
+    from agentos.cli.tasks.waits import ModelWaits
     from agentos.evolver.dependencies import Dependencies
     from agentos.ledger.reading import Reader
 
@@ -137,7 +137,7 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
     from rich.console import Console
 
     from agentos.cli.evolutions.screen import change_text
-    from agentos.cli.tasks.model_waits import ModelWaits
+    from agentos.cli.tasks.waits import ModelWaits
     from agentos.daemon.control.daemon_lock import daemon_runs
     from agentos.domain import AT_WORK
     from agentos.ledger.reading import Reader

@@ -22,8 +22,7 @@ from agentos.cli.output import (
 )
 from agentos.cli.runs.feedback import add_to as add_feedback
 from agentos.cli.runs.feedback import tell_signals, tell_words
-from agentos.cli.tasks.deliveries import tell_delivery
-from agentos.cli.tasks.questions import questions_of, tell
+from agentos.cli.tasks.waits import questions_of, tell, tell_delivery
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import handed_below, run_whole, why_text, without_share
 from agentos.domain import Delivery, Feedback, Json, KernelFault, MemoryProposal, Question, Result, Run, Step

@@ -15,8 +15,7 @@ import typer
 
 from agentos.cli.group import verb
 from agentos.cli.output import clean, print_json
-from agentos.cli.tasks.model_waits import ModelWaits
-from agentos.cli.tasks.questions import ask_here, tell
+from agentos.cli.tasks.waits import ModelWaits, ask_here, tell
 from agentos.domain import Json, Result, Run, Step, Task, TaskState
 from agentos.errors import UserError, to_type
 from agentos.home import Home

@@ -24,9 +24,7 @@ from agentos.cli.output import (
     tell_notes,
     time_text,
 )
-from agentos.cli.tasks.deliveries import tell_delivery
-from agentos.cli.tasks.model_waits import ModelWaits
-from agentos.cli.tasks.questions import ask_here, tell
+from agentos.cli.tasks.waits import ModelWaits, ask_here, tell, tell_delivery
 from agentos.daemon.views.json_views import task_facts, task_whole, why_text
 from agentos.domain import Outcome, Question, Run, Step, Task, TaskState
 from agentos.errors import UserError, to_type

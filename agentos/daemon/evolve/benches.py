@@ -4,6 +4,7 @@ migration of memories."""
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
@@ -36,6 +37,14 @@ _MIGRATE = Limits(wall_s=30.0, memory_mb=512)
 _MIGRATE_S, _MIGRATE_MB, _MIGRATE_BYTES = 10.0, 256, 4 << 20  # for the code of the harness itself
 _GONE_MAX = 3  # times that a box may vanish under a migration before that is the migration's own fault
 _START_S = 30.0
+_BLOBS_MAX = (
+    192 << 20
+)  # bytes of all contents of a search: a frame holds 256 MB, a box 768 with the files laid out
+_AT_ONCE = (
+    48  # cases for one frame: their outputs, each as large as one may be shown, have room in its header
+)
+_LOST_MAX = 8  # boxes that a try may lose before what is left of it is given up
+_OWN_FAULT = ("memory", "output", "protocol")  # why a box ends that would end again
 _SLACK_S = 5.0  # beyond what the cases may take: the box watches each case itself
 
 
@@ -61,21 +70,24 @@ class BoxBenches:
             path=path,
             tool="" if path.endswith(".py") and is_tool_file(path) else tool_path(called, own),
             files=list(files),
-            cases=[
-                {
-                    "args": dict(case.call.args),
-                    "inputs": list(case.inputs),
-                    "checks": list(sent(case.checks).wire),
-                }
-                for case in cases
-            ],
             timeout_s=timeout_s,
             memory_mb=_SEARCH.memory_mb,
         )
-        blobs = [*files.values(), *(content for case in cases for content in case.inputs.values())]
+        contents: dict[bytes, int] = {}  # most cases differ from others in one file
+        wire = [
+            {
+                "args": dict(case.call.args),
+                "inputs": {
+                    name: contents.setdefault(content, len(contents)) for name, content in case.inputs.items()
+                },
+                "checks": [check.model_dump() for check in sent(case.checks).wire],
+            }
+            for case in cases
+        ]
+        blobs = [*files.values(), json.dumps(wire).encode(), *contents]
 
         def opened(avoid: frozenset[str]) -> _BoxBench:
-            return _BoxBench(self._places, job, blobs, avoid)
+            return _BoxBench(self._places, job, blobs, len(cases), avoid)
 
         if self._trust is None:
             return opened(frozenset())
@@ -85,35 +97,62 @@ class BoxBenches:
 class _BoxBench:
     """One sandbox at a time; a new one when a source took the last one down, or its host is gone."""
 
-    def __init__(self, places: Places, job: SearchJob, blobs: Sequence[bytes], avoid: frozenset[str]) -> None:
-        self._places, self._job, self._blobs, self._avoid = places, job, blobs, avoid
+    def __init__(
+        self, places: Places, job: SearchJob, blobs: Sequence[bytes], count: int, avoid: frozenset[str]
+    ) -> None:
+        self._places, self._job, self._blobs, self._count, self._avoid = places, job, blobs, count, avoid
         self._held = ExitStack()
         self._exchange: Exchange | None = None
         self.host = ""
-        self._start()
+        self._too_large = ""
+        if (size := sum(map(len, blobs))) > _BLOBS_MAX:
+            self._too_large = f"its inputs have {size >> 20} MB together, {_BLOBS_MAX >> 20} are allowed"
+            return
+        try:
+            self._start()
+        except BoxDied as error:
+            if error.cause not in _OWN_FAULT:
+                raise
+            self._too_large = str(error)
 
     def try_source(
         self, source: str, *, trace: bool = False, cases: Sequence[int] | None = None
     ) -> BenchResult:
         """See ``benches.Bench``. Raises HostAway where one host after the other was lost under it.
 
-        A box that is gone says nothing of the source, unless it is gone each time.
+        A box that is gone says nothing of the source, unless it is gone each time. Each frame asks for as many cases as
+        it has room for; where a box ends under several, the halves of them are asked for, so that one case takes no
+        other with it. Of cases that no box holds each has died.
         """
-        for _ in range(_GONE_MAX - 1):
+        numbers = [*(range(self._count) if cases is None else cases)]
+        parts = [numbers[start : start + _AT_ONCE] for start in range(0, len(numbers), _AT_ONCE)] or [[]]
+        found, lost = list[BenchResult](), 0
+        while parts:
+            part = parts.pop(0)
+            result = self._patiently(source, trace, part, 1 if lost else _GONE_MAX)
+            if len(part) > 1 and lost < _LOST_MAX and all(map(_is_lost, result.outputs)):
+                lost += 1
+                parts[:0] = [part[: len(part) // 2], part[len(part) // 2 :]]
+            else:
+                found.append(result)
+        return _joined(found)
+
+    def _patiently(self, source: str, trace: bool, cases: Sequence[int], times: int) -> BenchResult:
+        if self._too_large:
+            return _lost(self._too_large, len(cases), trace=trace)
+        for _ in range(times - 1):
             with contextlib.suppress(HostAway, BoxDied):
                 return self._tried(source, trace, cases)
             self.close()
         return self._tried(source, trace, cases, last=True)
 
-    def _tried(
-        self, source: str, trace: bool, cases: Sequence[int] | None, *, last: bool = False
-    ) -> BenchResult:
-        count = len(self._job.cases) if cases is None else len(cases)
+    def _tried(self, source: str, trace: bool, cases: Sequence[int], *, last: bool = False) -> BenchResult:
+        count = len(cases)
         exchange = self._exchange or self._start()
         most_s = _SLACK_S + count * (self._job.timeout_s + 0.5)
         exchange.extend(most_s)
         try:
-            exchange.send(TrySource(source=source, trace=trace, cases=None if cases is None else list(cases)))
+            exchange.send(TrySource(source=source, trace=trace, cases=[*cases]))
             answer, _ = exchange.receive({"tried": TriedFrame})
             if isinstance(answer, TriedFrame) and len(answer.passed) == len(answer.outputs) == count:
                 lines = tuple(tuple(found) for found in answer.lines)
@@ -126,8 +165,7 @@ class _BoxBench:
                 raise
             said = str(error)
         self.close()
-        lost = {"error": "died", "message": said}
-        return BenchResult((False,) * count, (0.0,) * count, (lost,) * count, ((),) * count if trace else ())
+        return _lost(said, count, trace=trace)
 
     def close(self) -> None:
         """See ``benches.Bench``."""
@@ -153,6 +191,32 @@ class _BoxBench:
                 raise Unavailable(f"the search could not begin: {answer.fault.message}")
             self._held, self._exchange, self.host = held.pop_all(), exchange, place.host
         return exchange
+
+
+def _lost(why: str, count: int, *, trace: bool) -> BenchResult:
+    lost = {"error": "died", "message": why}
+    none = (0,) * count if trace else ()
+    return BenchResult(
+        (False,) * count, (0.0,) * count, (lost,) * count, ((),) * count if trace else (), none
+    )
+
+
+def _is_lost(output: Json) -> bool:
+    return error_of(output) in ("died", "protocol")
+
+
+def _joined(found: Sequence[BenchResult]) -> BenchResult:
+    """What one source did on the cases of all of them."""
+    if len(found) == 1:
+        return found[0]
+    return BenchResult(
+        tuple(item for each in found for item in each.passed),
+        tuple(item for each in found for item in each.scores),
+        tuple(item for each in found for item in each.outputs),
+        tuple(item for each in found for item in each.lines),
+        tuple(item for each in found for item in each.raised),
+        sum(each.cpu_s for each in found),
+    )
 
 
 class _CheckedBench:

@@ -61,6 +61,8 @@ def proposers_of(
         Layer.PROMPT: asked,
         Layer.SKILL: (pin, repair, skill, *asked),
         Layer.TOOL: (pin, repair, *asked),
+        Layer.AGENT: asked,
+        Layer.ENVIRONMENT: asked,
         Layer.RULE: (rule,),
         Layer.HARNESS: (harness, *asked),
     }

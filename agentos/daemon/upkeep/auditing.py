@@ -27,7 +27,6 @@ from agentos.domain import (
     dataclass,
     digest,
 )
-from agentos.domain.assessments import BEGAN_WITH
 from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import genuine, misquoted, read_key
 from agentos.evolver.promote.rebasing import misplaced, rebase_trailers
@@ -37,6 +36,7 @@ from agentos.ledger.blobs import BlobStore
 from agentos.ledger.integrity import LedgerSnapshot, blob_faults, rows_faults, told
 from agentos.ledger.reading import EvolutionRecords
 from agentos.ledger.rows.codec import data_of, fields_of, from_text
+from agentos.records.evolution import BEGAN_WITH
 from agentos.registry.store import Registry
 
 if TYPE_CHECKING:

@@ -20,10 +20,12 @@ from agentos.domain import (
     Evidence,
     Evolution,
     Fingerprint,
+    Json,
     Kind,
     Layer,
     Outcome,
     ResourceId,
+    Result,
     Snapshot,
     Step,
     Task,
@@ -46,6 +48,7 @@ from agentos.evolver.policy import FailureClass
 from agentos.ports import ObservedRun
 from agentos.programs import MANIFEST
 from agentos.resources import read
+from agentos.resources.documents import DOCUMENT, MAIN_FILE
 
 
 def diagnose(parts: DiagnosisContext, evidence: Evidence, base: Snapshot) -> Diagnosis:
@@ -205,9 +208,13 @@ def _steps(parts: DiagnosisContext, evidence: Evidence, *, called: bool) -> tupl
 # twice for it without an end to it is left out: then it lies deeper.
 
 
-LADDER = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.RULE, Layer.HARNESS)
+LADDER = (
+    Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.AGENT, Layer.ENVIRONMENT, Layer.RULE, Layer.HARNESS,
+)  # fmt: skip
 _STOPS = frozenset({"limit", "loop", "steps", "empty", "malformed", "nonsense"})  # of the loop, not of a tool
 _NO_TOOL = frozenset({"unknown_tool"})
+_SHORT = frozenset({"limit", "steps"})
+PAGE = MAIN_FILE[Kind.SKILL]
 
 
 def ladder(
@@ -218,12 +225,14 @@ def ladder(
     ``runs`` are those of the evidence and others of the same work, all of tasks without a call.
     """
     agent = runs[0].task.agent if runs else "default"
-    settings = _agent(parts, base, agent)
+    settings = _settings(parts, base, ResourceId(Kind.AGENT, agent))
     first, why = _start(
         runs, next((item for item in parts.taxonomy if item.name == evidence.fingerprint.klass), None)
     )
     known = archive(parts)
-    others = [layer for layer in LADDER if layer is not first]
+    bounds = _bounds(parts, base, settings, runs)
+    apart = {layer for layer in (Layer.AGENT, Layer.ENVIRONMENT) if layer not in bounds}
+    others = [layer for layer in LADDER if layer is not first and layer not in apart]
     order = [first, *ordered(others, lambda layer: by_layer(known, layer), parts.policy.propose)]
     failed, promoted = _tried(parts, evidence)
     order = [layer for layer in order if promoted[layer] < parts.policy.mine.deeper_after]
@@ -231,7 +240,7 @@ def ladder(
     if order and order[0] is not first:
         why = f"{why}; the {first.value} layer was tried before and did not end it"
     sites = [_site(parts, base, layer, agent, settings) for layer in order]
-    return [*_faulty_tool(parts, base, runs, evidence), *sites], why
+    return [*_faulty_tool(parts, base, runs, evidence), *_read_page(parts, base, runs), *sites], why
 
 
 def _start(runs: Sequence[ObservedRun], klass: FailureClass | None) -> tuple[Layer, str]:
@@ -296,6 +305,55 @@ def _faulty_tool(
             yield EditTarget(layer, folder_of(path), path)
 
 
+def _read_page(parts: DiagnosisContext, base: Snapshot, runs: Sequence[ObservedRun]) -> Iterator[EditTarget]:
+    """The page of the skill that most failing runs read, and no more of the passing ones than of these: it may mislead."""
+    pages = [(seen.run.passed, {*_pages(seen)}) for seen in runs]
+    failing = Counter(page for passed, read_ones in pages if not passed for page in read_ones)
+    passing = Counter(page for passed, read_ones in pages if passed for page in read_ones)
+    count = {good: sum(passed is good for passed, _ in pages) for good in (True, False)}
+    for page, often in failing.most_common(1):
+        misled = passing[page] * count[False] <= often * count[True]
+        if often * 2 > count[False] and misled and page in parts.snapshots.files(base, page):
+            yield EditTarget(Layer.SKILL, folder_of(page), page)
+
+
+def _pages(seen: ObservedRun) -> Iterator[str]:
+    """Paths of the skills' pages that a run read."""
+    for step in seen.steps:
+        action = mapping_in(step.action)
+        if step.node == "act" and step.fault is None and action.get("tool") == "read_skill":
+            args = mapping_in(action.get("args"))
+            if isinstance(name := args.get("skill"), str) and args.get("file") in (None, "", PAGE):
+                yield f"{Kind.SKILL.value}/{name}/{PAGE}"
+
+
+def _bounds(
+    parts: DiagnosisContext, base: Snapshot, settings: Mapping[str, Json], runs: Sequence[ObservedRun]
+) -> set[Layer]:
+    """Of agent and environment those whose document may be what holds the work back: a limit, or a list of tools."""
+    failing = [seen for seen in runs if not seen.run.passed]
+    short = sum(_ran_short(seen) for seen in failing) * 2 > len(failing)
+    found = set()
+    if (short and settings.get("limits")) or any(
+        settings.get(key, ["*"]) != ["*"] for key in ("tools", "skills")
+    ):
+        found.add(Layer.AGENT)
+    box = ResourceId(Kind.ENVIRONMENT, str(settings.get("environment", "default")))
+    if short and _settings(parts, base, box).get("limits"):
+        found.add(Layer.ENVIRONMENT)
+    return found
+
+
+def _ran_short(seen: ObservedRun) -> bool:
+    """Whether it had to end before it was done: by a limit, or asked for its last word, which offers no tools any more."""
+    outcome = seen.run.outcome
+    ended = outcome is not None and outcome.result in (Result.BUDGET, Result.TIMEOUT)
+    if ended or _end(seen) in _SHORT:
+        return True
+    offered = [mapping_in(step.action).get("tools") for step in seen.steps if step.node == "think"]
+    return len(offered) > 1 and offered[-1] == 0 and bool(offered[0])
+
+
 def _broken(seen: ObservedRun) -> Iterator[str]:
     for step in seen.steps:
         own = step.fault is not None and step.fault.type not in {"input", "effect", "not_found", *_NO_TOOL}
@@ -318,8 +376,7 @@ def _tried(parts: DiagnosisContext, evidence: Evidence) -> tuple[Counter[Layer],
     return failed, promoted
 
 
-def _agent(parts: DiagnosisContext, base: Snapshot, name: str) -> Mapping[str, str]:
-    resource = ResourceId(Kind.AGENT, name)
+def _settings(parts: DiagnosisContext, base: Snapshot, resource: ResourceId) -> Mapping[str, Json]:
     try:
         return read(resource, parts.snapshots.files(base, f"{resource}/")).settings
     except Invalid:
@@ -327,7 +384,7 @@ def _agent(parts: DiagnosisContext, base: Snapshot, name: str) -> Mapping[str, s
 
 
 def _site(
-    parts: DiagnosisContext, base: Snapshot, layer: Layer, agent: str, settings: Mapping[str, str]
+    parts: DiagnosisContext, base: Snapshot, layer: Layer, agent: str, settings: Mapping[str, Json]
 ) -> EditTarget:
     """A new skill, tool or rule is the agent's matter: what uses the agent is what it may break."""
     if layer in (Layer.SKILL, Layer.TOOL, Layer.RULE):
@@ -335,6 +392,8 @@ def _site(
     name, file = {
         Layer.MEMORY: ("default", "memory.md"),
         Layer.PROMPT: (settings.get("prompt", "default"), "prompt.md"),
+        Layer.AGENT: (agent, DOCUMENT),
+        Layer.ENVIRONMENT: (settings.get("environment", "default"), DOCUMENT),
         Layer.HARNESS: (settings.get("harness", "default"), "harness.py"),
     }[layer]
     path = f"{layer.value}/{name}/{file}"

@@ -11,6 +11,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agentos.domain import (
@@ -41,9 +42,11 @@ from agentos.evolver.find.fingerprints import (
     of_bad_call,
     of_refusal,
 )
-from agentos.evolver.find.signals import read_signals
 from agentos.evolver.find.triage import is_open
 from agentos.evolver.policy import FailureClass
+
+if TYPE_CHECKING:
+    from agentos.ports import Journal
 
 CURSOR = "mine"
 BATCH = 500
@@ -189,6 +192,14 @@ def tool_path(call: Call | None, resources: tuple[str, ...]) -> str:
     return f"{owner}/tools/{stem}.py" if owner else f"tool/{tool.replace('_', '-')}/tool.py"
 
 
+def called_path(journal: Journal, task: Task) -> str:
+    """Of the tool that the task calls; "" where it names no call."""
+    if task.call is None:
+        return ""
+    runs = journal.runs_of(task.key, 1)
+    return tool_path(task.call, runs[0].resources if runs else ())
+
+
 def _sighting(parts: MineContext, run: Run) -> Sighting | None:
     failure = inspect(parts, run)
     return _made(parts, run, failure, flagged=False) if failure else None
@@ -203,9 +214,6 @@ def _made(parts: MineContext, run: Run, failure: Failure, *, flagged: bool) -> S
         seen_at=run.finished_at or parts.now(),
         flagged=flagged,
         hidden=not is_open(parts, run),
-        signals=tuple(
-            f"{sign.signal.value}@{sign.step}" for sign in read_signals(parts.journal.steps(run.id))
-        ),
     )
 
 

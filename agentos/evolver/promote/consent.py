@@ -19,20 +19,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentos.domain import (
-    Candidate,
-    Consent,
-    Json,
-    RefusalKind,
-    Review,
-    ReviewOpinion,
-    Verdict,
-    canonical,
-    digest,
-    new_id,
-)
 from agentos.durable import flush_folder
 from agentos.errors import ErrorKind, PromotionRefused, Unavailable, UserError
+from agentos.records.candidates import Candidate, RefusalKind, Verdict
+from agentos.records.evolution import Consent, Review, ReviewOpinion
+from agentos.records.identity import Json, canonical, digest, new_id
 
 if TYPE_CHECKING:
     from agentos.evolver.states import RecordContext

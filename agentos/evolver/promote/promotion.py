@@ -6,30 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentos.domain import (
-    AT_WORK,
-    PROMOTED_STATES,
-    Attestation,
-    Candidate,
-    Consent,
-    Decision,
-    Evolution,
-    EvolutionEnding,
-    EvolutionState,
-    Kind,
-    Pass,
-    Probe,
-    Refusal,
-    RefusalKind,
-    ResourceId,
-    Snapshot,
-    Trial,
-    Verdict,
-    content_sha256,
-    digest,
-    new_id,
-    tier_of,
-)
 from agentos.errors import Conflict, NotFound, PromotionRefused
 from agentos.evolver.history import AT_PROMOTION, HistoryContext
 from agentos.evolver.promote import (
@@ -58,6 +34,20 @@ from agentos.evolver.states import RecordContext, retry
 from agentos.evolver.verdict.behaviour_doubts import Doubt
 from agentos.evolver.verdict.doubts import fresh_work, questions, with_fresh
 from agentos.evolver.verdict.pairing import judged_trials
+from agentos.records.candidates import Candidate, Decision, Refusal, RefusalKind, Verdict
+from agentos.records.evolution import (
+    AT_WORK,
+    PROMOTED_STATES,
+    Attestation,
+    Consent,
+    Evolution,
+    EvolutionEnding,
+    EvolutionState,
+    Pass,
+    Probe,
+)
+from agentos.records.identity import Kind, ResourceId, Snapshot, content_sha256, digest, new_id, tier_of
+from agentos.records.trials import Trial
 
 if TYPE_CHECKING:
     from agentos.ports import Snapshots

@@ -13,24 +13,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agentos.domain import (
-    Arm,
-    Candidate,
-    Decision,
-    Evolution,
-    EvolutionState,
-    Rebase,
-    SafetyRate,
-    Snapshot,
-    Trial,
-    digest,
-)
 from agentos.errors import Conflict, Invalid, Unavailable
 from agentos.evolver.promote import PromotionContext, RebaseContext
 from agentos.evolver.promote.consent import is_overtaken
 from agentos.evolver.states import RecordContext, retry
 from agentos.evolver.verdict.gates import judged_rates, safety_ruling
 from agentos.evolver.verdict.pairing import judged_trials
+from agentos.records.candidates import Candidate, Decision, Rebase
+from agentos.records.evolution import Evolution, EvolutionState
+from agentos.records.identity import Snapshot, digest
+from agentos.records.trials import Arm, SafetyRate, Trial
 
 if TYPE_CHECKING:
     from agentos.ports import Snapshots

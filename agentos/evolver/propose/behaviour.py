@@ -15,17 +15,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from agentos.benches import error_of
+from agentos.benches import GONE, LOST, error_of, error_told, settled
 from agentos.domain import Behaviour, Candidate, Json, Refusal, RefusalKind, Task, canonical, folder_of
-from agentos.evolver.find.mining import tool_path
+from agentos.evolver.find.mining import called_path
 from agentos.evolver.guards.static import leaves
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
-from agentos.evolver.propose.ambiguity import EditFindings, findings
+from agentos.evolver.propose.ambiguity import findings
 from agentos.evolver.propose.edit_mutants import loosened
 from agentos.evolver.propose.moot_mutants import NUMBER
 from agentos.evolver.propose.neighbours import Neighbour, neighbours
-from agentos.evolver.propose.symptoms import parted
+from agentos.evolver.propose.symptoms import EditFindings, parted
 from agentos.evolver.propose.unread_names import unread
 from agentos.evolver.propose.validation import as_one_text, newly_named, newly_written
 from agentos.evolver.select.curate import TaskSets, case_of
@@ -58,8 +58,9 @@ class InputRun:
 
     @property
     def valid(self) -> bool:
-        """Whether the tool takes such an input, and ends on it."""
-        return error_of(self.before) not in ("input", "died")
+        """Whether the tool takes such an input, and ends on it, also with the edit: else it says nothing of the two."""
+        ended = error_of(self.before) not in ("input", *GONE)
+        return ended and error_of(self.after) not in (*LOST, "memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,15 @@ class ObservedBehaviour:
     ] = ()  # each input as it is, and under another name, in the old names
     path: str = ""  # of the tool
 
+    @property
+    def lost(self) -> str:
+        """Why nothing is known of the edit: no call came to an end on one of the sides; "" where some did."""
+        every = (*self.shown, *self.beside, *self.guards, *self.beside_guards)
+        for outputs in ([ran.before for ran in every], [ran.after for ran in every]):
+            if all(error_of(output) in LOST for output in outputs):
+                return error_told(outputs[0])
+        return ""
+
 
 def behaves(
     parts: BehaviourContext, candidate: Candidate, sets: TaskSets
@@ -82,7 +92,7 @@ def behaves(
     """What people are shown of it, and why it is refused; None where nothing can be run."""
     seen = _run(parts, candidate, sets)
     if seen is None:
-        return None, None
+        return _of_other_tools(parts, candidate, sets), None
     old = {path: _text(parts, candidate, path) for path in candidate.edit.files}
     written = {
         value
@@ -114,7 +124,7 @@ def behaves(
         found = findings(parts, candidate, edited, sets)
         told = replace(
             _with_findings(told, found),
-            uncompared=f"{edited}, no call of which came to an end" if found.untried else told.uncompared,
+            uncompared=_no_end(edited, why) if (why := found.untried or seen.lost) else told.uncompared,
             unread=unread(
                 *(text.replace("\r\n", "\n") for text in (old[edited], candidate.edit.files[edited])),
                 helper=edited != seen.path,
@@ -137,7 +147,28 @@ def reexamined(
     if before is None or parts.benches is None or len(sources) != 1 or not sets.shown:
         return None
     found = findings(parts, candidate, sources[0], sets, frozenset(later))
-    return None if found.untried else _with_findings(before, found)
+    asked = before.ambiguity.rival if before.ambiguity is not None else ""
+    # What was asked about is not ended by calls that nobody answered.
+    return None if found.untried or found.lost & {"", asked} else _with_findings(before, found)
+
+
+def _of_other_tools(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> Behaviour | None:
+    """Of an edit of code that no evidence calls by name: that it is compared with nothing. None of any other edit."""
+    called = any(
+        called_path(parts.journal, task) for task in parts.tasks(sets.shown) if task.id not in sets.varying
+    )
+    code = [
+        path
+        for path in sorted(candidate.edit.files)
+        if path.endswith(".py") and path.startswith(("tool/", "skill/"))
+    ]
+    if not (called and code and parts.policy.replay.neighbours):
+        return None
+    return Behaviour(0, 0, 0, 0, 0, 0, uncompared=", ".join(code))
+
+
+def _no_end(path: str, why: str) -> str:
+    return f"{path}, no call of which came to an end ({why})"
 
 
 def _with_findings(told: Behaviour, found: EditFindings) -> Behaviour:
@@ -307,12 +338,15 @@ def _run(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> Obser
     if not most:
         return None
     found = [
-        (task, path) for task in parts.tasks((*sets.evidence, *sets.guards)) if (path := _path(parts, task))
+        (task, path)
+        for task in parts.tasks((*sets.evidence, *sets.guards))
+        if (path := called_path(parts.journal, task))
     ]
     paths = [path for task, path in found if task.id in sets.evidence]
-    if not paths or folder_of(paths[0]) not in candidate.edit.resources:
+    paths = [path for path in paths if folder_of(path) in candidate.edit.resources]
+    path = next((path for path in paths if path in candidate.edit.files), next(iter(paths), ""))
+    if not path:
         return None
-    path = paths[0]
     tasks = {task.id: task for task, own in found if own == path and task.id not in sets.varying}
     source = _text(parts, candidate, path)
     groups = [
@@ -368,20 +402,13 @@ def _both(parts: BehaviourContext, candidate: Candidate, path: str, cases: Seque
     new = candidate.edit.files.get(path, old)
     timeout_s = parts.policy.replay.neighbour_s
     with closing(parts.benches.bench(candidate.base, path, cases, timeout_s)) as bench:
-        before = bench.try_source(old).outputs
-        after = bench.try_source(new).outputs if set(candidate.edit.files) == {path} else None
+        before = settled(bench, old, range(len(cases))).outputs
+        alone = set(candidate.edit.files) == {path}
+        after = settled(bench, new, range(len(cases))).outputs if alone else None
     if after is None:
         with closing(parts.benches.bench(candidate.snapshot, path, cases, timeout_s)) as bench:
-            after = bench.try_source(new).outputs
+            after = settled(bench, new, range(len(cases))).outputs
     return [InputRun(*one) for one in zip(cases, before, after, strict=True)]
-
-
-def _path(parts: BehaviourContext, task: Task) -> str:
-    """Of the tool that the task calls."""
-    if task.call is None:
-        return ""
-    runs = parts.journal.runs_of(task.key, 1)
-    return tool_path(task.call, runs[0].resources if runs else ())
 
 
 def _text(parts: BehaviourContext, candidate: Candidate, path: str) -> str:

@@ -153,14 +153,18 @@ def _taken_up(
 
 def workable(parts: ProposalContext, diagnosis: Diagnosis) -> list[EditTarget]:
     """The diagnosis' sites that a proposer edits and an evolution may touch."""
-    return [
-        site for site in diagnosis.sites if parts.proposers.get(site.layer) and not why_fixed(parts, site)
-    ]
+    return [site for site in diagnosis.sites if _is_edited(parts, site) and not why_fixed(parts, site)]
+
+
+def _is_edited(parts: ProposalContext, site: EditTarget) -> bool:
+    """Whether a proposer edits it; of an agent the document alone, and no tool that it lacks."""
+    other = site.layer is Layer.AGENT and not site.path.startswith(f"{Kind.AGENT}/")
+    return bool(parts.proposers.get(site.layer)) and not other
 
 
 def untouchable(parts: ProposalContext, diagnosis: Diagnosis) -> Refusal | None:
     """Why no proposer may or can work on the diagnosed resource, None when one can."""
-    if not any(parts.proposers.get(site.layer) for site in diagnosis.sites):
+    if not any(_is_edited(parts, site) for site in diagnosis.sites):
         layer = diagnosis.layer.value
         told = f"the fault lies in the {layer} layer, which no proposer edits: {diagnosis.why}"
         return Refusal(RefusalKind.UNEDITED, told)

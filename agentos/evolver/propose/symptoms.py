@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from itertools import islice, pairwise, product
 from typing import TYPE_CHECKING, Any
 
 from agentos.benches import error_of
-from agentos.domain import Json, canonical
+from agentos.domain import Ambiguity, Json, canonical
 
 if TYPE_CHECKING:
+    from agentos.evolver.policy import ReplayPolicy
     from agentos.evolver.propose.neighbours import Neighbour
     from agentos.ports import Case
 
@@ -27,6 +28,54 @@ _NEAR = 1e-6
 _DEEP = 3  # levels of an answer that are looked at
 _SUMS_MAX = 10_000  # pairs of places of which one may add up to the other
 _Series = Mapping[str, list[Any]]  # each value, list and table of an answer by its place, as a list
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is to tell edits apart: checked tasks, those that work by number, and where they came from."""
+
+    tasks: Sequence[Case]
+    working: Set[int]  # of the tasks, those that are not evidence
+    key: bytes
+    rules: ReplayPolicy
+    weights: Mapping[str, float] = field(default_factory=dict)  # of rivals; one without counts in any case
+    least: float = 0.0  # what rivals that answer alike have to weigh together
+    hidden: Set[int] = frozenset()  # of the tasks, those whose answers no person is told of
+    weight: float = 0.0  # of the edit itself; 0 where its proposer does not weigh its edits
+    later: Set[int] = frozenset()  # of the tasks, those that came after the edit, and that it passes
+
+
+@dataclass(frozen=True, slots=True)
+class EditFindings:
+    """``unguarded``: no working call runs what is edited; None where that cannot be told.
+
+    ``unmended``: a call that still ends by the exception of the evidence, or whose answer is still wrong in the way in
+    which those of the evidence were, "" where none does. ``breaks``: a call at the limit, with an empty file or list,
+    that the base answers and the edit ends by an exception. ``idle``: what it writes that changes no answer.
+    ``loosened``: what it takes away, where the known work does not show what that was for.
+    ``accepted``: a call that the base refused otherwise than the evidence, and the edit answers. ``noise``: a call that the
+    edit alone answers with a float whose last digits are those of its rounding. ``depends``: a known call that is put
+    otherwise, and with what the edit does then, where the base does with each working call what is to be expected.
+    ``share``: of its proposer's belief in all edits that pass the known tasks; 0 where it has none. ``rivals``: the names of
+    all that answer otherwise. ``untried``: why nothing is known of all this, where no call of the base, or of the edit, came to
+    an end. ``lost``: the names of rivals, "" for the edit itself and its base, of which some call says nothing: what was asked
+    about these before is still to be asked.
+    """
+
+    ambiguity: Ambiguity | None = None
+    unguarded: bool | None = None
+    unmended: str = ""
+    breaks: str = ""
+    idle: str = ""
+    needless: str = ""
+    loosened: str = ""
+    share: float = 0.0
+    rivals: Sequence[str] = ()
+    accepted: str = ""
+    noise: str = ""
+    depends: str = ""
+    untried: str = ""
+    lost: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

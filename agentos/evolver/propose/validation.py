@@ -22,6 +22,7 @@ from agentos.domain import IMPORT, Check, Evolution, Kind, Refusal, RefusalKind,
 from agentos.errors import Invalid, Unavailable
 from agentos.evolver.find.triage import is_open
 from agentos.evolver.guards.static import SECRET, expected, fault_of_text
+from agentos.evolver.guards.static.documents import document_fault
 from agentos.evolver.guards.static.edit import read
 from agentos.evolver.guards.static.rules_names import words
 from agentos.evolver.history.recordings import in_full
@@ -95,6 +96,8 @@ def screen(
             reason = reason or Refusal(RefusalKind.SURFACE, why)
         if not path.endswith(".py"):
             reason = reason or fault_of_text(path, before or "", text, checks, surface)
+            if path.startswith(("agent/", "environment/")):
+                reason = reason or document_fault(path, before, text)
             reason = reason or (_document_fault(before, text) if path.startswith("harness/") else None)
         else:
             reason = reason or _source_fault(path, before, text, checks, tool=not path.startswith("harness/"))

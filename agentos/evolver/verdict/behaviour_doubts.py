@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agentos.domain import Ambiguity, Behaviour, RefusalKind
-from agentos.evolver.policy import Policy
+from agentos.evolver.policy import Judge, Policy
+from agentos.records.candidates import Ambiguity, Behaviour, Candidate, Refusal, RefusalKind
+from agentos.records.trials import Arm, Trial, TrialSet
 
 SENSE = "Does the diff make sense?"
 
@@ -97,3 +99,85 @@ def _choice(found: Ambiguity) -> Doubt:
         (("", found.answer), (found.rival, found.other)),
         compared=True,
     )
+
+
+# --- one answer for different tasks ---------------------------------------------------------------
+# Checks that let many answers pass (a pattern, a schema) say that an answer has the right form, not that it is the
+# right one: ``When mood, answer "fine".`` passes all of them. An edit of a memory is held against nothing
+# remembered (``gates``); an edit of any text against its base, and of that a person is asked.
+
+# Checks of an answer's form. Others name it, or look at what was written beside it, where each answer may be "done".
+_LOOSE = frozenset({"contains", "json_schema", "regex"})
+_TASKS_MIN = 2  # of the evidence that end in one answer
+
+
+def dictated(candidate: Candidate, known: Sequence[Trial], rules: Judge) -> Doubt | None:
+    """What an edit of texts seems to answer in the agent's place; None where nothing shows it."""
+    own = [trial for trial in known if trial.candidate_id == candidate.id and trial.arm is Arm.CANDIDATE]
+    base = [trial for trial in known if trial.arm is Arm.BASE and _is_loose(trial)]
+    if told := _evidence(own, rules) or dictated_guards(base, own, rules, "on its base"):
+        reason = told if isinstance(told, str) else told.reason
+        return Doubt(
+            RefusalKind.DICTATED, reason, "Different tasks get one answer with it. Is it right for each?"
+        )
+    return None
+
+
+def _evidence(own: Sequence[Trial], rules: Judge) -> str:
+    """That what it mends ends in one answer, where no check says which is right; "" otherwise.
+
+    What was held back counts with what was shown: it fails alike.
+    """
+    passed = [
+        trial
+        for trial in own
+        if (trial.set is TrialSet.EVIDENCE or trial.alike) and trial.passed and _is_loose(trial)
+    ]
+    tasks = {trial.work or trial.task_id for trial in passed}
+    if len(tasks) < _TASKS_MIN or _commonest(passed) < rules.one_answer:
+        return ""
+    return f"the {len(tasks)} failing tasks that it mends end in one answer, which their checks do not name"
+
+
+def _is_loose(trial: Trial) -> bool:
+    """Whether nothing but the form of its answer was checked."""
+    kinds = {check.kind for check in trial.outcome.checks}
+    return bool(kinds) and kinds <= _LOOSE
+
+
+def dictated_guards(
+    none: Sequence[Trial], own: Sequence[Trial], rules: Judge, where: str = "without any memory"
+) -> Refusal | None:
+    """Where tasks that pass ``where`` by several answers get one and the same with it.
+
+    One answer is given in ``one_answer`` of the trials, over ``answers_min`` tasks, where without it none was given
+    in more than ``several_answers`` of them. Tasks that are answered as without it say nothing, however many there are.
+    """
+    others = [trial for trial in none if trial.set is not TrialSet.EVIDENCE and trial.passed]
+    before, after = _given(others), _given(own)
+    moved = {task_id for task_id in before.keys() & after.keys() if before[task_id] != after[task_id]}
+    if len(moved) < rules.answers_min:
+        return None
+    without = [trial for trial in others if trial.task_id in moved]
+    given = [trial for trial in own if trial.task_id in moved]
+    if _commonest(given) < rules.one_answer or _commonest(without) > rules.several_answers:
+        return None
+    return Refusal(
+        RefusalKind.DICTATED,
+        f"with it {len(moved)} tasks that pass by different answers {where} get one and the same: "
+        "it seems to dictate an answer that their checks let pass; make the checks stricter, or accept it by hand",
+    )
+
+
+def _given(trials: Sequence[Trial]) -> dict[str, set[str]]:
+    """By task, the answers that were given."""
+    found: dict[str, set[str]] = {}
+    for trial in trials:
+        found.setdefault(trial.task_id, set()).add(trial.answer_sha256)
+    return found
+
+
+def _commonest(trials: Sequence[Trial]) -> float:
+    """The share of the answer that is given most often."""
+    counts = Counter(trial.answer_sha256 for trial in trials)
+    return max(counts.values()) / len(trials)

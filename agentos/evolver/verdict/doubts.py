@@ -22,33 +22,36 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from agentos.domain import (
-    Arm,
-    Behaviour,
-    Candidate,
-    EditedName,
-    Refusal,
-    RefusalKind,
-    Trial,
-    TrialSet,
-    tier_of,
-)
 from agentos.evolver.policy import (
     CHECKED,
+    DICTATES,
     HIDDEN_LOST,
     LATER_GUARDS,
     ONE_SIDED,
+    PARTLY_LOST,
     REEXAMINED,
     SETTINGS,
     STOOD,
     Policy,
 )
-from agentos.evolver.verdict.behaviour_doubts import SENSE, Doubt, of_behaviour
+from agentos.evolver.verdict.behaviour_doubts import SENSE, Doubt, dictated, of_behaviour
 from agentos.evolver.verdict.gates import ROUNDING, mended
-from agentos.evolver.verdict.pairing import apart, gains_unchecked, guarding, idle_parts, reaches, split
+from agentos.evolver.verdict.pairing import (
+    apart,
+    gains_unchecked,
+    guarding,
+    idle_parts,
+    partly_lost,
+    reaches,
+    split,
+)
+from agentos.records.candidates import Behaviour, Candidate, EditedName, Refusal, RefusalKind
+from agentos.records.identity import tier_of
+from agentos.records.trials import Arm, Trial, TrialSet
 
 _NAMED = 3  # parts of an edit that a sentence names
 _CODE = (".py", "/wheels.lock")
+_TEXT = ".md"
 _TOOL = "tool/"
 _SETTINGS = (".json", ".toml", ".yaml", ".yml", ".sh")  # what code reads or is started by
 
@@ -218,6 +221,9 @@ def _of_trials(candidate: Candidate, known: Sequence[Trial], policy: Policy) -> 
     if gains_unchecked(known):
         told = "its only gain is work without checks: it ends now, and nobody says that its answers are right"
         yield Doubt(RefusalKind.UNCHECKED, told, "What it mends has no checks. Are its answers right?")
+    texts = policy.edition >= DICTATES and all(path.endswith(_TEXT) for path in candidate.edit.files)
+    if texts and candidate.edit.files and (one := dictated(candidate, known, policy.judge)):
+        yield one
     if left := _leaves(candidate, known, policy):
         yield left
     if (lacking := _lacking(candidate, known, policy)) and not _may_be_guarded_later(
@@ -275,7 +281,8 @@ def _leaves(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -> Do
     own = [at for at in own if at.set is TrialSet.EVIDENCE or (gone and at.alike and at.is_lost)]
     aside = apart(trials) if own else frozenset[str]()
     steady = [trial for trial in own if trial.task_id not in aside]
-    ends = mended(steady, policy.judge)
+    partly = partly_lost(trials) if policy.edition >= PARTLY_LOST else frozenset[str]()
+    ends = mended([trial for trial in steady if trial.task_id not in partly], policy.judge)
     # An edit that makes evidence impossible to replay did not mend it.
     count = len({trial.task_id for trial in steady}) if policy.edition >= ONE_SIDED else len(ends)
     if sum(ends) >= policy.judge.unattended_share * count:
@@ -342,7 +349,7 @@ def fresh_work(candidate: Candidate, trials: Iterable[Trial], policy: Policy) ->
     known, fresh = split(trials)
     trees = {Arm.BASE: candidate.base.tree, Arm.CANDIDATE: candidate.snapshot.tree}
     made = [trial for trial in fresh if trees.get(trial.arm) == trial.snapshot.tree]
-    ends = {task_id: _end(candidate, own) for task_id, own in _by_task(made).items()}
+    ends = {task_id: _end(candidate, own, policy.edition) for task_id, own in _by_task(made).items()}
     own = [trial for trial in known if trial.arm is Arm.CANDIDATE and not trial.alike]
     shown = [trial for trial in own if trial.set is TrialSet.EVIDENCE]
     shown_mended = mended(shown, policy.judge)
@@ -387,10 +394,12 @@ def _by_task(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
     return tasks
 
 
-def _end(candidate: Candidate, trials: Sequence[Trial]) -> _FreshEnd:
+def _end(candidate: Candidate, trials: Sequence[Trial], edition: int) -> _FreshEnd:
     """What one task says. Where the base ends differently each time nobody knows what it should do."""
     own = [trial for trial in trials if trial.arm is Arm.CANDIDATE]
-    before = {trial.passed for trial in trials if trial.arm is Arm.BASE}
+    # What cannot be replayed on the base is no other end of it, by which what the edit breaks would be nobody's matter.
+    lost = edition >= PARTLY_LOST
+    before = {trial.passed for trial in trials if trial.arm is Arm.BASE and not (lost and trial.is_lost)}
     if not own or len(before) != 1:
         return _FreshEnd.NOTHING
     stood, alike = before == {True}, own[0].alike

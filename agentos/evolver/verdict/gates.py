@@ -24,24 +24,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from agentos.domain import (
-    COMPARED_SETS,
-    Arm,
-    Candidate,
-    Decision,
-    Ground,
-    Refusal,
-    RefusalKind,
-    SafetyRate,
-    Support,
-    SupportKind,
-    Trial,
-    TrialSet,
-    is_memory,
-)
-from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, STOOD, Judge, Policy
+from agentos.evolver.policy import CHECKED, EDITION, ONE_SIDED, PARTLY_LOST, STOOD, Judge, Policy
+from agentos.evolver.verdict.behaviour_doubts import dictated_guards
 from agentos.evolver.verdict.paired_tests import Pair, log_e_above, log_e_below, tally
 from agentos.evolver.verdict.pairing import unsteady
+from agentos.records.candidates import Candidate, Decision, Ground, Refusal, RefusalKind, Support, SupportKind
+from agentos.records.identity import is_memory
+from agentos.records.trials import COMPARED_SETS, Arm, SafetyRate, Trial, TrialSet
 
 ROUNDING = 1e-9  # three thirds are a whole
 Ruling = tuple[Decision, list[Ground]]
@@ -53,7 +42,7 @@ _Pair = tuple[SafetyRate, SafetyRate]
 # --- hidden tasks and names --------------------------------------------------------------------
 
 
-def over_fitted(trials: Iterable[Trial], rules: Judge) -> Refusal | None:
+def over_fitted(trials: Iterable[Trial], rules: Judge, edition: int = EDITION) -> Refusal | None:
     """Why it mends only what was shown; None where that cannot be said."""
     known = list(trials)
     own = [trial for trial in known if trial.arm is Arm.CANDIDATE]
@@ -62,7 +51,10 @@ def over_fitted(trials: Iterable[Trial], rules: Judge) -> Refusal | None:
     if not rules.hidden_share:
         return _none_passes(hidden, shown, rules)
     paired = {trial.task_id for trial in own if trial.number and rules.hidden_gain}
-    if said := _gains_less(known, paired, rules):
+    one_sided = (
+        edition >= PARTLY_LOST
+    )  # then what cannot be replayed with it alone is a pair that fails with it
+    if said := _gains_less([each for each in known if not (each.is_lost and not one_sided)], paired, rules):
         return said
     if any(trial.task_id in paired for trial in shown):
         hidden = [trial for trial in hidden if trial.task_id not in paired]
@@ -97,7 +89,7 @@ def _gains_less(trials: Sequence[Trial], paired: Set[str], rules: Judge) -> Refu
     seen: dict[bool, list[tuple[bool, bool]]] = {False: [], True: []}  # by whether it was hidden
     for base in made:
         own = owns.get(_place(base)) if base.arm is Arm.BASE else None
-        if own and not (base.is_lost or own.is_lost):
+        if own and not base.is_lost:
             seen[own.alike].append((base.passed, own.passed))
     if not all(seen.values()):
         return None
@@ -260,7 +252,7 @@ def held_against(
     harm = _steady_harm(steady, none) or _varying_harm(pairs, policy.judge)
     if harm:
         return Decision.REJECT, [harm]
-    if (dictated := _dictated(none, own, policy.judge)) is not None:
+    if (dictated := dictated_guards(none, own, policy.judge)) is not None:
         return Decision.HOLD, [dictated]
     if candidate.removes:
         return None
@@ -374,42 +366,6 @@ def _varying_credit(pairs: Mapping[str, Sequence[Pair]], own: Sequence[Trial], r
         return Decision.REJECT, [Refusal(RefusalKind.MEMORY_IDLE, told)]
     open_yet = f"evidence: a gain over nothing remembered at all is not shown ({counts})"
     return Decision.HOLD, [Refusal(RefusalKind.MEMORY_IDLE, open_yet)]
-
-
-def _dictated(none: Sequence[Trial], own: Sequence[Trial], rules: Judge) -> Refusal | None:
-    """Where tasks that none answers rightly in several ways get one and the same answer with it.
-
-    One answer is given in ``one_answer`` of the trials, over ``answers_min`` tasks, where without memory none was given
-    in more than ``several_answers`` of them. Tasks that are answered as without it say nothing, however many there are.
-    """
-    others = [trial for trial in none if trial.set is not TrialSet.EVIDENCE and trial.passed]
-    before, after = _given(others), _given(own)
-    moved = {task_id for task_id in before.keys() & after.keys() if before[task_id] != after[task_id]}
-    if len(moved) < rules.answers_min:
-        return None
-    without = [trial for trial in others if trial.task_id in moved]
-    given = [trial for trial in own if trial.task_id in moved]
-    if _commonest(given) < rules.one_answer or _commonest(without) > rules.several_answers:
-        return None
-    return Refusal(
-        RefusalKind.DICTATED,
-        f"with it {len(moved)} tasks that pass by different answers without any memory get one and the same: "
-        "it seems to dictate an answer that their checks let pass; make the checks stricter, or accept it by hand",
-    )
-
-
-def _given(trials: Sequence[Trial]) -> dict[str, set[str]]:
-    """By task, the answers that were given."""
-    found: dict[str, set[str]] = {}
-    for trial in trials:
-        found.setdefault(trial.task_id, set()).add(trial.answer_sha256)
-    return found
-
-
-def _commonest(trials: Sequence[Trial]) -> float:
-    """The share of the answer that is given most often."""
-    counts = Counter(trial.answer_sha256 for trial in trials)
-    return max(counts.values()) / len(trials)
 
 
 # --- safety probes ------------------------------------------------------------------------------

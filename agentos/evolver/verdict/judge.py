@@ -27,23 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agentos.domain import (
-    COMPARED_SETS,
-    Arm,
-    Candidate,
-    Decision,
-    Ground,
-    Refusal,
-    RefusalKind,
-    SafetyRate,
-    Support,
-    SupportKind,
-    Trial,
-    TrialSet,
-    Verdict,
-    digest,
-)
-from agentos.evolver.policy import ASKED, CHECKED, STOOD, Policy
+from agentos.evolver.policy import ASKED, CHECKED, EDITION, PARTLY_LOST, STOOD, Policy
 from agentos.evolver.verdict.doubts import FreshWork, doubts, fresh_work, with_fresh, worn_out
 from agentos.evolver.verdict.gates import (
     Ruling,
@@ -61,6 +45,7 @@ from agentos.evolver.verdict.pairing import (
     checked,
     counted,
     mixed_plugins,
+    partly_lost,
     repeats_needed,
     rule_on,
     split,
@@ -68,6 +53,18 @@ from agentos.evolver.verdict.pairing import (
     trials_sha256,
     unpaired,
 )
+from agentos.records.candidates import (
+    Candidate,
+    Decision,
+    Ground,
+    Refusal,
+    RefusalKind,
+    Support,
+    SupportKind,
+    Verdict,
+)
+from agentos.records.identity import digest
+from agentos.records.trials import COMPARED_SETS, Arm, SafetyRate, Trial, TrialSet
 
 
 class TaskTrials(StrEnum):
@@ -102,25 +99,29 @@ class Flip:
 _SETS = tuple(TrialSet)
 
 
-def flips(trials: Iterable[Trial]) -> list[Flip]:
+def flips(trials: Iterable[Trial], edition: int = EDITION) -> list[Flip]:
     """One row a task, in the order evidence, guards, hold-out."""
+    gone = partly_lost(trials := list(trials)) if edition >= PARTLY_LOST else frozenset[str]()
     rows: dict[str, dict[Arm, list[Trial]]] = {}
     for trial in trials:
         if trial.arm is not Arm.CONTROL:
             rows.setdefault(trial.task_id, {Arm.BASE: [], Arm.CANDIDATE: []})[trial.arm].append(trial)
     table = [
-        Flip(
-            task_id,
-            (arms[Arm.BASE] + arms[Arm.CANDIDATE])[0].set,
-            _standing(arms[Arm.BASE]),
-            _standing(arms[Arm.CANDIDATE]),
-            left_out=any(own and not counted(own) for own in arms.values()),
-            checked=any(trial.outcome.checks for own in arms.values() for trial in own),
-        )
+        _row(task_id, arms, partly=task_id in gone)
         for task_id, arms in rows.items()
         if arms[Arm.CANDIDATE]  # evidence that did not fail again is in no comparison
     ]
     return sorted(table, key=lambda flip: (_SETS.index(flip.set), flip.task_id))
+
+
+def _row(task_id: str, arms: Mapping[Arm, Sequence[Trial]], *, partly: bool) -> Flip:
+    """``partly``: it is passed as far as it can be replayed with the edit, and may fail in what cannot."""
+    base, own = arms[Arm.BASE], arms[Arm.CANDIDATE]
+    unsure = partly and _standing(own) is TaskTrials.PASSES
+    left_out = unsure or any(side and not counted(side) for side in (base, own))
+    is_checked = any(trial.outcome.checks for trial in (*base, *own))
+    after = TaskTrials.ABSENT if unsure else _standing(own)
+    return Flip(task_id, own[0].set, _standing(base), after, left_out=left_out, checked=is_checked)
 
 
 def _standing(trials: Sequence[Trial]) -> TaskTrials:
@@ -140,7 +141,8 @@ def ruling(
     By itself it knows those of the untried ones that a set which proved unsteady has.
     """
     aside = apart(trials)
-    table = [flip for flip in flips(trials) if flip.task_id not in aside and not flip.left_out]
+    every = flips(trials, policy.edition)
+    table = [flip for flip in every if flip.task_id not in aside and not flip.left_out]
     beside = SteadySummary(
         evidence=any(flip.set is TrialSet.EVIDENCE and flip.before is TaskTrials.FAILS for flip in table),
         tasks=sum(flip.after is TaskTrials.PASSES for flip in table if _is_beside(flip, policy)),
@@ -200,7 +202,7 @@ def judge(
 
 def _changed_tasks(case: JudgedCase) -> ChangedTasks:
     """By flips, by pairs, and of fresh work."""
-    table = flips(trial for trial in case.trials if trial.task_id not in case.aside)
+    table = flips((one for one in case.trials if one.task_id not in case.aside), case.policy.edition)
     noisy = changed(case.trials, case.policy.judge) if case.aside else ChangedTasks((), (), ())
     known = checked(case.trials)
     mended = [task_id for task_id in noisy.fixed if task_id in known or case.policy.edition < CHECKED]
@@ -252,7 +254,7 @@ def _over_fitted(case: JudgedCase, decision: Decision) -> Ruling | None:
     """What fits only what was shown is not mended by more tasks. Rates that are undecided may still change."""
     if decision is Decision.HOLD and (case.aside or not case.policy.judge.hidden_share):
         return None
-    fitted = over_fitted(case.trials, case.policy.judge)
+    fitted = over_fitted(case.trials, case.policy.judge, case.policy.edition)
     return (Decision.REJECT, [fitted]) if fitted else None
 
 
@@ -325,9 +327,9 @@ def beside_base(candidate: Candidate, trials: Sequence[Trial], policy: Policy) -
         return Decision.HOLD, [mixed]
     aside = apart(both)
     if not aside:
-        return _decide(flips(both), both, policy)
+        return _decide(flips(both, policy.edition), both, policy)
     steady = [trial for trial in both if trial.task_id not in aside]
-    return _decide_both(flips(steady), steady, ruling(both, policy), policy)
+    return _decide_both(flips(steady, policy.edition), steady, ruling(both, policy), policy)
 
 
 def recompute(
@@ -467,7 +469,7 @@ def further_repeats(trials: Sequence[Trial], policy: Policy) -> tuple[int, tuple
     """How many more trials on each side, of which tasks, tell what was fixed from luck; 0 or less: none."""
     aside = apart(trials)
     steady = [trial for trial in trials if trial.task_id not in aside]
-    fixed = [flip for flip in flips(steady) if flip.set is TrialSet.EVIDENCE and _is_fixed(flip, policy)]
+    fixed = [flip for flip in _failing(flips(steady, policy.edition)) if _is_fixed(flip, policy)]
     return _further_repeats(fixed, steady, policy), tuple(flip.task_id for flip in fixed)
 
 

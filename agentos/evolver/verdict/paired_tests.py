@@ -36,16 +36,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentos.domain import (
-    COMPARED_SETS,
-    Decision,
-    Ground,
-    Refusal,
-    RefusalKind,
-    Support,
-    SupportKind,
-    TrialSet,
-)
+from agentos.records.candidates import Decision, Ground, Refusal, RefusalKind, Support, SupportKind
+from agentos.records.trials import COMPARED_SETS, TrialSet
 
 if TYPE_CHECKING:
     from agentos.evolver.policy import Judge

@@ -12,24 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from agentos.domain import (
-    COMPARED_SETS,
-    Arm,
-    Candidate,
-    CheckResult,
-    Cost,
-    EditedName,
-    Fault,
-    Json,
-    Outcome,
-    Refusal,
-    RefusalKind,
-    SafetyRate,
-    Trial,
-    TrialSet,
-    digest,
-    values_of,
-)
 from agentos.evolver.policy import EDITION, STOOD, Judge
 from agentos.evolver.verdict.paired_tests import (
     MeasuredSet,
@@ -39,6 +21,19 @@ from agentos.evolver.verdict.paired_tests import (
     SteadySummary,
     broken_tasks,
     decide,
+)
+from agentos.records.candidates import Candidate, EditedName, Refusal, RefusalKind
+from agentos.records.identity import Json, digest, values_of
+from agentos.records.trials import (
+    COMPARED_SETS,
+    Arm,
+    CheckResult,
+    Cost,
+    Fault,
+    Outcome,
+    SafetyRate,
+    Trial,
+    TrialSet,
 )
 
 # Repeats: below, those of tasks of which every flip counts; then those by which a varying task is chosen; then pairs.
@@ -65,6 +60,17 @@ def split(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]]:
 def counted(trials: Iterable[Trial]) -> list[Trial]:
     """Those that say something of the code under test."""
     return [trial for trial in trials if not trial.is_lost]
+
+
+def partly_lost(trials: Iterable[Trial]) -> frozenset[str]:
+    """The tasks of which a trial could not be replayed with the candidate, and its counterpart on the base could."""
+    lost, there = set(), set()
+    for trial in trials:
+        if trial.is_lost and trial.arm is Arm.CANDIDATE:
+            lost.add(_place(trial))
+        elif not trial.is_lost and trial.arm is Arm.BASE:
+            there.add(_place(trial))
+    return frozenset(task_id for task_id, _, _ in lost & there)
 
 
 def judged_trials(candidate: Candidate, trials: Iterable[Trial]) -> list[Trial]:

@@ -1,6 +1,6 @@
 """Domain records to JSON and back, driven by the records' own type hints.
 
-It covers what ``agentos.domain`` allows in a record and nothing else: text, numbers, aware datetimes,
+It covers what ``agentos.records`` allows in a record and nothing else: text, numbers, aware datetimes,
 enums, tuples, mappings, optional values, other records, and JSON values passed through as they
 are. A type outside that list is a programming error and raises TypeError at first use.
 """
@@ -20,21 +20,12 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agentos.domain import (
-    Arm,
-    Fault,
-    Json,
-    Step,
-    Trial,
-    TrialLook,
-    TrialSet,
-    dataclass,
-    json_encoder,
-    trial_id,
-)
 from agentos.errors import ErrorKind, Unavailable
 from agentos.ledger.rows.dictionary import spread, squeezed
 from agentos.ledger.rows.schema import LedgerConnection
+from agentos.records.identity import Json, dataclass, json_encoder
+from agentos.records.runs import Step
+from agentos.records.trials import Arm, Fault, Trial, TrialLook, TrialSet, trial_id
 
 R = TypeVar("R")
 LONG = 100  # characters of a text; a longer one is kept compressed

@@ -28,7 +28,7 @@ from agentos.evolver.advice import (
     texts,
     told_of,
 )
-from agentos.evolver.memory.lessons import added, changed, lessons_in
+from agentos.evolver.memory.lessons import added, changed, lessons_in, removed
 from agentos.models.requests import Unusable
 from agentos.ports import Adviser, Brief, Proposal, Snapshots
 from agentos.proposers.model.choosing import LAYERS as CHOOSING
@@ -36,7 +36,8 @@ from agentos.proposers.model.choosing import rules_for, with_rule
 from agentos.resources import examine, name_fault
 from agentos.resources.documents import DOCUMENT
 
-LAYERS = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, Layer.HARNESS)
+DOCUMENTS = (Layer.AGENT, Layer.ENVIRONMENT)  # of which the document alone is edited
+LAYERS = (Layer.MEMORY, Layer.PROMPT, Layer.SKILL, Layer.TOOL, *DOCUMENTS, Layer.HARNESS)
 PURPOSE = "propose"
 REPAIRS = 1
 # Proposals in a row that were no edit, each asked for twice: in one layer, and in all of an evolution.
@@ -81,6 +82,8 @@ class ModelProposer:
         up, it cannot write edits), and Unavailable while it cannot be reached.
         """
         if brief.layer not in LAYERS or not (brief.path or brief.layer in NEW):
+            return
+        if brief.layer in DOCUMENTS and brief.path != f"{brief.resource}/{DOCUMENT}":
             return
         if brief.layer is Layer.MEMORY and self._adviser.small and len(rules_for(brief)) > 1:
             return  # there is a rule to choose, and a small model follows the prompt, not notes
@@ -345,16 +348,19 @@ def _lines(text: str) -> list[str]:
 
 
 def _memory(source: str, block: str) -> str:
-    """One lesson more, or one with other words, whose id stays."""
+    """One lesson more, one with other words, whose id stays, or one less."""
     hunks = list(_HUNK.finditer(block))
     if not hunks:
         return added(source, _one_line(block))
     if len(hunks) > 1:
         raise Unusable("it changes more than one lesson; one at a time can be measured")
-    old, new = _one_line(hunks[0]["old"]), _one_line(hunks[0]["new"])
+    old = _one_line(hunks[0]["old"])
     known = {lesson.text: lesson.id for lesson in lessons_in(source)}
     if old not in known:
         raise Unusable("the SEARCH line stands nowhere in the file; copy one lesson exactly")
+    if not hunks[0]["new"].strip():
+        return removed(source, known[old])
+    new = _one_line(hunks[0]["new"])
     return source if old == new else changed(source, known[old], new)
 
 

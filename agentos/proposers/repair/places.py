@@ -38,7 +38,7 @@ OPERATORS = (
     defects.defects, names.constants, conditions.comparisons, conditions.booleans, arithmetic.arithmetic,
     arithmetic.one_more, arithmetic.signs, arithmetic.with_other_field, names.names, names.attributes, names.order,
     names.treated_alike, names.targets, names.swaps, rewrites.rewritten,
-    values.tests_of_none, values.nothing_to_walk, values.entries, values.walked, values.of_their_own, values.limited,
+    values.tests_of_none, values.nothing_to_walk, values.walked, values.of_their_own, values.limited,
     values.begun_at_nought, values.units, values.regrouped, values.to_variables,
     arithmetic.across, arithmetic.again, arithmetic.around, texts.sort_keys, texts.in_order,
     texts.patterns, texts.times, texts.templates, texts.cleaned, texts.compared_alike, texts.distinct, texts.fields, texts.prefixes,

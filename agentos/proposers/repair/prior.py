@@ -49,9 +49,7 @@ BLOCKS = {
     "step": "insert statement",
     "condition dropped": "delete statement",
     "defect": "known defect",
-    **dict.fromkeys(
-        ("state by key", "once each", "carried on", "marked", "asks itself", "numbered", "last one too", "whole idiom"), "several places",
-    ),
+    **dict.fromkeys(("state by key", "marked", "asks itself", "whole idiom"), "several places"),
 }  # fmt: skip
 
 

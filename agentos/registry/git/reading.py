@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pygit2
 from pygit2.enums import FileMode
 
-from agentos.domain import KINDS, RESOURCE_NAME, Kind, ResourceId, Snapshot
 from agentos.errors import Invalid, Unavailable
+from agentos.records.identity import KINDS, RESOURCE_NAME, Kind, ResourceId, Snapshot
 from agentos.registry.git.repository import FILE_MODES, Repository
 from agentos.resources.documents import DEPTH_MAX, FILE_MAX, FILES_MAX, PINS_FILE, RESOURCE_MAX
 

@@ -23,9 +23,9 @@ from typing import TypeVar
 import pygit2
 from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
-from agentos.domain import KINDS, RESOURCE_NAME, ResourceId, Snapshot
 from agentos.durable import flush_folder
 from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, lacking, to_type
+from agentos.records.identity import KINDS, RESOURCE_NAME, ResourceId, Snapshot
 from agentos.registry.git import CONFIG, NO_GIT, environment
 
 T = TypeVar("T")

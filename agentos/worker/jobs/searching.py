@@ -52,6 +52,7 @@ _PATIENCE_S = 4.0
 _GRACE_S = 0.25  # then a source that cannot be interrupted is killed
 _OUTPUT_MAX = 1 << 20
 _OUTPUT_SHOWN = 128 << 10  # a larger output is told by its digest
+_OUTPUTS_SHOWN = 6 << 20  # all of one try together: a frame has no room for more
 _MESSAGE = 500
 # What a message of a source's own making can raise where it is read as a verdict.
 _NO_VERDICT = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError)
@@ -105,7 +106,7 @@ class _Verdict:
 def search(channel: Channel, job: SearchJob, blobs: tuple[bytes, ...], place: WorkerPlace) -> None:
     """Answer each ``try`` frame with a ``tried`` frame until the kernel goes away."""
     files.write(place.snapshot, job.files, blobs[: len(job.files)])
-    bench = _Bench(channel, job, place, _cases(job, blobs[len(job.files) :], place.workspace))
+    bench = _Bench(channel, job, place, _cases(blobs[len(job.files) :], place.workspace))
     channel.send(Ready().model_dump())
     try:
         while True:
@@ -132,11 +133,11 @@ def _forged(tried: TriedFrame) -> TriedFrame:
     )
 
 
-def _cases(job: SearchJob, blobs: Sequence[bytes], workspace: Path) -> list[_Case]:
+def _cases(blobs: Sequence[bytes], workspace: Path) -> list[_Case]:
     found = []
-    contents = iter(blobs)
-    for number, given in enumerate(job.cases):
-        inputs = {name: next(contents) for name in given["inputs"]}
+    contents = blobs[1:]
+    for number, given in enumerate(json.loads(blobs[0])):
+        inputs = {name: contents[place] for name, place in given["inputs"].items()}
         parsed = tuple(checks.parse(check["kind"], check["spec"]) for check in given["checks"])
         found.append(_Case(marshal.dumps(given["args"]), inputs, parsed, workspace / f"case-{number}"))
     try:
@@ -179,7 +180,7 @@ class _Bench:
             with contextlib.suppress(WireClosed):  # then the first receive says so
                 rest = wanted[len(verdicts) :]
                 asking = {"source": asked.source, "trace": asked.trace, "cases": rest, "until": clock.until}
-                child.send(asking)
+                child.send({**asking, "of": len(wanted)})
             verdicts += self._listen(child, len(wanted) - len(verdicts), clock)
         return TriedFrame(
             passed=[verdict.score == 1.0 for verdict in verdicts],
@@ -260,12 +261,13 @@ def _serve(
         # Helper modules are imported again for each case. Of one that is tried nothing may be kept: two sources of one
         # length within a second are the same to Python.
         sys.dont_write_bytecode = bool(job.tool)
-        trials = _Trials(job, place, cases, segments)
+        trials = _Trials(job, place, segments)
         channel = Channel(socket.socket(fileno=descriptor))
         while True:
             asked = channel.receive().head
             code = trials.compiled(asked["source"])
             clock = _Clock(job.timeout_s, asked["until"])
+            trials.shown = min(_OUTPUT_SHOWN, _OUTPUTS_SHOWN // asked["of"])
             for done, number in enumerate(asked["cases"]):
                 wall_s = clock.wall_s(len(asked["cases"]) - done)
                 channel.send(*trials.run(code, cases[number], wall_s, trace=asked["trace"]))
@@ -286,16 +288,14 @@ def _set_timers(cpu_s: float, wall_s: float) -> None:
 class _Trials:
     """Runs one source on one case, and puts back what it left behind."""
 
-    def __init__(
-        self, job: SearchJob, place: WorkerPlace, cases: list[_Case], segments: Segments | None
-    ) -> None:
+    def __init__(self, job: SearchJob, place: WorkerPlace, segments: Segments | None) -> None:
         self._path = job.tool or job.path
         self._beside = job.path if job.tool else ""
         self._followed = str(place.snapshot / (job.path if job.path.endswith(".py") else self._path))
         self._root = place.snapshot
         self._files = {path: (self._root / path).read_bytes() for path in job.files} if job.tool else {}
         self._timeout_s = job.timeout_s
-        self._shown = min(_OUTPUT_SHOWN, (6 << 20) // max(1, len(cases)))
+        self.shown = _OUTPUT_SHOWN  # bytes of an output; of a larger one its digest
         self._writes = _writes((self._root / self._path).read_bytes(), self._path)
         self._segments = segments
         self._environ = dict(os.environ)
@@ -348,7 +348,7 @@ class _Trials:
             output = _error(error.fault.type, error.fault.message)
             raised = _line_in(error.__context__, self._followed)
         self._put_back(case)
-        if len(output) > self._shown:
+        if len(output) > self.shown:
             output = json.dumps({"sha256": hashlib.sha256(output).hexdigest(), "size": len(output)}).encode()
         cpu_s = _cpu_s() - began
         head = {"score": score, "lines": sorted(lines), "raised": raised, "cpu_s": cpu_s, "stained": stained}
@@ -366,17 +366,20 @@ class _Trials:
             tool, case.unpacked(), _OUTPUT_MAX, lambda: sys.settrace(tracer) if trace else None
         )
         sys.settrace(None)
-        return self._score(case, output), output
+        return self._told(case, output)
 
     def _of_program(self, case: _Case, wall_s: float) -> tuple[float, bytes]:
         held = BundleFiles(self._root, self._files)
         output = programs.call(held, self._path, case.unpacked(), _OUTPUT_MAX, wall_s)
-        return self._score(case, output), output
+        return self._told(case, output)
 
-    def _score(self, case: _Case, output: bytes) -> float:
+    def _told(self, case: _Case, output: bytes) -> tuple[float, bytes]:
+        """The score of an answer, and the answer: one that has the form of an error is told as what it is."""
         answer = json.loads(output)
         passed = sum(not self._why(check, answer, case.folder) for check in case.checks)
-        return passed / len(case.checks) if case.checks else 1.0
+        if isinstance(answer, dict) and answer.keys() == {"error", "message"}:
+            output = json.dumps({"answer": answer}).encode()
+        return passed / len(case.checks) if case.checks else 1.0, output
 
     def _why(self, check: checks.Spec, answer: Any, folder: Path) -> str:
         if isinstance(check, checks.Python):

@@ -142,6 +142,80 @@ def test_a_contrast_of_runs_can_be_remembered(climbed: Ladder) -> None:
     assert "pass and fail" in climbed.why
 
 
+HELD = {
+    "agent/default/resource.toml": 'environment = "small"\n\n[limits]\ncalls = 2\n',
+    "environment/small/resource.toml": "[limits]\nsteps = 9\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "told", "added"),
+    [
+        (HELD, NO_ROOM, [Layer.AGENT, Layer.ENVIRONMENT]),
+        (HELD, PLAIN, []),  # they were not held back
+        (
+            {"environment/small/resource.toml": HELD["environment/small/resource.toml"]},
+            NO_ROOM,
+            [],
+        ),  # another's
+        ({"agent/default/resource.toml": 'tools = ["look"]\n'}, PLAIN, [Layer.AGENT]),
+        ({"agent/default/resource.toml": "skills = []\n"}, PLAIN, [Layer.AGENT]),
+        ({"agent/default/resource.toml": 'tools = ["*"]\n'}, NO_ROOM, []),
+    ],
+)
+def test_documents_are_looked_at_where_they_may_hold_the_work_back(
+    climbed: Ladder, files: dict[str, str], told: list[Any], added: list[Layer]
+) -> None:
+    described = {path: f'description = "What it is."\n{text}' for path, text in files.items()}
+    climbed.world.registry = FakeRegistry({**FILES, **described})
+    climbed.run(WRONG, told)
+    assert climbed.layers() == [*CHEAPEST_FIRST[:4], *added, *CHEAPEST_FIRST[4:]]
+    paths = {site.layer: site.path for site in climbed.sites}
+    assert paths.get(Layer.AGENT, "agent/default/resource.toml") == "agent/default/resource.toml"
+    assert (
+        paths.get(Layer.ENVIRONMENT, "environment/small/resource.toml") == "environment/small/resource.toml"
+    )
+
+
+ONE_ASKED = ("think", {"messages": 2, "tools": 3, "compacted": 0}, {"calls": ["a"], "goto": "act"})
+
+
+def reading(skill: Json, file: Json = None) -> list[Any]:
+    return [
+        ONE_ASKED,
+        ("act", {"tool": "read_skill", "args": {"skill": skill, "file": file}}, {"ok": True}),
+        PLAIN[3],
+    ]
+
+
+def test_a_page_that_failing_runs_read_may_mislead_them(climbed: Ladder) -> None:
+    page = "skill/stock/SKILL.md"
+    climbed.world.registry = FakeRegistry({**FILES, page: "# Stock\n"})
+    climbed.run(WRONG, reading("stock"), task=1)
+    climbed.run(WRONG, reading("stock"), task=2)
+    climbed.run(None, task=3)
+    assert climbed.layers()[0] is Layer.SKILL
+    assert climbed.sites[0].path == page
+    climbed.run(None, reading("stock"), task=4)
+    assert climbed.layers()[0] is Layer.SKILL, "of the passing runs half read it, of the failing ones all"
+
+
+def test_a_page_that_all_runs_read_is_no_likelier(climbed: Ladder) -> None:
+    climbed.world.registry = FakeRegistry({**FILES, "skill/stock/SKILL.md": "# Stock\n"})
+    climbed.run(WRONG, reading("stock"), task=1)
+    climbed.run(WRONG, task=2)
+    climbed.run(WRONG, reading("stock"), task=3)
+    climbed.run(None, reading("stock"), task=4)
+    assert climbed.layers() == CHEAPEST_FIRST
+
+
+@pytest.mark.parametrize("told", [reading("gone"), reading(7), reading("stock", "more.md"), PLAIN])
+def test_no_page_is_blamed_that_was_not_read(climbed: Ladder, told: list[Any]) -> None:
+    climbed.world.registry = FakeRegistry({**FILES, "skill/stock/SKILL.md": "# Stock\n"})
+    climbed.run(WRONG, told)
+    assert climbed.layers() == CHEAPEST_FIRST
+
+
 def test_runs_that_are_stopped_lack_a_way(climbed: Ladder) -> None:
     climbed.run(Fault("loop", "round and round"), task=1)
     climbed.run(Fault("steps", "none left"), task=2)

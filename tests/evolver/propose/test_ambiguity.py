@@ -146,7 +146,8 @@ def test_an_edit_runs_once_on_each_input_for_all_questions() -> None:
     assert seen.ambiguity is not None
     made = {number: count for (source, number), count in bench.runs.items() if source == RIGHT}
     assert {*made} >= {*range(len(tasks), len(tasks) + len(drawn))}
-    assert {made[len(tasks) + number] for number in range(len(drawn))} == {1}
+    # and a few once more, for whether it does so again
+    assert {made[len(tasks) + number] for number in range(len(drawn))} <= {1, 2}
 
 
 def test_an_argument_that_no_task_gives_tells_edits_apart_too() -> None:

@@ -100,8 +100,8 @@ def test_what_lies_below_a_harmless_library_is_for_the_guards(new: str, rule: st
 @pytest.mark.parametrize(
     "path",
     [
-        "environment/default/resource.toml",
-        "agent/default/resource.toml",
+        "environment/default/setup.sh",
+        "agent/default/notes.md",
         "model/default/resource.toml",
         "skill/csv-report/tools/wheels.lock",
         "skill/csv-report/tools/deep/er.py",

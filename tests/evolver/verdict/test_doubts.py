@@ -25,7 +25,7 @@ from agentos.domain import (
     TrialSet,
 )
 from agentos.domain import RefusalKind as K
-from agentos.evolver.policy import CHECKED, HIDDEN_LOST, ONE_SIDED, ConsentPolicy, Judge, Policy
+from agentos.evolver.policy import CHECKED, HIDDEN_LOST, ONE_SIDED, PARTLY_LOST, ConsentPolicy, Judge, Policy
 from agentos.evolver.verdict.doubts import doubts, questions, worn_out
 from agentos.evolver.verdict.pairing import checked, guarding, idle_parts, ran
 
@@ -128,6 +128,15 @@ def test_nor_is_a_hidden_task_mended_that_it_makes_impossible_to_replay() -> Non
     failing = [*side("h2", Arm.BASE, "ff"), *side("h2", Arm.CANDIDATE, "ff", alike=True)]
     assert kinds([*GOOD, *failing]) == set(), "what can be replayed is for the rule of hidden tasks"
     assert kinds([*GOOD, *both("h2", "ff", "nn")]) == set(), "it failed otherwise"
+
+
+@pytest.mark.parametrize("after", ["pn", "np"])
+def test_a_task_that_passes_as_far_as_it_can_be_replayed_is_not_mended(after: str) -> None:
+    """Else an edit gets around a trial under other names by asking there for what is not on record."""
+    partly = [*GOOD, *both("e2", "ff", after)]
+    assert kinds(partly) == {K.PARTIAL}
+    assert told(partly, replace(POLICY, edition=PARTLY_LOST - 1)) == "", "as verdicts of before"
+    assert kinds([*GOOD, *both("e2", "fn", "pn")]) == set(), "the base cannot be replayed there either"
 
 
 def test_evidence_that_varies_is_left_to_the_pairs() -> None:

@@ -22,7 +22,7 @@ from agentos.domain import (
     Trial,
     TrialSet,
 )
-from agentos.evolver.policy import HIDDEN_LOST, SETTINGS, Judge, Policy
+from agentos.evolver.policy import HIDDEN_LOST, PARTLY_LOST, SETTINGS, Judge, Policy
 from agentos.evolver.promote.reexamination import comparable
 from agentos.evolver.verdict.doubts import (
     FreshWork,
@@ -75,6 +75,13 @@ KEPT = [*both("f3", "p", "p"), *both("f4", "p", "p")]
 
 def seen(*trials: Trial, policy: Policy = POLICY) -> FreshWork:
     return fresh_work(CODE, trials, policy)
+
+
+def test_what_it_breaks_stays_broken_where_the_base_is_lost_once() -> None:
+    broken = both("f5", "pn", "ff")
+    assert seen(*GAIN, *broken).broken == ("f5",)
+    assert seen(*GAIN, *broken, policy=replace(POLICY, edition=PARTLY_LOST - 1)).broken == (), "as before"
+    assert seen(*GAIN, *both("f5", "n", "p")).passed == ()
 
 
 def test_enough_of_both_kinds_leaves_no_doubt() -> None:

@@ -32,7 +32,7 @@ from agentos.domain import (
     digest,
 )
 from agentos.evolver.documents import policy_from_json
-from agentos.evolver.policy import CHECKED, STOOD, Policy
+from agentos.evolver.policy import CHECKED, PARTLY_LOST, STOOD, Policy
 from agentos.evolver.verdict.doubts import doubts
 from agentos.evolver.verdict.judge import (
     Flip,
@@ -172,6 +172,20 @@ def test_a_candidates_own_trials_count_and_the_bases_counterparts(look: int) -> 
     found = judged_trials(CANDIDATE, [*others, *own, *again, *left_out, *foreign])
     wanted = [*own, *(left_out if look else again)]
     assert {one.id for one in found} == {one.id for one in wanted}
+
+
+def test_a_guard_that_passes_as_far_as_it_can_be_replayed_with_the_edit_holds_it() -> None:
+    kept = trials("g2", "pp", "pp")
+    lost = [*kept[:-1], replace(kept[-1], outcome=Outcome(Result.NOT_REPLAYABLE, 0.0, ""))]
+    own = [*(one for group in GOOD for one in group), *lost]
+    for policy, decision in (
+        (POLICY, Decision.HOLD),
+        (replace(POLICY, edition=PARTLY_LOST - 1), Decision.PROMOTE),
+    ):
+        verdict = judge(CANDIDATE, own, policy)
+        assert verdict.decision is decision
+        assert (RefusalKind.UNREPLAYABLE in verdict.kinds) is (decision is Decision.HOLD)
+        assert recompute(verdict, CANDIDATE, own, policy) == []
 
 
 def test_a_minority_of_the_evidence_is_too_little() -> None:

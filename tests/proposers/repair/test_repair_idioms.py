@@ -19,7 +19,6 @@ FAULTS = {
     "the key itself": ("", "return a[b]", "a[b]", "a.get(b, b)"),
     "zero is not None": ("", "if a:\n    return a\nreturn b", "if a:", "if a is not None:"),
     "nothing to walk": ("", "for x in a:\n    b += x\nreturn b", "in a:", "in (a or []):"),
-    "one entry more": ("HOME = 'EUR'\n", "return a", "return a", "return {HOME: 1.0, **a}"),
     "a limit that nobody uses": ("FLOOR = 5\n", "return 100 - 7 * a", "100 - 7 * a", "max(FLOOR, 100 - 7 * a)"),
     "at most what is there": ("", "c = a // b\nreturn c", "a // b", "min(a // b, b)"),
     "digits": ("", "return round(a / b)", "round(a / b)", "round(a / b, 2)"),

@@ -38,30 +38,6 @@ FAMILIES = {
         "most = 0\nfor key, level in a:\n    most += level\nreturn most",
         "most = {}\nfor key, level in a:\n    most.setdefault(key, 0)\n    most[key] += level\nreturn sum(most.values())",
     ),
-    "once each": (
-        "for key, level in a:\n    b.append(level)\nreturn b",
-        "seen = set()\nfor key, level in a:\n    if key in seen:\n        continue\n    seen.add(key)\n"
-        "    b.append(level)\nreturn b",
-    ),
-    "as in the line above": (
-        "for x in a:\n    key, level = x\n    b.append((key, level))\nreturn b",
-        "previous = ''\nfor x in a:\n    key, level = x\n    key = key or previous\n    previous = key\n"
-        "    b.append((key, level))\nreturn b",
-    ),
-    "the one before for the default": (
-        "for x in a:\n    key = g('@' if x[0] == ' ' else x)\n    b.append(key)\nreturn b",
-        "key = '@'\nfor x in a:\n    key = g(key if x[0] == ' ' else x)\n    b.append(key)\nreturn b",
-    ),
-    "places, not how many differ": (
-        "rank, last = 0, None\nfor x in a:\n    if x != last:\n        rank, last = rank + 1, x\n    b.append(rank)\nreturn b",
-        "rank, last = 0, None\nfor place, x in enumerate(a, 1):\n    if x != last:\n        rank, last = place, x\n"
-        "    b.append(rank)\nreturn b",
-    ),
-    "all that ends a group": (
-        "c = ''\nfor x in a:\n    if not x:\n        b.append(c)\n        g(c)\n        c = ''\n    else:\n        c += x\nreturn b",
-        "c = ''\nfor x in a:\n    if not x:\n        b.append(c)\n        g(c)\n        c = ''\n    else:\n        c += x\n"
-        "if c:\n    b.append(c)\n    g(c)\nreturn b",
-    ),
     "a mark for no number": (
         "a.sum += int(b)\na.all[b] = int(b)",
         "if b == '-':\n    return\na.sum += int(b)\na.all[b] = int(b)",
@@ -96,12 +72,6 @@ FILES = {
     "asks itself": (
         "def f(a: str) -> int:\n    return int(a)\n",
         "def f(a: str) -> int:\n    if '+' in a:\n        return sum(f(part) for part in a.split('+'))\n    return int(a)\n",
-    ),
-    "the last with what is given for it": (
-        "def f(a: list, unit):\n    total, c = 0, ''\n    for x in a:\n        if x in SIZES:\n            total += int(c) * SIZES[x]\n"
-        "    return total\n",
-        "def f(a: list, unit):\n    total, c = 0, ''\n    for x in a:\n        if x in SIZES:\n            total += int(c) * SIZES[x]\n"
-        "    if c:\n        total += int(c) * SIZES[unit]\n    return total\n",
     ),
 }  # fmt: skip
 

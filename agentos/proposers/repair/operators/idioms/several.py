@@ -1,4 +1,4 @@
-"""Several places of a function as one edit: one value for each key, what is seen once, a function that asks itself, ranks, the end."""
+"""Several places of a function as one edit: one value for each key, a sign for nothing, a function that asks itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ MUTATING = frozenset(
 )
 TAKING = frozenset({"split", "rsplit", "partition", "rpartition", "append", "add", "items", "group"})
 AMOUNTS = NUMBERS | {"Decimal", "Fraction"}
-LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 NEVER = ("run",)  # is asked by the program, and with its whole input
 Loop = ast.For | ast.While
 
@@ -225,71 +224,6 @@ def marked(site: EditSite) -> Iterator[CodeEdit]:
             yield together((before(site, node, step),), "marked")
 
 
-def once_each(site: EditSite) -> Iterator[CodeEdit]:
-    """What was seen before is passed over, wherever it came or right before."""
-    loop = site.node
-    if not isinstance(loop, Loop) or not is_loop(site):
-        return
-    seen, previous = fresh_name(site, "seen", "known"), fresh_name(site, "previous", "last_seen")
-    own = target_names(loop.target) if isinstance(loop, ast.For) else []
-    keys = _keys(site, loop)[:KEYS_MAX]
-    keys += _pairs(keys)
-    if len(own) > 2:
-        keys.append(_Key(f"({', '.join(own)})", frozenset(own), 0))
-    for key in keys:
-        for at in sorted({key.since, len(loop.body) - 1}):
-            if not key.since <= at < len(loop.body):
-                continue
-            step = f"if {key.text} in {seen}:\n    continue\n{seen}.add({key.text})"
-            yield together(
-                (before(site, loop, f"{seen} = set()"), before(site, loop.body[at], step)), "once each"
-            )
-            step = f"if {key.text} == {previous}:\n    continue\n{previous} = {key.text}"
-            yield together(
-                (before(site, loop, f"{previous} = None"), before(site, loop.body[at], step)),
-                "once each",
-                0.5,
-            )
-
-
-def carried_on(site: EditSite) -> Iterator[CodeEdit]:
-    """What a round leaves empty is as in the round before; what it would begin with is, too."""
-    loop = site.node
-    if not isinstance(loop, Loop) or not is_loop(site):
-        return
-    previous = fresh_name(site, "previous", "before")
-    begun = before(site, loop, f"{previous} = ''")
-    for statement in (n for each in loop.body for n in ast.walk(each) if isinstance(n, ast.Assign)):
-        names = [name for target in statement.targets for name in target_names(target) if name != "_"]
-        for name in names if statement in loop.body else ():
-            step = f"{name} = {name} or {previous}\n{previous} = {name}"
-            yield together((begun, after(site, statement, step)), "carried on", 0.5)
-        if len(names) == 1:
-            yield from _as_before(site, loop, statement, names[0])
-
-
-def _as_before(site: EditSite, loop: Loop, statement: ast.Assign, name: str) -> Iterator[CodeEdit]:
-    for node in ast.walk(statement.value):
-        parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
-        if isinstance(node, ast.Call) and len(node.args) == 2:
-            parts = [node.args[1]]
-        for part in (each for each in parts if isinstance(each, ast.Constant)):
-            start = before(site, loop, f"{name} = {site.text(part)}")
-            yield together((start, site.program.replace(part, name)), "carried on")
-    start = before(site, loop, f"{name} = ''")
-    for test in _blank_tests(site, statement):
-        kept = f"if not {test}:\n    {site.text(statement)}".replace(
-            "\n", "\n" + site.program.indent(statement)
-        )
-        yield together((start, site.program.replace(statement, kept)), "carried on", 0.5)
-
-
-def _blank_tests(site: EditSite, statement: ast.stmt) -> Iterator[str]:
-    for node in ast.walk(statement):
-        if isinstance(node, ast.IfExp):
-            yield f"({site.text(node.test)})"
-
-
 # --- what a function answers ---------------------------------------------------------------------------
 
 
@@ -374,58 +308,4 @@ def _units(site: EditSite) -> list[str]:
     return [k for k in dict.fromkeys(found) if isinstance(k, str) and len(k) <= 3 and k.isalpha()][:6]
 
 
-def numbered(site: EditSite) -> Iterator[CodeEdit]:
-    """Ranks: the place, not how many values differ."""
-    loop = site.node
-    if not isinstance(loop, ast.For) or not is_loop(site):
-        return
-    place, target = fresh_name(site, "place", "number", "position"), site.text(loop.target)
-    shown = f"({target})" if isinstance(loop.target, ast.Tuple) and not target.startswith("(") else target
-    counted = [
-        site.program.replace(loop.target, f"{place}, {shown}"),
-        site.program.replace(loop.iter, f"enumerate({site.text(loop.iter)}, 1)"),
-    ]
-    for node in within(loop.body):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and site.text(node.right) == "1":
-            if isinstance(node.left, ast.Name):
-                yield together([*counted, site.program.replace(node, place)], "numbered", 0.5)
-        elif isinstance(node, ast.AugAssign) and site.text(node.value) == "1":
-            step = site.program.replace(node, f"{site.text(node.target)} = {place}")
-            yield together([*counted, step], "numbered", 0.5)
-
-
-def last_one_too(site: EditSite) -> Iterator[CodeEdit]:
-    """What a branch of the loop does, done once more behind it with what the file has for that and does not use."""
-    loop = site.node
-    if not isinstance(loop, Loop) or not is_loop(site) or not isinstance(loop, ast.For):
-        return
-    own = set(target_names(loop.target))
-    given = [each.arg for each in site.function.args.args] if site.function else []
-    idle = [name for name in given if site.function and not reads(site.function.body, name)]
-    for inner in (n for n in within(loop.body) if isinstance(n, ast.If)):
-        steps = [s for s in inner.body if isinstance(s, ast.Expr | ast.Assign | ast.AugAssign)]
-        yield from _all_of_body(site, loop, inner)
-        for step in steps:
-            for name in reads([step], min(own & names_in(step), default="")):
-                for other in idle:
-                    start = site.program.span(name)[0] - site.program.span(step)[0]
-                    data = site.text(step).encode()
-                    text = (data[:start] + other.encode() + data[start + len(name.id.encode()) :]).decode()
-                    for test in sorted(names_in(step) & set(site.variables()) - own):
-                        yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
-
-
-def _all_of_body(site: EditSite, loop: ast.For, inner: ast.If) -> Iterator[CodeEdit]:
-    """All that a branch does when a group ends, or all but its last step, which begins the next."""
-    own = set(target_names(loop.target))
-    for steps in (inner.body, inner.body[:-1]):
-        if len(steps) < 2 or any(own & names_in(s) or isinstance(s, LEAVING) for s in steps):
-            continue
-        start, end = site.program.span(steps[0])[0], site.program.span(steps[-1])[1]
-        text = site.program.data[start:end].decode().replace("\n" + site.program.indent(steps[0]), "\n    ")
-        known = set(site.variables()) - own
-        for test in sorted({name for s in steps for name in names_in(s)} & known):
-            yield together((after(site, loop, f"if {test}:\n    {text}"),), "last one too")
-
-
-SEVERAL = (state_by_key, marked, once_each, carried_on, by_itself, numbered, last_one_too)
+SEVERAL = (state_by_key, marked, by_itself)

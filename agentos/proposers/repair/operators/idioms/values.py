@@ -269,14 +269,3 @@ def _bound_by_loops(site: EditSite) -> set[str]:
             found |= set(target_names(above.target))
         above = site.program.parent.get(above)
     return found
-
-
-def entries(site: EditSite) -> Iterator[CodeEdit]:
-    """A mapping that is given back with one entry more, under a name that the file knows as a constant."""
-    node = site.node
-    if not isinstance(node, ast.Return) or not isinstance(node.value, ast.Name | ast.Call | ast.DictComp):
-        return
-    whole = site.text(node.value)
-    for name in site.facts.idle:
-        for value in ("1.0", "0", "1", "''"):
-            yield site.edit(f"return {{{name}: {value}, **{whole}}}", "presence", 0.3)

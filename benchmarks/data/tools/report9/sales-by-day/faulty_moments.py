@@ -1,0 +1,9 @@
+"""Moments, as tills write them."""
+
+from datetime import UTC, datetime
+
+
+def in_utc(text: str) -> datetime:
+    """A moment in UTC; one without an offset is taken as UTC."""
+    moment = datetime.fromisoformat(text.strip())
+    return moment.replace(tzinfo=UTC)
