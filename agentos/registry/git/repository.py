@@ -35,6 +35,7 @@ MAIN = "refs/heads/main"
 EMAIL = "agentos@localhost"  # of what this program itself commits
 WRITTEN = "refs/agentos/written"  # what this program wrote last
 SHIPPED = "refs/agentos/shipped"  # what the newest release shipped that was taken in
+_INIT = to_type("agentos init")
 _ROOM = 1 << 20  # bytes that a write of some files may need
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
@@ -79,9 +80,7 @@ class Repository:
             except pygit2.GitError as error:
                 if (self.path / "HEAD").exists():
                     raise Unavailable(f"The registry at {self.path} cannot be opened: {error}") from None
-                raise NotFound(
-                    f"There is no registry at {self.path}. Try: ", to_type("agentos init")
-                ) from None
+                raise NotFound(f"There is no registry at {self.path}. Try: ", _INIT) from None
             self._local.handle = handle
         return handle
 
@@ -364,14 +363,10 @@ class Repository:
         """Where ``main`` stands."""
         found = self.resolve(MAIN)
         if found is None and self.lost():
-            raise NotFound(
-                f"The registry at {self.path} has lost its branch main. ",
-                to_type("agentos init"),
-                " brings it back",
-                kind=ErrorKind.DAMAGED,
-            )
+            told = f"The registry at {self.path} has lost its branch main. "
+            raise NotFound(told, _INIT, " brings it back", kind=ErrorKind.DAMAGED)
         if found is None:
-            raise NotFound(f"The registry at {self.path} is empty. Try: ", to_type("agentos init"))
+            raise NotFound(f"The registry at {self.path} is empty. Try: ", _INIT)
         return self.snapshot(found)
 
     def lost(self) -> pygit2.Oid | None:
@@ -444,11 +439,8 @@ class Repository:
 
 
 def _unreadable(id: pygit2.Oid, path: str, error: Exception) -> Unavailable:
-    return Unavailable(
-        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: ",
-        to_type("agentos registry check"),
-        kind=ErrorKind.DAMAGED,
-    )
+    told = f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: "
+    return Unavailable(told, to_type("agentos registry check"), kind=ErrorKind.DAMAGED)
 
 
 def _corrupt(ref: str, why: object) -> Unavailable:
