@@ -27,7 +27,7 @@ from agentos.daemon.control.daemon_lock import DaemonLock, daemon_info
 from agentos.daemon.upkeep.retention import FAILED
 from agentos.daemon.upkeep.status import DEGRADED, HELD, daemon_status, unwritable
 from agentos.domain import TaskState, dataclass, digest
-from agentos.errors import AgentOSError, HomeBusy, NotFound, Unavailable, UserError, to_type
+from agentos.errors import AgentOSError, HomeBusy, NotFound, Unavailable, UserError
 from agentos.evolver.promote.consent import read_key
 from agentos.home import Home, not_a_folder
 from agentos.ledger.blobs import GONE, BlobStore
@@ -77,10 +77,7 @@ def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]
 
     Raises UserError without a home.
     """
-    if not home.is_there:
-        raise NotFound(
-            f"there is no home at {home.root}; type ", to_type("agentos init"), ", or name it by --home"
-        )
+    home.require()
     found = []
     ledger, registry = (_whole_ledger, _whole_registry) if full else (_ledger, _registry)
     looks: tuple[Callable[[Home], Iterator[DoctorFinding]], ...] = (
