@@ -56,6 +56,29 @@ class ErrorKind(StrEnum):
     TIMEOUT = "timeout"  # all tries within the time that it is given failed
 
 
+class Sentence(str):
+    """A text, and in ``type_next`` the commands in it that it says to type, in its order.
+
+    What others wrote is among the parts as a plain text: a command in that is none that we say to type.
+    """
+
+    type_next: tuple[str, ...] = ()
+
+    def __new__(cls, *parts: object) -> Sentence:
+        """Of the parts, one after the other; commands are those of the parts that are sentences or errors."""
+        made = super().__new__(cls, "".join(map(str, parts)))
+        said = (part.type_next for part in parts if isinstance(part, Sentence | AgentOSError))
+        made.type_next = tuple(command for commands in said for command in commands)
+        return made
+
+
+def to_type(text: str) -> Sentence:
+    """A command to type, as it stands in a sentence."""
+    made = Sentence(f"`{text}`")
+    made.type_next = (text,)
+    return made
+
+
 # a command; what stands in quotes (a file's name, a value) goes first: others may have written it, a command and all
 _COMMAND = re.compile(
     r"""(?<![\w`])(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")(?!\w)"""
@@ -64,19 +87,25 @@ _COMMAND = re.compile(
 
 
 class AgentOSError(Exception):
-    """Base of all errors that the program raises on purpose; ``kind`` is for programs, the text for people."""
+    """Base of all errors that the program raises on purpose; ``kind`` is for programs, the text for people.
+
+    The text is made of ``parts``: texts, each command (``to_type``), other sentences and errors.
+    """
 
     kind: str = ErrorKind.ERROR
 
-    def __init__(self, sentence: str = "", *, kind: str = "") -> None:
+    def __init__(self, *parts: object, kind: str = "") -> None:
         if kind:
             self.kind = kind
-        super().__init__(sentence)
+        self.sentence = Sentence(*parts)
+        super().__init__(self.sentence)
 
     @property
     def type_next(self) -> tuple[str, ...]:
-        """The commands that the sentence says to type (in backticks, not within quotes), in its order; empty where it names none."""
-        return tuple(command for command in _COMMAND.findall(str(self)) if command)
+        """The commands that it says to type, in its order; where no part of it is one, those that are found in the text
+        (in backticks, not within quotes)."""
+        found = (command for command in _COMMAND.findall(str(self)) if command)
+        return self.sentence.type_next or tuple(found)
 
 
 class UserError(AgentOSError):
@@ -106,7 +135,8 @@ class Invalid(UserError):
         self.faults = list(faults)
         more = len(faults) - _TOLD
         told = faults[:_TOLD] + ([f"and {more} more faults"] if more > 0 else [])
-        super().__init__(f"{what}: " + "; ".join(told), kind=kind)
+        apart = (part for fault in told for part in ("; ", fault))
+        super().__init__(f"{what}: ", *list(apart)[1:], kind=kind)
 
 
 class Conflict(UserError):
@@ -121,8 +151,8 @@ class PromotionRefused(Conflict):
     It is a ``domain.RefusalKind``, which this module cannot import.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message, kind=kind)
+    def __init__(self, kind: str, *parts: object) -> None:
+        super().__init__(*parts, kind=kind)
 
 
 class HomeBusy(UserError):
@@ -232,10 +262,10 @@ def shown(value: object, most: int = 60) -> str:
     return f"{text[: most - len(end) - 1]}…{end}"
 
 
-def meant(name: str, known: Iterable[str], otherwise: str) -> str:
+def meant(name: str, known: Iterable[str], *otherwise: object) -> Sentence:
     """What to say after a name that stands for nothing: the names near to it, else ``otherwise``, what to type."""
     near = near_names(name, known)
-    return f"Did you mean {' or '.join(near)}?" if near else otherwise
+    return Sentence(*([f"Did you mean {' or '.join(near)}?"] if near else otherwise))
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
@@ -245,11 +275,10 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
     return difflib.get_close_matches(name, sorted(set(known)), n=3)
 
 
-def missing_extra(extra: str, what: str) -> str:
+def missing_extra(extra: str, what: str) -> Sentence:
     """What to say where an optional library is wanted and not installed; ``extra`` as in ``pyproject.toml``."""
-    return (
-        f"{what} needs a part of agentos that is not installed: type `pip install 'agentos-daemon[{extra}]'`."
-    )
+    install = to_type(f"pip install 'agentos-daemon[{extra}]'")
+    return Sentence(f"{what} needs a part of agentos that is not installed: type ", install, ".")
 
 
 class ModelFailed(AgentOSError):

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentos.errors import ErrorKind, UserError
+from agentos.errors import ErrorKind, NotFound, UserError, to_type
 
 
 def folder_of_user() -> Path:
@@ -66,6 +66,12 @@ class Home:
     def is_there(self) -> bool:
         """Whether somebody made a home here, though it may have lost a part since."""
         return self.settings.exists() or self.ledger.exists() or self.registry.exists()
+
+    def require(self) -> None:
+        """Raises NotFound where there is none."""
+        if not self.is_there:
+            told = f"there is no home at {self.root}; type "
+            raise NotFound(told, to_type("agentos init"), ", or name yours by --home")
 
     @property
     def ledger(self) -> Path:

@@ -31,7 +31,7 @@ from typing import Any
 
 from bench_signals import DATA, items
 
-from agentos.daemon.requests.supervision import SupervisorPlan
+from agentos.daemon.requests.enforcement import SupervisorPlan
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.setup import init_home
 from agentos.domain import Check, Effect, Limits, Run, Share, Step, Task, digest, new_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,14 @@ from agentos.errors import (
     ErrorKind,
     Invalid,
     NotFound,
+    Sentence,
     Unavailable,
     UserError,
     error_json,
+    meant,
     missing_extra,
     shown,
+    to_type,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,6 +77,19 @@ def test_a_command_in_a_name_that_somebody_chose_is_not_to_be_typed(name: str) -
     """A file of a skill from elsewhere was called so, and programs were told to type it."""
     told = Invalid("skill", [f"{name!r} is a symbolic link; type `agentos skill list`"])
     assert told.type_next == ("agentos skill list",)
+
+
+def test_a_command_that_is_a_part_is_to_be_typed_and_none_that_others_wrote() -> None:
+    """Quoted by a provider without quotes of ours, `pip install x` was told to programs."""
+    theirs = "my key is gone: type `pip install x`"
+    refused = Unavailable(f"The provider says {theirs}; see ", to_type("agentos model list"))
+    assert refused.type_next == ("agentos model list",)
+    assert str(refused) == f"The provider says {theirs}; see `agentos model list`"
+    again = Invalid("mine", ["a", Sentence("b: ", refused)])
+    assert (str(again), again.type_next) == (f"mine: a; b: {refused}", ("agentos model list",))
+    assert pickle.loads(pickle.dumps(refused)).type_next == refused.type_next
+    assert meant("tasc", ["task"], "see ", to_type("agentos task list")).type_next == ()
+    assert meant("x", ["task"], "see ", to_type("agentos task list")).type_next == ("agentos task list",)
 
 
 def test_each_fault_of_a_document_is_told_to_programs() -> None:

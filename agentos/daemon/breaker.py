@@ -61,7 +61,7 @@ class Breaker:
 
     def __init__(self, probe: Callable[[], None] = lambda: None) -> None:
         self._probe = probe
-        self.has_losses = False  # of which ``worked`` has to hear, or ``forget``
+        self.has_losses = False  # since when ``worked`` has something to set right
         self._lock = threading.Lock()
         self._lost: set[str] = set()
         self._unexplained: dict[str, tuple[int, int]] = {}  # by task: losses, and ``_ended`` at the first one
@@ -77,7 +77,6 @@ class Breaker:
 
     def lost(self, task_id: str, error: BaseException) -> bool:
         """A run of the task was lost; whether the machinery is away, so that it counts for nothing."""
-        self.has_losses = True
         why = cause(error)
         if damaged(error):
             self.open(why, for_good=True)
@@ -86,6 +85,7 @@ class Breaker:
         if not of_the_machine(error):
             fault = self._fault()
             with self._lock:
+                self.has_losses = True
                 if not fault and self._is_its_own(task_id):
                     return False
                 self._lost.add(task_id)

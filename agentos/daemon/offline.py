@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from agentos.domain import Snapshot, Step, Task
-from agentos.errors import Unavailable
+from agentos.errors import Unavailable, to_type
 from agentos.evolver.documents import load_policy, load_taxonomy
 from agentos.evolver.policy import Policy
 from agentos.evolver.promote.consent import read_key
@@ -42,13 +42,15 @@ class _NoTrials:
         on_step: Callable[[Step], None] | None = None,
         plan: Plan | None = None,
     ) -> Attempt:
-        raise Unavailable(f"{run_id}: trials run in the daemon; type `agentos daemon start`.")
+        raise Unavailable(f"{run_id}: trials run in the daemon; type ", to_type("agentos daemon start"), ".")
 
     def given(self, task: Task, snapshot: Snapshot) -> str:
-        raise Unavailable("What a run would get is known to the daemon; type `agentos daemon start`.")
+        raise Unavailable(
+            "What a run would get is known to the daemon; type ", to_type("agentos daemon start"), "."
+        )
 
     def map(self, work: Callable[[T], R], jobs: Sequence[T]) -> Sequence[R]:
-        raise Unavailable("Replays run in the daemon; type `agentos daemon start`.")
+        raise Unavailable("Replays run in the daemon; type ", to_type("agentos daemon start"), ".")
 
 
 def policy_of(home: Home) -> Policy:

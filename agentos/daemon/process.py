@@ -32,7 +32,7 @@ from agentos.daemon.run.tasks import REBOOTED, STOPPED
 from agentos.daemon.service import Service, service, utc_now
 from agentos.daemon.tick import Tick
 from agentos.daemon.upkeep.mirroring import follow
-from agentos.errors import AgentOSError, NotFound, Unavailable, UserError
+from agentos.errors import AgentOSError, NotFound, Unavailable, UserError, to_type
 from agentos.home import Home, made_folder
 from agentos.ledger.connect import damage_of
 from agentos.sandboxes.box import overdue
@@ -77,7 +77,8 @@ def run_daemon(home: Home, *, console: bool, stand_by: bool = False) -> NoReturn
     settings = load_settings(home.settings)
     if stand_by and not settings.database:
         raise UserError(
-            "--stand-by needs a database that two control processes share: `agentos home move --to`"
+            "--stand-by needs a database that two control processes share: ",
+            to_type("agentos home move --to"),
         )
     signals = Signals()
     lock = DaemonLock(home)

@@ -18,14 +18,13 @@ from agentos.daemon.mcp.adding import accept
 from agentos.daemon.mcp.packages import archive
 from agentos.daemon.mcp.server_box import ServerProgram, program_of
 from agentos.daemon.requests.egress import Egress
+from agentos.daemon.requests.enforcement import SupervisorPlan
 from agentos.daemon.requests.lookups import Memories, SkillSearch
 from agentos.daemon.requests.model_requests import PendingCalls, model_asks
 from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.people import People
-from agentos.daemon.requests.run_requests import RunContext
-from agentos.daemon.requests.server_calls import RunServers, ServerParts
-from agentos.daemon.requests.supervision import SupervisorPlan
-from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.requests.run_requests import RunContext, tool_asks
+from agentos.daemon.requests.server_calls import RunServers, ServerParts, ServerToolAsks
 from agentos.daemon.run.delegation import DelegationHandlers
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.upkeep.supervising import SupervisorCalibration
@@ -92,7 +91,7 @@ class RunServicesFactory:
                     lambda asking: self.specs(asking.bundle, asking.snapshot),
                     self.pending_calls,
                 ),
-                "tool": partial(tool_asks, servers=partial(RunServers, self._servers)),
+                "tool": partial(tool_asks, of_servers=self._server_asks),
                 "person": People(self._ledger).answerer,
                 "recall": memories.recalling,
                 "remember": memories.remembering,
@@ -102,6 +101,9 @@ class RunServicesFactory:
             },
             supervised=self._supervised,
         )
+
+    def _server_asks(self, asking: RunContext) -> ServerToolAsks:
+        return ServerToolAsks(asking, RunServers(self._servers, asking))
 
     def _supervised(self, task: Task, snapshot: Snapshot) -> SupervisorPlan:
         """What a run of the task is held to, live and in a trial alike."""

@@ -30,9 +30,8 @@ from agentos.daemon.evolve.serving_pointer import Swap
 from agentos.daemon.job.bundle import with_wheels
 from agentos.daemon.offline import offline_context
 from agentos.daemon.run.execution import BoxExecutor
-from agentos.daemon.run.spot_checks import SpotCheckedExecutor
 from agentos.daemon.run.tasks import MAX_ATTEMPTS, RunnerOptions, StopSignal, TaskRunner
-from agentos.daemon.run.trial_pool import TrialPool
+from agentos.daemon.run.trial_execution import SpotCheckedExecutor, TrialPool
 from agentos.daemon.run_services import RunServicesFactory
 from agentos.daemon.upkeep.heads import Heads
 from agentos.domain import EvolutionState, EvolutionWait, Layer, Mode, ResourceId

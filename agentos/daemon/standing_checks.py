@@ -13,7 +13,7 @@ from itertools import permutations
 from typing import Any
 
 from agentos.domain import Check, Feedback, Json, Rating, Result, StandingCheck, Task, digest, new_id
-from agentos.errors import NotFound, UserError
+from agentos.errors import NotFound, UserError, to_type
 from agentos.evolver.promote.consent import person
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
@@ -99,7 +99,9 @@ def accept(home: Home, name: str, ids: Sequence[str]) -> list[StandingCheck]:
     """Make proposals checks of all tasks of this name from now on, audited. Raises NotFound."""
     proposed = {item.id: item.check for item in checks_for(home, name).proposed}
     if unknown := [one for one in ids if one not in proposed]:
-        raise NotFound(f"nothing called {unknown[0]} is proposed: type `agentos task checks '{name}'`")
+        raise NotFound(
+            f"nothing called {unknown[0]} is proposed: type ", to_type(f"agentos task checks '{name}'")
+        )
     made = [_standing(name, proposed[one]) for one in ids]
     return _keep(home, "check.accepted", made)
 
@@ -109,7 +111,9 @@ def take_back(home: Home, name: str, ids: Sequence[str]) -> list[StandingCheck]:
     reader = Reader(home.ledger)
     there = {item.id: item for item in accepted(reader, name)}
     if unknown := [one for one in ids if one not in there]:
-        raise UserError(f"{unknown[0]} is no accepted check of '{name}': type `agentos task checks '{name}'`")
+        raise UserError(
+            f"{unknown[0]} is no accepted check of '{name}': type ", to_type(f"agentos task checks '{name}'")
+        )
     return _keep(home, "check.ended", [replace(_standing(name, there[one].check), ends=one) for one in ids])
 
 

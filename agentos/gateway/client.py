@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from agentos.domain import Json, Reply
-from agentos.errors import ModelFailed, Unavailable, missing_extra
+from agentos.errors import ModelFailed, Sentence, Unavailable, missing_extra, to_type
 from agentos.gateway.calls import CallReading, ProviderCall
 from agentos.gateway.setup import CALL_HEADER, READY, SOCKET, TIMEOUT_HEADER, Setup
 from agentos.home import Home
@@ -255,10 +255,9 @@ class GatewayModels:
         whoever waits has ``given_up``."""
         if (stopped := model_stop(self.home)) is not None:
             why = f": {stopped.reason}" if stopped.reason else ""
-            raise ModelFailed(
-                "unreachable",
-                f"{stopped.principal} stopped all model calls{why}; `agentos model resume` lets them go on",
-            )
+            said = f"{stopped.principal} stopped all model calls{why}; "
+            goes_on = to_type("agentos model resume")
+            raise ModelFailed("unreachable", Sentence(said, goes_on, " lets them go on"))
 
         def is_over() -> bool:
             return self._closed or given_up()

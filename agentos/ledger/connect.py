@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentos.errors import ErrorKind, NotFound, UserError
+from agentos.errors import ErrorKind, NotFound, UserError, to_type
 from agentos.ledger.postgres.address import address_of
 from agentos.ledger.rows.schema import HEAD, LedgerConnection, refuse_newer, unavailable, version_of
 
@@ -58,7 +58,7 @@ def open_ledger(path: Path, address: str | None = None) -> LedgerConnection:
     Unavailable when the disk is full or the file damaged.
     """
     if not path.parent.is_dir():
-        raise NotFound(f"there is no folder {path.parent}: type `agentos init` first")
+        raise NotFound(f"there is no folder {path.parent}: type ", to_type("agentos init"), " first")
     if address is None:
         address = address_of(path)
     if address:
@@ -87,8 +87,9 @@ def refuse_other(path: Path, connection: LedgerConnection) -> None:
     refuse_newer(path, version)
     if version != HEAD:
         raise UserError(
-            f"the ledger {path} is of an older release (schema {version or 'none'}, now {HEAD}): "
-            "type `agentos init` to bring it up to date",
+            f"the ledger {path} is of an older release (schema {version or 'none'}, now {HEAD}): type ",
+            to_type("agentos init"),
+            " to bring it up to date",
             kind=ErrorKind.OLDER,
         )
 
@@ -208,8 +209,9 @@ def _no_daemon(home: Path) -> Iterator[None]:
         except BlockingIOError:
             if _daemon_of(home) != os.getpid():
                 raise UserError(
-                    f"the ledger of {home} is of an older release, whose daemon still runs: type `agentos daemon stop` "
-                    "first, so that it can be brought up to date",
+                    f"the ledger of {home} is of an older release, whose daemon still runs: type ",
+                    to_type("agentos daemon stop"),
+                    " first, so that it can be brought up to date",
                     kind=ErrorKind.BUSY,
                 ) from None
         yield

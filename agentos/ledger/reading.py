@@ -40,7 +40,7 @@ from agentos.domain import (
     Verdict,
     dataclass,
 )
-from agentos.errors import ErrorKind, NotFound, UserError
+from agentos.errors import ErrorKind, NotFound, UserError, to_type
 from agentos.ledger import audit
 from agentos.ledger.audit import AuditHead, Entry, HeadFile
 from agentos.ledger.connect import open_to_read, refuse_other
@@ -116,9 +116,8 @@ class Reader:
         self._done: dict[str, Task] = {}
         self._sightings: dict[str | bytes, Sighting] = {}  # by their texts, those that triage read last
         if not has_ledger(path):
-            raise NotFound(
-                f"there is no ledger at {path}: type `agentos init` first, or name the home by --home"
-            )
+            begin = to_type("agentos init")
+            raise NotFound(f"there is no ledger at {path}: type ", begin, " first, or name it by --home")
         with self._connection() as connection:
             refuse_other(path, connection)
 
@@ -415,7 +414,8 @@ class Reader:
         found = [row[0] for row in self._rows(sql, fragment)]
         if not found:
             other, seen = self._other(kind, fragment), _SEEN_BY.get(kind, f"{kind} list")
-            raise NotFound(f"there is no {kind} {fragment!r}: {other}type `agentos {seen}` to see them")
+            told = f"there is no {kind} {fragment!r}: {other}type "
+            raise NotFound(told, to_type(f"agentos {seen}"), " to see them")
         if len(found) > 1 and found[0] != fragment:
             some = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
             told = f"{fragment!r} could be any of {some}: give more letters of the {kind}'s id"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentos.domain import Kind, ModelSpec, Price, ResourceId, Snapshot
-from agentos.errors import NotFound, meant
+from agentos.errors import NotFound, meant, to_type
 from agentos.ports import Snapshots
 from agentos.resources import read
 
@@ -49,10 +49,12 @@ def _settings(snapshots: Snapshots, snapshot: Snapshot, name: str, wanted: str) 
     if name != wanted:
         raise NotFound(f"The model '{wanted}' falls back to '{name}', which is not in the registry")
     if name == DEFAULT:
-        raise NotFound("No model is set up. Try: `agentos model add NAME --model openai/… --default`")
+        raise NotFound(
+            "No model is set up. Try: ", to_type("agentos model add NAME --model openai/… --default")
+        )
     known = [found.name for found in snapshots.names(snapshot) if found.kind is Kind.MODEL]
-    hint = meant(name, known, "Try: `agentos model list`, or `agentos model add`")
-    raise NotFound(f"No model '{name}' is in the registry. {hint}")
+    hint = meant(name, known, "Try: ", to_type("agentos model list"), ", or ", to_type("agentos model add"))
+    raise NotFound(f"No model '{name}' is in the registry. ", hint)
 
 
 def _spec(name: str, settings: Mapping[str, Any]) -> ModelSpec:

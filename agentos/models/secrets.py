@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.durable import write_whole
-from agentos.errors import ErrorKind, NotFound, Unavailable, UserError, meant
+from agentos.errors import ErrorKind, NotFound, Unavailable, UserError, meant, to_type
 from agentos.home import Home
 from agentos.plugins import registry
 
@@ -75,8 +75,8 @@ def remove(home: Home, name: str) -> Secret:
     """Forget it. Raises NotFound."""
     table = _table(home)
     if name not in table:
-        hint = meant(name, table, "Type: `agentos secret list`")
-        raise NotFound(f"There is no secret '{name}'. {hint}")
+        hint = meant(name, table, "Type: ", to_type("agentos secret list"))
+        raise NotFound(f"There is no secret '{name}'. ", hint)
     secret = _secret(table[name])
     if secret.kept_in == "keyring" and (ring := _keyring()):
         with suppress(Unavailable), _unlocked(ring):  # it may be gone already
@@ -98,7 +98,9 @@ def value_of(home: Home, name: str) -> str:
     """The value. Raises NotFound, or Unavailable when the keyring does not give it."""
     entry = _table(home).get(name)
     if entry is None:
-        raise NotFound(f"there is no secret '{name}': type `agentos secret set {name} --host HOST`")
+        raise NotFound(
+            f"there is no secret '{name}': type ", to_type(f"agentos secret set {name} --host HOST")
+        )
     if entry["kept_in"] == "file":
         return str(entry["value"])
     if entry["kept_in"] != "keyring":
@@ -238,6 +240,8 @@ def read_private(path: Path) -> bytes:
             raise UserError(f"{path} holds keys, so it must be a file of yours; it belongs to somebody else")
         if about.st_mode & 0o077:
             raise UserError(
-                f"{path} holds keys, but others may read it; type: `chmod 600 {path}`", kind=ErrorKind.EXPOSED
+                f"{path} holds keys, but others may read it; type: ",
+                to_type(f"chmod 600 {path}"),
+                kind=ErrorKind.EXPOSED,
             )
         return file.read(1 << 20)

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -20,9 +18,9 @@ from pathlib import Path
 import pygit2
 
 from agentos.domain import dataclass
-from agentos.errors import Conflict, Unavailable, UserError
+from agentos.errors import Conflict, Unavailable, UserError, to_type
 from agentos.registry.check import Report, check
-from agentos.registry.git import environment, versions
+from agentos.registry.git import environment, run_in_time, versions
 from agentos.registry.git.external_commits import announce, note
 from agentos.registry.git.repository import EMAIL, MAIN, Repository
 from agentos.registry.promotion import CANDIDATE_ID, CANDIDATES
@@ -211,7 +209,9 @@ class Mirror:
         if ours and not self._is_ancestor(str(ours), str(theirs)):
             raise Conflict(
                 f"the registry {self._repository.path} and its mirror {self._url} each have versions that the other "
-                "one lacks: `agentos registry log` shows them; move this registry away, or the mirror"
+                "one lacks: ",
+                to_type("agentos registry log"),
+                " shows them; move this registry away, or the mirror",
             )
         return True
 
@@ -265,31 +265,16 @@ class Mirror:
         # a person's own may be no OpenSSH, which knows these options; whatever asks or waits is cut off below
         ssh = {_SSH: os.environ.get(_SSH) or "ssh -o BatchMode=yes -o ConnectTimeout=10"}
         slow = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"]
-        # a session of its own: what git starts (ssh, git-remote-https) keeps its pipes, and is to end with it
-        with subprocess.Popen(
-            ["git", f"--git-dir={self._repository.path}", *allowed, *slow, *words],
-            env=environment() | ssh,
-            cwd=self._repository.path,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        ) as git:
-            try:
-                out, said = git.communicate(timeout=patience_s)
-            except subprocess.TimeoutExpired:
-                raise Unavailable(f"git did not end within {patience_s:.0f} s") from None
-            finally:
-                if git.returncode is None:
-                    with suppress(ProcessLookupError):
-                        os.killpg(git.pid, signal.SIGKILL)
+        words = (f"--git-dir={self._repository.path}", *allowed, *slow, *words)
+        try:
+            git = run_in_time(words, environment() | ssh, patience_s)
+        except TimeoutError:
+            raise Unavailable(f"git did not end within {patience_s:.0f} s") from None
         if git.returncode:
-            refused = [line for line in out.splitlines() if line.startswith("!")]
-            told = " ".join("; ".join(refused or [said]).split())
+            refused = [line for line in git.stdout.splitlines() if line.startswith("!")]
+            told = " ".join("; ".join(refused or [git.stderr]).split())
             raise Unavailable(told[:400] or f"git ended with {git.returncode}")
-        return out
+        return git.stdout
 
 
 def _globs() -> Iterator[str]:

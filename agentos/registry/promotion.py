@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pygit2
 
 from agentos.domain import Kind, Refusal, RefusalKind, ResourceId, Snapshot, Version, dataclass
-from agentos.errors import Conflict, ErrorKind, Invalid, NotFound
+from agentos.errors import Conflict, ErrorKind, Invalid, NotFound, to_type
 from agentos.registry import wheels
 from agentos.registry.git import reading, versions
 from agentos.registry.git.repository import Repository
@@ -223,7 +223,8 @@ def undo_version(repository: Repository, resource: ResourceId, number: str) -> R
     if resource in brought and version.evolution:
         raise Conflict(
             f"{resource}@{number} came with another form of memories and cannot be undone alone. To undo "
-            f"all of it: `agentos registry revert {version.evolution}`",
+            "all of it: ",
+            to_type(f"agentos registry revert {version.evolution}"),
             kind=ErrorKind.LATER,
         )
     made = {resource: number}
@@ -286,7 +287,7 @@ def evolution_commit(repository: Repository, evolution_id: str) -> pygit2.Commit
         if versions.said(commit).get("Evolution") == [evolution_id]:
             return commit
     raise NotFound(
-        f"No promoted evolution '{evolution_id}' is in the registry. Try: `agentos evolution list`"
+        f"No promoted evolution '{evolution_id}' is in the registry. Try: ", to_type("agentos evolution list")
     )
 
 
@@ -360,7 +361,9 @@ def _plan(
 def _get(repository: Repository, resource: ResourceId, number: str) -> Version:
     version = versions.get(repository, resource, number)
     if version is None:
-        raise NotFound(f"There is no version {resource}@{number}. Try: `agentos registry log {resource}`")
+        raise NotFound(
+            f"There is no version {resource}@{number}. Try: ", to_type(f"agentos registry log {resource}")
+        )
     return version
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from agentos.domain import dataclass
 from agentos.durable import write_whole
-from agentos.errors import ErrorKind, Invalid, Unavailable
+from agentos.errors import ErrorKind, Invalid, Sentence, Unavailable, to_type
 from agentos.programs import LOCK_FILE as LOCK_FILE
 from agentos.programs import is_manifest, requirements
 from agentos.registry import wheelfile
@@ -314,14 +314,7 @@ class Wheels:
         if not missing:
             return 0
         if lock.machine != machine() and not all(wheel.anywhere for wheel in missing):
-            raise Invalid(
-                resource,
-                [
-                    f"it was locked for {lock.machine}, this is {machine()}: "
-                    f"type `agentos registry wheels {resource} --relock`"
-                ],
-                kind=ErrorKind.MISMATCHED,
-            )
+            raise Invalid(resource, [_of_another_machine("it", resource, lock)], kind=ErrorKind.MISMATCHED)
         with _aside() as place:
             exact = Path(place, "exact.txt")
             lines = [f"{it.name}=={it.version} --hash=sha256:{it.sha256}\n" for it in missing]
@@ -358,21 +351,18 @@ class Wheels:
         try:
             lock = _read(path, content)
         except Invalid as error:
-            raise Unavailable(str(error), kind=error.kind) from None
+            raise Unavailable(error, kind=error.kind) from None
         for wheel in lock.wheels:
             if not wheel.anywhere and lock.machine != machine():
-                raise Unavailable(
-                    f"{resource} was locked for {lock.machine}, this is {machine()}: "
-                    f"type `agentos registry wheels {resource} --relock`",
-                    kind=ErrorKind.MISMATCHED,
-                )
+                raise Unavailable(_of_another_machine(resource, resource, lock), kind=ErrorKind.MISMATCHED)
             yield wheel
 
     def _unpacked(self, resource: str, wheel: Wheel) -> dict[str, bytes]:
         data = self._get(wheel)
         if data is None:
             raise Unavailable(
-                f"The wheel {wheel.file} of {resource} is missing or altered: type `agentos registry wheels`",
+                f"The wheel {wheel.file} of {resource} is missing or altered: type ",
+                to_type("agentos registry wheels"),
                 kind=ErrorKind.DAMAGED,
             )
         with self._lock:
@@ -418,6 +408,11 @@ def _aside() -> Iterator[str]:
             yield place
     except OSError as error:
         raise Unavailable(f"wheels could not be fetched: {error.strerror or error}") from error
+
+
+def _of_another_machine(what: str, resource: str, lock: Lock) -> Sentence:
+    again = to_type(f"agentos registry wheels {resource} --relock")
+    return Sentence(f"{what} was locked for {lock.machine}, this is {machine()}: type ", again)
 
 
 def _must_fit(resource: str, wheels: Mapping[str, bytes]) -> None:

@@ -11,7 +11,7 @@ import pygit2
 from pygit2.enums import MergeFlag
 
 from agentos.domain import Kind, ResourceId, Snapshot, dataclass
-from agentos.errors import Conflict, ErrorKind, Invalid
+from agentos.errors import Conflict, ErrorKind, Invalid, to_type
 from agentos.registry.git import external_commits, reading, versions
 from agentos.registry.git.repository import EMPTY_TREE, MAIN, Repository
 from agentos.resources import examine, missing_references, read
@@ -64,7 +64,9 @@ def advance(
         if external_commits.foreign(repository):
             raise Conflict(
                 f"Somebody moved main of the registry to {main.commit[:12]} with git itself. A running daemon "
-                "takes that in like a push: type `agentos daemon start`, then try again",
+                "takes that in like a push: type ",
+                to_type("agentos daemon start"),
+                ", then try again",
                 kind=ErrorKind.STALE,
             )
         external_commits.note(repository, parent.id)  # these two complete what a killed writer left undone

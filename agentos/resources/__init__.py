@@ -17,7 +17,17 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from agentos.domain import KINDS, RESOURCE_NAME, Effect, Json, Kind, ResourceId, dataclass, is_rule_file
-from agentos.errors import ErrorKind, Invalid, NotFound, Unavailable, UserError, meant, near_names
+from agentos.errors import (
+    ErrorKind,
+    Invalid,
+    NotFound,
+    Sentence,
+    Unavailable,
+    UserError,
+    meant,
+    near_names,
+    to_type,
+)
 from agentos.programs import MANIFEST, is_manifest, is_script, script_of
 from agentos.resources.declarations import server_faults
 from agentos.resources.documents import (
@@ -72,10 +82,12 @@ def parse_id(text: str) -> ResourceId:
     kind, _, name = text.strip().strip("/").partition("/")
     kinds = ", ".join(Kind)
     if kind not in KINDS:
-        hint = meant(kind, Kind, "Try: `agentos registry list`")
-        raise UserError(f"Expected KIND/NAME with a kind of {kinds}; found '{text}'. {hint}")
+        hint = meant(kind, Kind, "Try: ", to_type("agentos registry list"))
+        raise UserError(f"Expected KIND/NAME with a kind of {kinds}; found '{text}'. ", hint)
     if not name:
-        raise UserError(f"Expected KIND/NAME; found '{text}'. Try: `agentos registry list --kind {kind}`")
+        raise UserError(
+            f"Expected KIND/NAME; found '{text}'. Try: ", to_type(f"agentos registry list --kind {kind}")
+        )
     if fault := name_fault(name):
         raise UserError(f"Expected KIND/NAME; in '{text}' {fault}.")
     return ResourceId(Kind(kind), name)
@@ -86,8 +98,8 @@ def unknown(resource: ResourceId, known: Iterable[ResourceId]) -> NotFound:
     others = sorted(known, key=lambda found: (found.kind is not resource.kind, found))
     near = set(near_names(resource.name, [found.name for found in others]))
     said = " or ".join([str(found) for found in others if found.name in near][:3])
-    hint = f"Did you mean {said}?" if said else "Try: `agentos registry list`"
-    return NotFound(f"There is no resource {resource}. {hint}")
+    hint = f"Did you mean {said}?" if said else Sentence("Try: ", to_type("agentos registry list"))
+    return NotFound(f"There is no resource {resource}. ", hint)
 
 
 def no_agent(name: str, known: Iterable[ResourceId]) -> NotFound:
@@ -186,9 +198,9 @@ def tool_path(reference: str, paths: Iterable[str]) -> str:
         )
     known = {tool_reference(path) for path in tools}
     its = " or ".join(sorted(tool for tool in known if owner and tool.startswith(f"{owner}/"))[:5])
-    otherwise = f"Did you mean {its}?" if its else "Try: `agentos registry list`"
+    otherwise = f"Did you mean {its}?" if its else Sentence("Try: ", to_type("agentos registry list"))
     hint = meant(reference, known | {tool_name(path) for path in tools}, otherwise)
-    raise NotFound(f"No tool '{reference}' is in the registry. {hint}")
+    raise NotFound(f"No tool '{reference}' is in the registry. ", hint)
 
 
 def tool_reference(path: str) -> str:

@@ -76,7 +76,7 @@ def made(name: str, home: Path, run_uid: int | None) -> StartableSandbox:
     try:
         return InstalledSandbox(registry.named("sandboxes", name), home, run_uid)
     except UserError as error:
-        raise Unavailable(str(error)) from None
+        raise Unavailable(error) from None
 
 
 class Choice:
@@ -278,4 +278,4 @@ class InstalledSandbox:
         except PluginFailed as error:
             if isinstance(error.__cause__, Unavailable):  # it says itself what to do, and how a box died
                 raise error.__cause__ from None
-            raise Unavailable(str(error)) from None
+            raise Unavailable(error) from None

@@ -57,6 +57,19 @@ def test_one_that_came_to_its_end_says_that_the_machinery_works() -> None:
     assert breaker.pause is None
 
 
+def test_it_says_whether_an_end_is_news_to_it() -> None:
+    breaker = Breaker()
+    assert not breaker.has_losses
+    breaker.lost("a", LOST)
+    assert breaker.has_losses
+    breaker.worked("b")
+    assert breaker.has_losses, "the losses of a are counted on"
+    breaker.worked("a")
+    assert not breaker.has_losses
+    breaker.open("no memory")
+    assert breaker.has_losses
+
+
 @pytest.mark.parametrize(
     "number",
     [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS, errno.EAGAIN, errno.EFBIG],

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.requests.model_requests import PendingCalls, model_asks
-from agentos.daemon.requests.run_requests import Denied, RequestHandler
-from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.requests.run_requests import Denied, RequestHandler, ToolAsks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Json, Limits, Mode, ModelSpec, Result, Task, new_id
 from agentos.errors import ModelFailed, Unavailable
@@ -298,7 +297,7 @@ def test_a_refusal_may_quote_what_is_no_text(world: World) -> None:
         "        sdk.finish(error.fault.type)\n"
     )
     models = FakeModels(lambda request, number: spoken(""))
-    assert world.run(harness, models, tool=tool_asks).answer == "unknown_tool"
+    assert world.run(harness, models, tool=ToolAsks).answer == "unknown_tool"
 
 
 FLOODS = {

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.requests.egress import Egress
-from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.requests.run_requests import ToolAsks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Call, Effect, Limits, Mode, Result, new_id
 from agentos.evolver.history.recordings import recording_of, told
@@ -94,7 +94,7 @@ class World:
         self.task = replace(make_task("double", n=1), id=new_id("task"), checks=())
 
     def run(self, url: str, hosts: list[str], plan: Plan | None = None, **more: Any) -> Attempt:
-        serving = RunServices(answerers={"fetch": lambda asking: Egress(hosts, asking), "tool": tool_asks})
+        serving = RunServices(answerers={"fetch": lambda asking: Egress(hosts, asking), "tool": ToolAsks})
         executor = BoxExecutor(self.registry, self.ledger.blobs, self.sandbox, serving=serving)
         effects = more.pop("effects", (Effect.EXTERNAL,))
         limits = more.pop("limits", self.task.limits)

@@ -38,6 +38,7 @@ def test_the_map_says_how_many_files_a_task_enters(
     task = add(make_task("double", n=21, expect=42))
     with service(home, load_settings(home.settings), given=choice) as served:
         served.sandbox.start()
+        served.swap.settle()  # as the daemon does after its launch, and whenever main moved
         before = sys.getprofile(), threading.getprofile()
         threading.setprofile(note)
         sys.setprofile(note)

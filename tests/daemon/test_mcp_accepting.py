@@ -15,8 +15,7 @@ from agentos.daemon.mcp.packages import Packages, archive
 from agentos.daemon.mcp.server_box import ServerProgram
 from agentos.daemon.mcp.server_skill import as_it_is_now, question_of
 from agentos.daemon.requests.people import People
-from agentos.daemon.requests.server_calls import RunServers, ServerParts
-from agentos.daemon.requests.tool_calls import ToolAsks
+from agentos.daemon.requests.server_calls import RunServers, ServerParts, ServerToolAsks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Effect, Mode, Question, Result, Task, new_id
 from agentos.evolver.history.recordings import recording_of
@@ -54,7 +53,7 @@ def run(home: Home, registry: Registry, ledger: Ledger, sandbox: Bubblewrap) -> 
     people = People(ledger)
     parts = ServerParts(sandbox, ledger.blobs, program, None, people.answerer, partial(accept, home))
     answerers = {
-        "tool": lambda asking: ToolAsks(asking, RunServers(parts, asking)),
+        "tool": lambda asking: ServerToolAsks(asking, RunServers(parts, asking)),
         "person": people.answerer,
     }
     executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=RunServices(answerers=answerers))

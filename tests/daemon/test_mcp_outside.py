@@ -19,8 +19,7 @@ from agentos.daemon.mcp.packages import Packages, archive
 from agentos.daemon.mcp.server_box import certificate_for, program_of
 from agentos.daemon.requests.egress import Egress
 from agentos.daemon.requests.run_requests import RunContext
-from agentos.daemon.requests.server_calls import RunServers, ServerParts, by_hand
-from agentos.daemon.requests.tool_calls import ToolAsks
+from agentos.daemon.requests.server_calls import RunServers, ServerParts, ServerToolAsks, by_hand
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Effect, InputFile, Mode, Result, Task, new_id
 from agentos.errors import UserError
@@ -211,7 +210,9 @@ def run(
 
     registry = Registry(home.registry)
     parts = ServerParts(sandbox, ledger.blobs, program, egress)
-    serving = RunServices(answerers={"tool": lambda asking: ToolAsks(asking, RunServers(parts, asking))})
+    serving = RunServices(
+        answerers={"tool": lambda asking: ServerToolAsks(asking, RunServers(parts, asking))}
+    )
     executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=serving)
     return execute
 
@@ -420,7 +421,9 @@ def test_in_a_container_it_is_the_same(
             lambda asking, tool: program_of(tool, {}, archive(home, tool.brings)),
             lambda asking, tool: Egress(settings.egress, asking, home, tool),
         )
-        serving = RunServices(answerers={"tool": lambda asking: ToolAsks(asking, RunServers(parts, asking))})
+        serving = RunServices(
+            answerers={"tool": lambda asking: ServerToolAsks(asking, RunServers(parts, asking))}
+        )
         executor = BoxExecutor(registry, ledger.blobs, container, serving=serving)
         task = replace(make_task("caller/get", url=f"https://{place}/post", body="x"), effects=(*Effect,))
         done = executor.execute(replace(task, secrets=("API",)), registry.stable(), new_id("run"))

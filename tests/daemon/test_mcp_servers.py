@@ -18,8 +18,7 @@ from agentos.daemon.mcp.adding import NewServer, add_server, look_at
 from agentos.daemon.mcp.packages import Packages, archive, keep, pack, packages_of
 from agentos.daemon.mcp.server_box import McpFault, ServedRun, ServerBox, ServerProgram
 from agentos.daemon.requests.run_requests import RunContext
-from agentos.daemon.requests.server_calls import RunServers, ServerParts
-from agentos.daemon.requests.tool_calls import ToolAsks
+from agentos.daemon.requests.server_calls import RunServers, ServerParts, ServerToolAsks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Effect, InputFile, Limits, Mode, Result, Task, new_id
 from agentos.errors import ErrorKind, NotFound, Unavailable, UserError
@@ -189,7 +188,9 @@ def run(
 
     execute.started = 0  # type: ignore[attr-defined]
     parts = ServerParts(sandbox, ledger.blobs, program)
-    serving = RunServices(answerers={"tool": lambda asking: ToolAsks(asking, RunServers(parts, asking))})
+    serving = RunServices(
+        answerers={"tool": lambda asking: ServerToolAsks(asking, RunServers(parts, asking))}
+    )
     executor = BoxExecutor(added, ledger.blobs, sandbox, serving=serving)
     return execute
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.requests.model_requests import model_asks
-from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.requests.run_requests import ToolAsks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.run.tasks import StopSignal, TaskRunner
 from agentos.domain import (
@@ -152,7 +152,7 @@ class World:
         )
         serving = RunServices(
             models=lambda bundle, snapshot: (SPEC,),
-            answerers={"model": model_asks(self.models, lambda asking: (SPEC,)), "tool": tool_asks},
+            answerers={"model": model_asks(self.models, lambda asking: (SPEC,)), "tool": ToolAsks},
         )
         self.executor = BoxExecutor(self.registry, ledger.blobs, sandbox, serving=serving)
         self.write(TOOLS)
@@ -390,7 +390,7 @@ def test_a_tool_that_declares_itself_idempotent_is_called_again(world: World) ->
 
 def test_a_call_with_a_secret_in_its_arguments_is_found_again(world: World) -> None:
     """It stands on record without the secret, and is neither made again nor lost."""
-    answerers = {"model": model_asks(world.models, lambda asking: (SPEC,)), "tool": tool_asks}
+    answerers = {"model": model_asks(world.models, lambda asking: (SPEC,)), "tool": ToolAsks}
 
     def redact(value: Json) -> Json:
         return json.loads(json.dumps(value).replace("sesame", "[redacted]"))
@@ -474,7 +474,7 @@ DRIVER = """
 import sys
 from datetime import UTC, datetime
 from agentos.daemon.run.execution import BoxExecutor, RunServices
-from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.requests.run_requests import ToolAsks
 from agentos.daemon.run.tasks import StopSignal, TaskRunner
 from agentos.home import Home
 from agentos.ledger.store import Ledger
@@ -485,7 +485,7 @@ from agentos.settings import load_settings
 home = Home.find(sys.argv[1])
 ledger, registry = Ledger(home.ledger), Registry(home.registry)
 with Bubblewrap(home.root, load_settings(home.settings).run_uid) as sandbox:
-    executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=RunServices(answerers={"tool": tool_asks}))
+    executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=RunServices(answerers={"tool": ToolAsks}))
     TaskRunner(ledger, registry, executor, StopSignal()).attempt(sys.argv[2], datetime.now(UTC))
 """
 ONE_CALL = "def run(sdk):\n    result = sdk.call_tool('{0}', {{'text': 'x'}})\n    sdk.finish(result.fault and result.fault.type)\n"

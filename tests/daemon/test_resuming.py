@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.requests.model_requests import model_asks
-from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.requests.run_requests import ToolAsks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Effect, Limits, Mode, ModelSpec, Result, Share, Task, TaskState, new_id
 from agentos.evolver.history.recordings import recording_of, told, whole
@@ -45,7 +45,7 @@ from datetime import UTC, datetime
 from agentos.daemon.run import tasks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.daemon.requests.model_requests import model_asks
-from agentos.daemon.requests.tool_calls import tool_asks
+from agentos.daemon.requests.run_requests import ToolAsks
 from agentos.domain import ModelSpec
 from agentos.gateway.client import GatewayModels
 from agentos.home import Home
@@ -59,7 +59,7 @@ home = Home.find(sys.argv[1])
 settings = load_settings(home.settings)
 ledger, registry, models = Ledger(home.ledger), Registry(home.registry), GatewayModels(home, settings)
 spec = ModelSpec("main", "openai/scripted", "local", {})
-answerers = {"model": model_asks(models, lambda asking: (spec,)), "tool": tool_asks}
+answerers = {"model": model_asks(models, lambda asking: (spec,)), "tool": ToolAsks}
 with Bubblewrap(home.root, settings.run_uid) as sandbox:
     serving = RunServices(models=lambda bundle, snapshot: (spec,), answerers=answerers)
     executor = BoxExecutor(registry, ledger.blobs, sandbox, serving=serving)
@@ -188,7 +188,7 @@ def replayed(home: Home, ledger: Ledger, task: Task, sandbox: Bubblewrap) -> Non
     run = ledger.runs(task.id)[0]
     steps = whole(ledger.blobs, ledger.steps(run.id))
     models = GatewayModels(home, load_settings(home.settings), socket_name="replay.sock")
-    answerers = {"model": model_asks(models, lambda asking: (SPEC,)), "tool": tool_asks}
+    answerers = {"model": model_asks(models, lambda asking: (SPEC,)), "tool": ToolAsks}
     serving = RunServices(models=lambda bundle, snapshot: (SPEC,), answerers=answerers)
     executor = BoxExecutor(Registry(home.registry), ledger.blobs, sandbox, serving=serving)
     try:

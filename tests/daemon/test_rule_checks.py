@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentos.daemon.requests.rule_checks import RuleChecks
+from agentos.daemon.requests.enforcement import RuleChecks
 from agentos.daemon.requests.run_requests import RequestHandler, RunEnds
 from agentos.domain import Fault, Json, Reply, Step, box_fault
 from agentos.models.redaction import Redactor

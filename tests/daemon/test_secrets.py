@@ -18,8 +18,8 @@ from urllib.parse import quote
 import pytest
 
 from agentos.daemon.requests.egress import Egress
+from agentos.daemon.requests.run_requests import ToolAsks
 from agentos.daemon.requests.secret_requests import secrets_in
-from agentos.daemon.requests.tool_calls import tool_asks
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import Call, Effect, Mode, Result, Task, new_id
 from agentos.errors import ErrorKind, NotFound, Unavailable, UserError
@@ -109,7 +109,7 @@ class World:
         hosts = [self.place, f"localhost:{self.port}"]
         serving = RunServices(
             redact=self.redact,
-            answerers={"fetch": lambda asking: Egress(hosts, asking, self.home), "tool": tool_asks},
+            answerers={"fetch": lambda asking: Egress(hosts, asking, self.home), "tool": ToolAsks},
         )
         executor = BoxExecutor(self.registry, self.ledger.blobs, self.sandbox, serving=serving)
         url = args.pop("url", f"http://{self.place}{path}")

@@ -13,8 +13,7 @@ import pytest
 from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.mcp.server_box import ServerBox
 from agentos.daemon.requests.run_requests import RunContext, RunSpending
-from agentos.daemon.requests.server_calls import RunServers, ServerParts
-from agentos.daemon.requests.tool_calls import ToolAsks
+from agentos.daemon.requests.server_calls import RunServers, ServerParts, ServerToolAsks
 from agentos.domain import Effect, Json, Limits, Mode, RecordedTool, Recording, Snapshot, Step, Task
 from agentos.ports import Plan
 from agentos.resources.declarations import ServerTool, server_tool
@@ -54,14 +53,14 @@ def asking(effect: Effect, plan: Plan) -> RunContext:
     )
 
 
-def record_of(effect: Effect, *, replays: bool) -> tuple[RunServers, ServerTool, ToolAsks]:
+def record_of(effect: Effect, *, replays: bool) -> tuple[RunServers, ServerTool, ServerToolAsks]:
     recording = Recording(("run-0",), Snapshot("", ""), (RecordedTool("post/send", {}, GIVEN, None),))
     mode: Any = {"mode": Mode.REPLAY} if replays else {"resume": True}
     context = asking(effect, Plan(recording=recording, **mode))
     servers = RunServers(ServerParts(NOTHING, NOTHING, NOTHING), context)
     tool = server_tool(PATH, context.bundle.files[PATH])
     assert isinstance(tool, ServerTool)
-    return servers, tool, ToolAsks(context, servers)
+    return servers, tool, ServerToolAsks(context, servers)
 
 
 # A call of which a server has to be told all the same, in a replay or in an attempt that goes on from one that was cut.

@@ -12,7 +12,7 @@ import pytest
 
 from agentos.daemon.engine import EVOLVE, FRESH, PROMOTE, SETTLE, Steps
 from agentos.daemon.evolutions import WAITING_MAX, start_due
-from agentos.daemon.run.trial_pool import TrialPool
+from agentos.daemon.run.trial_execution import TrialPool
 from agentos.daemon.service import Service, service
 from agentos.domain import (
     Candidate,

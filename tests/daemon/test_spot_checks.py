@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentos.daemon.control.workers import Trust
-from agentos.daemon.run.spot_checks import SpotCheckedExecutor
+from agentos.daemon.run.trial_execution import SpotCheckedExecutor
 from agentos.domain import Mode, Result, Snapshot, Step, Task
 from agentos.errors import HostAway, HostLost
 from agentos.ledger.store import Ledger

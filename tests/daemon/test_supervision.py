@@ -6,8 +6,8 @@ import threading
 from datetime import UTC, datetime
 from typing import Any
 
-from agentos.daemon.requests.run_requests import CallCheck, Enforcer, refusal
-from agentos.daemon.requests.supervision import Supervision, SupervisorPlan
+from agentos.daemon.requests.enforcement import Enforcer, Supervision, SupervisorPlan, refusal
+from agentos.daemon.requests.run_requests import CallCheck
 from agentos.domain import Fault, Json, KernelFault, Step, box_fault
 from agentos.supervisor.watching import Norms, SupervisorCheck
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from agentos.daemon.requests.enforcement import SupervisorPlan
 from agentos.daemon.requests.model_requests import model_asks
 from agentos.daemon.requests.overseer import OverseerPlan
 from agentos.daemon.requests.people import People
-from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.run.execution import BoxExecutor, RunServices
 from agentos.domain import (
     Budget,

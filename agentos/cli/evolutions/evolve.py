@@ -13,7 +13,7 @@ import typer
 from agentos.cli.group import AsJson, verb
 from agentos.cli.output import print_json, print_text, tell_progress
 from agentos.domain import Evolution
-from agentos.errors import Conflict, ErrorKind, UserError
+from agentos.errors import Conflict, ErrorKind, UserError, to_type
 from agentos.home import Home
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def evolve(
     daemon = daemon_info(home)
     if wait and not (daemon and daemon.alive):
         raise UserError(
-            "The daemon does not run, and trials run in it; type `agentos daemon start`, then again."
+            "The daemon does not run, and trials run in it; type ",
+            to_type("agentos daemon start"),
+            ", then again.",
         )
     with offline_context(home) as parts:
         if daemon and daemon.alive:
@@ -155,7 +157,9 @@ def _follow(home: Home, ids: list[str], *, quiet: bool) -> list[Evolution]:
             return found
         if not daemon_runs(home):
             raise UserError(
-                "The daemon ended; `agentos daemon start` goes on with what is under way.",
+                "The daemon ended; ",
+                to_type("agentos daemon start"),
+                " goes on with what is under way.",
                 kind=ErrorKind.NOT_RUNNING,
             )
         if not quiet:

@@ -26,7 +26,7 @@ from agentos.cli.tasks.waits import questions_of, tell, tell_delivery
 from agentos.daemon.people.answers import chosen, give
 from agentos.daemon.views.json_views import handed_below, run_whole, why_text, without_share
 from agentos.domain import Delivery, Feedback, Json, KernelFault, MemoryProposal, Question, Result, Run, Step
-from agentos.errors import UserError
+from agentos.errors import UserError, to_type
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 
@@ -205,7 +205,7 @@ def tail(
     reader = Reader(home.ledger)
     newest = reader.runs(limit=1)
     if not newest:
-        raise UserError("No runs yet; `agentos task run FILE` makes one.")
+        raise UserError("No runs yet; ", to_type("agentos task run FILE"), " makes one.")
     run_id = reader.resolve("run", id) if id else newest[0].id
     told = -1
     while True:
@@ -224,7 +224,9 @@ def tail(
             return
         if not daemon_runs(home):
             raise UserError(
-                f"No daemon is at work on {run_id}. `agentos daemon start` goes on with its task."
+                f"No daemon is at work on {run_id}. ",
+                to_type("agentos daemon start"),
+                " goes on with its task.",
             )
         time.sleep(_POLL_S)
 
@@ -256,7 +258,7 @@ def answer(
             tell(question)
         return
     if not questions:
-        raise UserError("Nobody asks anything; `agentos status` shows what waits for you.")
+        raise UserError("Nobody asks anything; ", to_type("agentos status"), " shows what waits for you.")
     if len(questions) > 1:
         some = ", ".join(question.id for question in questions)
         raise UserError(f"More than one thing is asked: say which question you answer: {some}.")

@@ -17,7 +17,7 @@ from agentos.cli.group import verb
 from agentos.cli.output import clean, print_json
 from agentos.cli.tasks.waits import ModelWaits, ask_here, tell
 from agentos.domain import Json, Result, Run, Step, Task, TaskState
-from agentos.errors import UserError
+from agentos.errors import UserError, to_type
 from agentos.home import Home
 from agentos.ledger.blobs import BlobStore
 from agentos.ledger.reading import Reader
@@ -90,7 +90,9 @@ def _question(given: list[str]) -> str:
         question = sys.stdin.buffer.read(1 << 20).decode("utf-8", "replace")
     if not question.strip():
         raise UserError(
-            "What is the question? Type `agentos ask 'What do these say?' FILE…`, or --tool NAME."
+            "What is the question? Type ",
+            to_type("agentos ask 'What do these say?' FILE…"),
+            ", or --tool NAME.",
         )
     return question
 
@@ -109,7 +111,7 @@ def _require_daemon(home: Home) -> None:
     from agentos.daemon.control.daemon_lock import daemon_runs
 
     if not daemon_runs(home):
-        raise UserError("No daemon runs that could do it; type `agentos daemon start` first.")
+        raise UserError("No daemon runs that could do it; type ", to_type("agentos daemon start"), " first.")
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from agentos.cli.output import (
 from agentos.cli.tasks.waits import ModelWaits, ask_here, tell, tell_delivery
 from agentos.daemon.views.json_views import task_facts, task_whole, why_text
 from agentos.domain import Outcome, Question, Run, Step, Task, TaskState
-from agentos.errors import UserError
+from agentos.errors import UserError, to_type
 from agentos.home import Home
 from agentos.ledger.reading import Reader
 from agentos.ledger.schedules import copies, without_copies
@@ -72,7 +72,7 @@ def run(file: File, as_json: AsJson = False) -> None:
 
     home = Home.find()
     if not daemon_runs(home):
-        raise UserError("No daemon runs that could do it; type `agentos daemon start` first.")
+        raise UserError("No daemon runs that could do it; type ", to_type("agentos daemon start"), " first.")
     tasks = _add(home, file)
     waiting = [task for task in tasks if not task.recurs]
     reader = Reader(home.ledger)
@@ -286,7 +286,9 @@ def _follow(home: Home, reader: Reader, tasks: Sequence[Task], *, quiet: bool) -
         if left:
             if not daemon_runs(home):
                 raise UserError(
-                    f"The daemon ended; {counted(len(left), 'task')} left. `agentos daemon start` goes on."
+                    f"The daemon ended; {counted(len(left), 'task')} left. ",
+                    to_type("agentos daemon start"),
+                    " goes on.",
                 )
             time.sleep(_POLL_S)
     return passed

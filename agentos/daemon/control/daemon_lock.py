@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from agentos import __version__
-from agentos.errors import HomeBusy, NotFound, Unavailable, UserError
+from agentos.errors import HomeBusy, Unavailable, UserError, to_type
 from agentos.home import Home, made_folder
 from agentos.sandboxes.owner import Owner, place_of
 
@@ -91,8 +91,7 @@ class DaemonLock:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        if not home.is_there:
-            raise NotFound(f"there is no home at {home.root}; type `agentos init`")
+        home.require()
         self._directory = os.open(home.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._take()
         self._info = DaemonInfo(
@@ -119,7 +118,9 @@ class DaemonLock:
                     alive = info is not None and info.alive
                     who = f"with pid {info.pid}, since {info.started_at}" if info and alive else "just now"
                     raise HomeBusy(
-                        f"another daemon runs on {self._home.root} ({who}); `agentos daemon stop` ends it"
+                        f"another daemon runs on {self._home.root} ({who}); ",
+                        to_type("agentos daemon stop"),
+                        " ends it",
                     ) from None
                 time.sleep(0.05)
 
@@ -182,8 +183,7 @@ def start_daemon(home: Home, *, stand_by: bool = False) -> DaemonInfo:
     info = daemon_info(home)
     if info is not None and info.alive:
         raise UserError(f"the daemon of {home.root} runs already (pid {info.pid})")
-    if not home.is_there:
-        raise UserError(f"there is no home at {home.root}; type `agentos init`")
+    home.require()
     said = made_folder(home.logs) / "daemon.out"
     command = [sys.executable, "-P", "-m", "agentos", "--home", str(home.root), "daemon", "run", "--quiet"]
     command += ["--stand-by"] if stand_by else []

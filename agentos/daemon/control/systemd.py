@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, UserError
+from agentos.errors import Conflict, ErrorKind, Unavailable, UserError
 from agentos.home import Home, folder_of_user
 
 _UNIT = """\
@@ -104,10 +104,7 @@ class SystemdUnit:
 
         Raises UserError without a home or the rights, Conflict for the unit of another home.
         """
-        if not self.home.is_there:
-            raise NotFound(
-                f"there is no home at {self.home.root}; name yours with --home, or type `agentos init`"
-            )
+        self.home.require()
         self._refuse_strangers()
         self._refuse_others()
         try:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from agentos.errors import Conflict, ErrorKind, NotFound, UserError, meant
+from agentos.errors import Conflict, ErrorKind, NotFound, UserError, meant, to_type
 from agentos.evolver.promote.consent import person
 from agentos.home import Home
 from agentos.models.secrets import read_private
@@ -95,7 +95,7 @@ def add(home: Home, name: str, scopes: Sequence[TokenScope], days: int, now: dat
         os.link(aside, path)  # whole, or not there; never over another one
     except FileExistsError:
         raise Conflict(
-            f"There is a token '{name}': take another name, or `agentos token revoke {name}`."
+            f"There is a token '{name}': take another name, or ", to_type(f"agentos token revoke {name}"), "."
         ) from None
     finally:
         aside.unlink()
@@ -115,8 +115,8 @@ def revoke(home: Home, name: str) -> Token:
     """It lets nobody in from now on. Raises NotFound."""
     found = _read(home, name) if _NAME.fullmatch(name) else None
     if found is None:
-        hint = meant(name, [token.name for token in tokens(home)], "Try: `agentos token list`")
-        raise NotFound(f"There is no token '{name[:60]}'. {hint}")
+        hint = meant(name, [token.name for token in tokens(home)], "Try: ", to_type("agentos token list"))
+        raise NotFound(f"There is no token '{name[:60]}'. ", hint)
     (home.api_tokens / name).unlink(missing_ok=True)
     _note(home, "token.revoked", found[0])
     return found[0]
@@ -167,7 +167,9 @@ def _read(home: Home, name: str) -> tuple[Token, str] | None:
         return Token(name, str(said["id"]), scopes, str(said["principal"]), *times), str(said["digest"])
     except (ValueError, KeyError, TypeError):
         raise UserError(
-            f"{home.api_tokens / name} is damaged: remove it, and make the token again by `agentos token add {name}`.",
+            f"{home.api_tokens / name} is damaged: remove it, and make the token again by ",
+            to_type(f"agentos token add {name}"),
+            ".",
             kind=ErrorKind.DAMAGED,
         ) from None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from agentos.daemon.control.daemon_lock import daemon_info
 from agentos.domain import IMPORT, Check, Json, Kind, ResourceId, Task, TaskState, new_id, share_of
-from agentos.errors import Conflict, ErrorKind, NotFound, UserError, meant
+from agentos.errors import Conflict, ErrorKind, NotFound, Sentence, UserError, meant, to_type
 from agentos.home import Home
 from agentos.ledger.postgres.address import require_ledger
 from agentos.ledger.reading import Reader, TaskView
@@ -122,8 +122,8 @@ def _unknown_secrets(home: Home, drafts: Sequence[Draft]) -> Iterator[str]:
 
         known = secrets_of(home)
         for name in sorted(wanted - known.keys()):
-            hint = meant(name, known, f"Type: `agentos secret set {name} --host HOST`")
-            yield f"There is no secret '{name}'. {hint}"
+            hint = meant(name, known, "Type: ", to_type(f"agentos secret set {name} --host HOST"))
+            yield Sentence(f"There is no secret '{name}'. ", hint)
 
 
 def _misplaced(drafts: Sequence[Draft]) -> Iterator[str]:
@@ -202,8 +202,10 @@ def require_model(home: Home, agent: str) -> None:
         spec_of(registry, snapshot, named, load_settings(home.settings).model)
     except NotFound:
         raise UserError(
-            "No model is set up that could answer; type `agentos model add` (docs/use/models.md), "
-            "or name a tool that needs none: `agentos ask --tool NAME --arg NAME=VALUE FILE…`"
+            "No model is set up that could answer; type ",
+            to_type("agentos model add"),
+            " (docs/use/models.md), or name a tool that needs none: ",
+            to_type("agentos ask --tool NAME --arg NAME=VALUE FILE…"),
         ) from None
 
 
@@ -234,8 +236,9 @@ def find_schedule(reader: Reader, fragment: str) -> TaskView:
             raise UserError(f"'{fragment}' could be any of {some}.", kind=ErrorKind.AMBIGUOUS)
         if found:
             return found[0]
-    hint = meant(fragment, [view.task.name for view in views], "Type `agentos schedule list` to see them.")
-    raise NotFound(f"There is no schedule '{fragment}'. {hint}")
+    shows = ("Type ", to_type("agentos schedule list"), " to see them.")
+    hint = meant(fragment, [view.task.name for view in views], *shows)
+    raise NotFound(f"There is no schedule '{fragment}'. ", hint)
 
 
 def remove_schedule(ledger: Ledger, task: Task) -> None:
@@ -260,13 +263,17 @@ def queue_again(home: Home, task_id: str) -> Task:
     with closing(Ledger(home.ledger)) as ledger:
         task = ledger.task(task_id)
         if task.recurs:
-            raise UserError(f"{task.id} is a schedule: `agentos schedule run {task.id}` runs it now.")
+            raise UserError(
+                f"{task.id} is a schedule: ", to_type(f"agentos schedule run {task.id}"), " runs it now."
+            )
         if task.parent:
             raise UserError(f"{task.id} is part of {task.parent}: run that one again.")
         newest = ledger.runs(task.id, limit=1)
         if newest and newest[0].sandbox == IMPORT:
             raise UserError(
-                f"{newest[0].id} was made elsewhere: `agentos task from-run` writes a task file from it."
+                f"{newest[0].id} was made elsewhere: ",
+                to_type("agentos task from-run"),
+                " writes a task file from it.",
             )
         if newest and ledger.is_pruned(newest[0]):
             raise UserError(

@@ -11,7 +11,7 @@ from agentos.daemon.mcp.packages import Packages, archive, install, keep, pack
 from agentos.daemon.mcp.server_box import Fetch, McpFault, ServerBox, ServerProgram, program_of
 from agentos.daemon.mcp.server_skill import as_it_is_now, skill_files, tools_of
 from agentos.domain import Effect, Kind, ResourceId, Snapshot
-from agentos.errors import ErrorKind, NotFound, UserError, meant
+from agentos.errors import ErrorKind, NotFound, UserError, meant, to_type
 from agentos.home import Home
 from agentos.messages import McpServed
 from agentos.ports import Sandbox
@@ -143,7 +143,8 @@ def no_server(registry: Registry, name: str) -> NotFound:
     snapshot = registry.stable()
     skills = [found for found in registry.names(snapshot) if found.kind is Kind.SKILL]
     known = [skill.name for skill in skills if tools_of(registry.files(snapshot, str(skill)))]
-    return NotFound(f"There is no MCP server '{name}'. {meant(name, known, 'Try: `agentos mcp list`')}")
+    hint = meant(name, known, "Try: ", to_type("agentos mcp list"))
+    return NotFound(f"There is no MCP server '{name}'. ", hint)
 
 
 def _added(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentos.durable import write_whole
-from agentos.errors import ErrorKind, Invalid, Unavailable, UserError
+from agentos.errors import ErrorKind, Invalid, Unavailable, UserError, to_type
 from agentos.home import Home
 from agentos.sandboxes.plainfiles import write_tar
 
@@ -95,7 +95,8 @@ def install(packages: Packages) -> tuple[Packages, bytes]:
     npm = shutil.which("npm")
     if npm is None:
         raise UserError(
-            f"'{packages.npm}' is a package of npm, and there is no npm here: type `apt-get install npm`"
+            f"'{packages.npm}' is a package of npm, and there is no npm here: type ",
+            to_type("apt-get install npm"),
         )
     with tempfile.TemporaryDirectory(prefix="agentos-npm-") as place:
         command = [

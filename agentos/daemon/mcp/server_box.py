@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agentos.domain import Json, Limits
-from agentos.errors import BoxDied, Unavailable
+from agentos.errors import BoxDied, Unavailable, to_type
 from agentos.messages import WHEELS, Answer, Ask, FaultFrame, McpCall, McpJob, McpResult, McpServed, WireFault
 from agentos.ports import Box, Sandbox
 from agentos.resources.declarations import ServerTool
@@ -205,7 +205,8 @@ def certificate_for(hosts: Iterable[str]) -> str:
     openssl = shutil.which("openssl")
     if openssl is None:
         raise Unavailable(
-            "an MCP server with a way out needs openssl, which is not here: type `apt-get install openssl`"
+            "an MCP server with a way out needs openssl, which is not here: type ",
+            to_type("apt-get install openssl"),
         )
     names = ",".join(sorted({_alternative(host) for host in hosts}))
     extensions = [

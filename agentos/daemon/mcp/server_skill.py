@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentos.domain import Effect, Json, Kind, digest
-from agentos.errors import NotFound, UserError
+from agentos.errors import NotFound, UserError, to_type
 from agentos.messages import McpServed
 from agentos.resources.declarations import ServerTool, definition_of, server_tool
 from agentos.resources.documents import DESCRIPTION_MAX, MAIN_FILE
@@ -139,7 +139,9 @@ def as_it_is_now(resource: str, files: Mapping[str, bytes], served: McpServed) -
     """
     known = {path: found for path in sorted(files) if (found := server_tool(path, files[path]))}
     if not known:
-        raise NotFound(f"There is no MCP server '{resource.partition('/')[2]}'. Try: `agentos mcp list`")
+        raise NotFound(
+            f"There is no MCP server '{resource.partition('/')[2]}'. Try: ", to_type("agentos mcp list")
+        )
     documents = {path: json.loads(files[path]) for path in known}
     served_names = {str(tool.get("name")) for tool in served.tools}
     effects = {

@@ -13,7 +13,7 @@ import structlog
 
 from agentos.daemon.offline import offline_context
 from agentos.domain import IMPORT, Check, CheckResult, Feedback, Json, Rating, Run, Task, new_id
-from agentos.errors import DamagedBlob, ErrorKind, NotFound, UserError
+from agentos.errors import DamagedBlob, ErrorKind, NotFound, UserError, to_type
 from agentos.evolver.find import feedback as words
 from agentos.evolver.find.mining import flag, flag_regraded, inspect
 from agentos.evolver.promote.consent import person
@@ -56,7 +56,9 @@ def speak(home: Home, id: str, rating: Rating, said: FeedbackDetails, principal:
         assert isinstance(ledger, Ledger)
         run = ledger.run(ledger.resolve("run", id))
         if run.outcome is None:
-            raise UserError(f"{run.id} is still under way; `agentos run tail {run.id}` follows it.")
+            raise UserError(
+                f"{run.id} is still under way; ", to_type(f"agentos run tail {run.id}"), " follows it."
+            )
         task, answer = ledger.task(run.task_id), ledger.blobs.expand(run.answer)
         now = datetime.now(UTC)
         because = said.because.strip()
@@ -103,7 +105,9 @@ def _expected(task: Task, run: Run, answer: Json, rating: Rating, said: Feedback
         )
     if rating is Rating.GOOD and (why := words.unmet(answer, expected)):
         raise UserError(
-            f"The answer of {run.id} is not so ({why}): `agentos run bad` says what it should be."
+            f"The answer of {run.id} is not so ({why}): ",
+            to_type("agentos run bad"),
+            " says what it should be.",
         )
     if (said.expect or said.corrected) and (why := words.contradicted(task, answer, corrected)):
         raise UserError(

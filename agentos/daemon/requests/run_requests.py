@@ -10,29 +10,36 @@ import json
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentos.domain import (
     Budget,
     Cost,
+    Effect,
     Fault,
     Json,
     KernelFault,
+    RecordedTool,
+    Recording,
     Reply,
     Result,
     Snapshot,
     Step,
     Task,
-    digest,
+    call_key,
     kernel_fault,
 )
-from agentos.errors import AgentOSError
+from agentos.errors import AgentOSError, UserError
+from agentos.evolver.history.recordings import EXTERNAL, UNCERTAIN, recorded_call
 from agentos.messages import Answer, Ask, WireFault
 from agentos.ports import Plan
+from agentos.resources import tool_path
+from agentos.resources.declarations import Effects, ServerTool, declared, is_server, server_tool
 from agentos.wire import FrameError, WireClosed, WireLate
 
 if TYPE_CHECKING:
@@ -136,42 +143,8 @@ class CallCheck:
     refused: Mapping[str, Json] | None = None
 
 
-_ALLOW, _STOP = "allow", "stop"
-_SHOWN_MAX = 1_500  # characters of an event that a person is shown
-
-
-@dataclass(frozen=True, slots=True)
-class Enforcer:
-    """Does what was decided on a run: ends it, or asks a person. ``person`` gives who puts questions to people."""
-
-    kind: KernelFault
-    person: Callable[[], RequestHandler | None]
-
-    def stop(self, why: str, result: Result = Result.FAILED, type: str = "") -> NoReturn:
-        """Raises RunEnds."""
-        raise RunEnds(result, kernel_fault(self.kind, why, type=type))
-
-    def ask(self, why: str, event: Mapping[str, Json]) -> None:
-        """Returns where a person allows it. Raises RunEnds: it waits for the answer, or the answer is no."""
-        person = self.person()
-        shown = json.dumps(event, ensure_ascii=False, sort_keys=True, default=str) if event else ""
-        if len(shown) > _SHOWN_MAX:
-            shown = f"{shown[:_SHOWN_MAX]}… ({len(shown):,} characters, {digest(event)[:16]})"
-        if person is None:
-            self.stop(f"{why} (and nobody can be asked here)")
-        given = person.answer({"question": f"{why}\n{shown}", "choices": [_ALLOW, _STOP]})
-        if given.get("answer") != _ALLOW:
-            self.stop(f"{why} A person said: {given.get('answer')}")
-
-
-def refusal(advice: str, type: str = "refused") -> dict[str, Json]:
-    """What an agent gets in place of a call's result."""
-    fault = WireFault(type=type, message=advice, where="", resource="").model_dump()
-    return {"observation": {"ok": False}, "fault": fault}
-
-
 class EventChecks(Protocol):
-    """What a run is held to while it is under way (``rule_checks``). All raise RunEnds."""
+    """What a run is held to while it is under way (``enforcement``). All raise RunEnds."""
 
     def call(self, tool: str, args: Mapping[str, Json], effects: Iterable[str]) -> CallCheck:
         """Of a tool call that is about to be made."""
@@ -333,3 +306,163 @@ class RequestDispatcher:
             self.ending = self.ending or error
         if first:
             self.stop()
+
+
+# --- tool calls that the worker announces ---
+
+
+AGAIN = frozenset({Effect.PURE, Effect.READ})  # run again in a replay, and held against the record
+_GO: Mapping[str, Json] = {"go": True}
+
+
+class ToolAsks(RequestHandler):
+    """One run's announced tool calls: made, served from the record, or the end of the run. The n-th of equal calls is
+    the n-th of those on record.
+
+    The effects of a tool are what the kernel itself reads in the source that it handed out, never what the worker says.
+    docs/understand/replay.md has the table of what happens to which effect in which mode.
+    """
+
+    def __init__(self, asking: RunContext) -> None:
+        self._asking = asking
+        self._recorded = calls_by_key(asking.plan.recording)
+        self._asked: Counter[str] = Counter()
+        self._given: list[tuple[str, Json, Json]] = []  # key, observation and fault of calls that were served
+        self._lock = threading.Lock()
+        self.at_once = asking.rules is None and asking.plan.recording is None
+
+    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Json]:
+        """As ``messages.Ask`` says. Raises Denied, or RunEnds where a replay cannot go on."""
+        tool, args = body.get("tool"), body.get("args")
+        if not isinstance(tool, str) or not isinstance(args, dict):
+            raise Denied("request", "a call has the name of a tool and its arguments")
+        most = self._asking.bundle.limits.output_bytes  # it is recorded, as an action is
+        if len(json.dumps(args)) > most:
+            raise Denied("limit", f"the arguments of a call have at most {most:,} bytes")
+        path, says = self._declared(tool)
+        rules = self._asking.rules
+        held = rules.call(tool, args, says.effects) if rules else CallCheck(args)
+        given = self._given_for(tool, dict(held.args), (path, says), refused=held.refused)
+        return given if held.args == args else {**given, "args": dict(held.args)}
+
+    def _given_for(
+        self,
+        tool: str,
+        args: Mapping[str, Json],
+        known: tuple[str, Effects],
+        *,
+        refused: Mapping[str, Json] | None,
+    ) -> Mapping[str, Json]:
+        """What a call gets; one that is refused counts among those that are equal to it, as it does on record."""
+        path, says = known
+        key = call_key(tool, self._asking.redact(args))  # on record it stands without its secrets
+        with self._lock:
+            number = self._asked[key]
+            self._asked[key] += 1
+        if refused is not None:
+            return refused
+        calls = self._recorded.get(key, ())
+        found = calls[number] if number < len(calls) else None
+        action = {"tool": tool, "args": args, "path": path, "number": number}
+        if served := server_tool(path, self._asking.bundle.files[path]):
+            return self._of_server(served, action, says, found)
+        if Effect.EXTERNAL in says.effects:
+            return self._external(action, says, found)
+        if found is None or found.result is None or not self._asking.plan.resume:
+            return _GO
+        # The workspace died with the box of the attempt before: what changes it is done again.
+        return {**_GO, **self._serve(found)} if Effect.WRITE in says.effects else self._serve(found)
+
+    def _of_server(
+        self, tool: ServerTool, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
+    ) -> Mapping[str, Json]:
+        raise Denied("not_available", "nothing here calls the tools of MCP servers")
+
+    def _serve(self, call: RecordedTool) -> Mapping[str, Json]:
+        given = {"observation": call.result or {"ok": False}, "fault": call.fault}
+        with self._lock:
+            self._given.append((call_key(call.tool, call.args), given["observation"], given["fault"]))
+        return given
+
+    def was_served(self, step: Step) -> bool:
+        """Whether the step tells of a call that was answered from the record; asked once for each step.
+
+        The kernel writes that down, because what runs in the box is not told.
+        """
+        call = recorded_call(step) if self._given else None
+        if call is None:
+            return False
+        told = (call_key(call.tool, call.args), call.result, call.fault)
+        with self._lock:
+            if told not in self._given:
+                return False
+            self._given.remove(told)
+            return True
+
+    def _external(
+        self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
+    ) -> Mapping[str, Json]:
+        ran = self._asking.plan.replays and self._runs_in_a_replay(found)
+        answer = None if ran else self._served(action, says, found)
+        if answer is None:
+            self._begins(action)
+        return _GO if answer is None else answer
+
+    def _served(
+        self, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
+    ) -> Mapping[str, Json] | None:
+        """What a call that acts on the outside gets of the record; None where it is to be made. Raises Denied, RunEnds."""
+        plan = self._asking.plan
+        if found is not None:
+            lost = found.result is None
+            again = not plan.replays and says.idempotent and (lost or _told_unsure(found))
+            if not again and not (lost and plan.replays):
+                return self._serve(found)
+        if plan.replays:
+            why = f"a replay came to a call of '{action['tool']}', which acts on the outside and is not on record"
+            raise RunEnds(Result.NOT_REPLAYABLE, kernel_fault(KernelFault.NOT_RECORDED, why))
+        if Effect.EXTERNAL not in self._asking.task.effects:
+            why = f"'{action['tool']}' has the effect 'external': add it to the task's effects to allow it"
+            raise Denied("effect", why)
+        return None
+
+    def _begins(self, action: Mapping[str, Json]) -> None:
+        """On record before the call: whoever is killed now leaves behind that it may have happened."""
+        self._asking.step(EXTERNAL, dict(action), None, 0.0)
+
+    def _runs_in_a_replay(self, found: RecordedTool | None) -> bool:
+        """Whether the tool's own code is run: its box has no way out but requests, which are served from the
+        record (``egress``). Not where an earlier version recorded requests without their answers.
+        """
+        recording = self._asking.plan.recording
+        fetches = recording.fetches if recording else None
+        if fetches is None or (found is not None and (found.served or _told_unsure(found))):
+            return False
+        # Of a call that is not on record, or was lost, nobody knows what it would have asked for.
+        return bool(fetches) or (found is not None and found.result is not None)
+
+    def _declared(self, tool: str) -> tuple[str, Effects]:
+        files = self._asking.bundle.files
+        try:
+            path = tool_path(tool, files)
+        except UserError as error:
+            raise Denied("unknown_tool", str(error)) from None
+        return path, declared(path, files[path])
+
+
+def tool_asks(asking: RunContext, of_servers: Callable[[RunContext], ToolAsks]) -> ToolAsks:
+    """Makes the answerer of a run's announced tool calls (``RunServices.answerers["tool"]``): that ``of_servers``, where it
+    has any."""
+    return of_servers(asking) if is_server(asking.bundle.files) else ToolAsks(asking)
+
+
+def calls_by_key(recording: Recording | None) -> Mapping[str, Sequence[RecordedTool]]:
+    """The calls on record, those that are equal under one key, in their order."""
+    found: dict[str, list[RecordedTool]] = {}
+    for call in recording.tools if recording else ():
+        found.setdefault(call_key(call.tool, call.args), []).append(call)
+    return found
+
+
+def _told_unsure(call: RecordedTool) -> bool:
+    return isinstance(call.fault, dict) and call.fault.get("type") == UNCERTAIN

@@ -15,13 +15,20 @@ from agentos.daemon.job.bundle import Bundle
 from agentos.daemon.mcp.server_box import Fetch, McpFault, ServedRun, ServerBox, ServerProgram, mcp_fault
 from agentos.daemon.mcp.server_skill import as_it_is_now, question_of
 from agentos.daemon.requests.egress import Egress
-from agentos.daemon.requests.run_requests import Denied, RequestHandler, RunContext, RunSpending
-from agentos.domain import Effect, Json, Limits, Snapshot, Step, Task
+from agentos.daemon.requests.run_requests import (
+    AGAIN,
+    Denied,
+    RequestHandler,
+    RunContext,
+    RunSpending,
+    ToolAsks,
+)
+from agentos.domain import Effect, Json, Limits, RecordedTool, Snapshot, Step, Task
 from agentos.errors import Conflict, NotFound, Unavailable, UserError
 from agentos.home import Home
 from agentos.messages import Answer, Ask, McpServed
 from agentos.ports import Blobs, Plan, Sandbox
-from agentos.resources.declarations import ServerTool, definition_of
+from agentos.resources.declarations import Effects, ServerTool, definition_of
 from agentos.settings import load_settings
 
 _BY_HAND_S = 120.0
@@ -289,3 +296,47 @@ def output_of(result: Mapping[str, Any]) -> dict[str, Json]:
     texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
     others: list[Json] = [part for part in parts if part.get("type") != "text"]
     return {"text": "\n".join(texts), **({"content": others} if others else {})}
+
+
+class ServerToolAsks(ToolAsks):
+    """As ``ToolAsks`` for a run that has MCP servers: their tools are called here, where it is let happen, and the worker
+    gets what they gave."""
+
+    def __init__(self, asking: RunContext, servers: RunServers) -> None:
+        super().__init__(asking)
+        self.at_once = False
+        self._servers = servers
+
+    def _of_server(
+        self, tool: ServerTool, action: Mapping[str, Json], says: Effects, found: RecordedTool | None
+    ) -> Mapping[str, Json]:
+        """From the record where it is on record, whatever its effects, unless it was made with other wheels.
+
+        Else it is made, in a replay too unless it acts on the outside: the server's box is the run's own, and is
+        brought first to where the calls before it left it.
+        """
+        if self._servers.has_other_wheels(tool):
+            found = None  # what these wheels give is what is asked
+        if Effect.EXTERNAL in says.effects:
+            answer = self._served(action, says, found)
+            if answer is None:
+                # a server that does not start, or waits for a person, was asked for nothing
+                failed = self._servers.begin(tool)
+                if failed is not None:
+                    return failed
+                self._begins(action)
+        else:
+            answer = self._serve(found) if found is not None and found.result is not None else None
+        if answer is None:
+            return self._servers.call(tool, action["args"])
+        # Where its requests are not served from the record, what acts on the outside would act there once more.
+        acts = Effect.EXTERNAL in says.effects and not self._asking.plan.replays
+        if not says.effects <= AGAIN and not acts:
+            self._servers.was_served(tool, action["args"])
+        return answer
+
+    def close(self) -> None:
+        """See ``RequestHandler``."""
+        self._servers.close()
+
+    stop = close  # a call under way ends with its server

@@ -12,19 +12,24 @@ from datetime import UTC, datetime, timedelta
 from pydantic import BaseModel
 
 from agentos.daemon.job.bundle import Bundle
+from agentos.daemon.requests.enforcement import (
+    HAD,
+    NODE,
+    Enforcer,
+    RuleChecks,
+    Supervision,
+    SupervisorPlan,
+)
 from agentos.daemon.requests.overseer import Overseer
-from agentos.daemon.requests.rule_checks import HAD, NODE, RuleChecks
 from agentos.daemon.requests.run_requests import (
     Answerers,
-    Enforcer,
     RequestDispatcher,
     RequestHandler,
     RunContext,
     RunEnds,
     RunSpending,
+    ToolAsks,
 )
-from agentos.daemon.requests.supervision import Supervision, SupervisorPlan
-from agentos.daemon.requests.tool_calls import ToolAsks, tool_asks
 from agentos.domain import (
     Fault,
     Json,
@@ -152,7 +157,7 @@ class Conversation:
             rules=self._rules,
         )
         # A tool call is announced whatever a run is made for, so somebody always answers that.
-        answerers = {"tool": tool_asks, **answerers}
+        answerers = {"tool": ToolAsks, **answerers}
         self._desk = RequestDispatcher(asking, answerers, self._answer, box.close)
         if self._supervision is not None and job.supervised is not None and job.supervised.overseer:
             self._supervision.overseer = Overseer(job.supervised.overseer, asking)

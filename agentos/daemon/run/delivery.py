@@ -34,7 +34,7 @@ from agentos.domain import (
     Task,
     digest,
 )
-from agentos.errors import AgentOSError, Conflict, UserError
+from agentos.errors import AgentOSError, Conflict, UserError, to_type
 from agentos.home import Home
 from agentos.ledger.store import Ledger
 from agentos.ports import Blobs
@@ -401,7 +401,9 @@ def again(ledger: Ledger, run_id: str, now: datetime) -> list[Delivery]:
     failed = [item for item in newest.values() if item.state is DeliveryState.FAILED and item.sha256]
     if not failed:
         raise Conflict(
-            f"nothing of {run_id} could not be delivered: `agentos run show {run_id}` tells what was"
+            f"nothing of {run_id} could not be delivered: ",
+            to_type(f"agentos run show {run_id}"),
+            " tells what was",
         )
     queued = [
         replace(

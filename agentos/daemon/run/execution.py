@@ -16,10 +16,10 @@ from hashlib import sha256
 from agentos.checks import DETAIL_MAX, compared
 from agentos.daemon.job.bundle import Bundle, Mismatch, Tools, asked_host, bundle_of, with_default
 from agentos.daemon.job.selection import Finder
+from agentos.daemon.requests.enforcement import SupervisorPlan
 from agentos.daemon.requests.run_requests import Answerers, RunSpending
-from agentos.daemon.requests.supervision import SupervisorPlan
-from agentos.daemon.requests.tool_calls import drift
 from agentos.daemon.run.conversation import BoxResult, Conversation, PreparedRun
+from agentos.daemon.run.trial_execution import drift
 from agentos.domain import (
     Budget,
     Check,
@@ -168,7 +168,8 @@ class BoxExecutor:
                     supervised=self._serving.supervised(task, snapshot),
                 )
             ran = self._in_a_box(sandbox, job, spent)
-            drifted = drift(self._registry, bundle, asked.plan, steps)
+            if asked.plan.recording is not None and not asked.plan.resume:
+                drifted = drift(self._registry, bundle, asked.plan.recording, steps)
         except Mismatch as error:
             ran = BoxResult(Result.FAILED, error.fault)
         graded = Grade(())

@@ -77,8 +77,7 @@ def examine(home: Home, *, fix: bool, full: bool = False) -> list[DoctorFinding]
 
     Raises UserError without a home.
     """
-    if not home.is_there:
-        raise NotFound(f"there is no home at {home.root}; type `agentos init`, or name it by --home")
+    home.require()
     found = []
     ledger, registry = (_whole_ledger, _whole_registry) if full else (_ledger, _registry)
     looks: tuple[Callable[[Home], Iterator[DoctorFinding]], ...] = (

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from agentos.daemon.requests.enforcement import SupervisorPlan
 from agentos.daemon.requests.overseer import OverseerPlan
-from agentos.daemon.requests.supervision import SupervisorPlan
 from agentos.daemon.views.loop_health import FITTED, worth_of
 from agentos.domain import SupervisorWorth, Task
 from agentos.errors import NotFound

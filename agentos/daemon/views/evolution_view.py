@@ -30,7 +30,7 @@ from agentos.domain import (
     Version,
     dataclass,
 )
-from agentos.errors import NotFound
+from agentos.errors import NotFound, to_type
 from agentos.home import Home
 from agentos.ledger.postgres.address import has_ledger
 from agentos.ledger.reading import EvolutionRecords, Reader
@@ -342,7 +342,9 @@ def version_of(registry: Registry, resource: ResourceId, number: str | None) -> 
     """The version, the newest where none is named. Raises NotFound."""
     version = registry.version(resource, number) if number else registry.latest(resource)
     if version is None and number:
-        raise NotFound(f"There is no version {resource}@{number}. Try: `agentos registry log {resource}`")
+        raise NotFound(
+            f"There is no version {resource}@{number}. Try: ", to_type(f"agentos registry log {resource}")
+        )
     if version is None:
         from agentos.resources import unknown
 
@@ -356,7 +358,9 @@ def files_of(registry: Registry, resource: ResourceId, number: str | None) -> Ma
     snapshot = registry.repository.snapshot(version.commit) if number else registry.stable()
     files = registry.files(snapshot, str(resource))
     if not files:
-        raise NotFound(f"{resource} was retired ({version.reason}). Try: `agentos registry log {resource}`")
+        raise NotFound(
+            f"{resource} was retired ({version.reason}). Try: ", to_type(f"agentos registry log {resource}")
+        )
     return files
 
 

@@ -6,11 +6,15 @@ Here stands what starts git without libgit2, which takes longer to load than a s
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-NO_GIT = "there is no git on the PATH: type `apt-get install git`"
+from agentos.errors import Sentence, to_type
+
+NO_GIT = Sentence("there is no git on the PATH: type ", to_type("apt-get install git"))
 
 CONFIG = {
     "core.hooksPath": "/dev/null",
@@ -49,6 +53,35 @@ def environment() -> dict[str, str]:
     for number, (key, value) in enumerate(_OVERRIDES.items()):
         clean |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return clean
+
+
+def run_in_time(
+    words: Sequence[str], env: Mapping[str, str], seconds: float, *, alone: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run git, and end it when its time is over: raises TimeoutError.
+
+    ``alone`` it has a session of its own: what it starts (ssh, git-remote-https) keeps its pipes and ends with it, and
+    nobody is asked at a terminal.
+    """
+    with subprocess.Popen(
+        ["git", *words],
+        env=env,
+        stdin=subprocess.DEVNULL if alone else None,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=alone,
+    ) as git:
+        try:
+            out, said = git.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
+        finally:
+            if git.returncode is None:
+                with suppress(ProcessLookupError):
+                    (os.killpg if alone else os.kill)(git.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(words, git.returncode, out, said)
 
 
 def files_at(repository: Path, tree: str, folder: str) -> dict[str, bytes] | None:

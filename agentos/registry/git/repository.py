@@ -24,7 +24,7 @@ import pygit2
 from pygit2.enums import ConfigLevel, FileMode, ObjectType
 
 from agentos.durable import flush_folder
-from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, lacking
+from agentos.errors import Conflict, ErrorKind, NotFound, Unavailable, lacking, to_type
 from agentos.records.identity import KINDS, RESOURCE_NAME, ResourceId, Snapshot
 from agentos.registry.git import CONFIG, NO_GIT, environment
 
@@ -35,6 +35,7 @@ MAIN = "refs/heads/main"
 EMAIL = "agentos@localhost"  # of what this program itself commits
 WRITTEN = "refs/agentos/written"  # what this program wrote last
 SHIPPED = "refs/agentos/shipped"  # what the newest release shipped that was taken in
+_INIT = to_type("agentos init")
 _ROOM = 1 << 20  # bytes that a write of some files may need
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
@@ -79,7 +80,7 @@ class Repository:
             except pygit2.GitError as error:
                 if (self.path / "HEAD").exists():
                     raise Unavailable(f"The registry at {self.path} cannot be opened: {error}") from None
-                raise NotFound(f"There is no registry at {self.path}. Try: `agentos init`") from None
+                raise NotFound(f"There is no registry at {self.path}. Try: ", _INIT) from None
             self._local.handle = handle
         return handle
 
@@ -114,11 +115,11 @@ class Repository:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         except (OSError, pygit2.GitError) as error:  # a full disk, mostly
-            raise self._unwritten(error) from error
+            raise self.unwritten(error) from error
         finally:
             os.close(descriptor)
 
-    def _unwritten(self, error: Exception) -> Unavailable:
+    def unwritten(self, error: Exception) -> Unavailable:
         """What to say where a write failed: libgit2 tells of a full disk in the words of whatever failed before."""
         said = lacking(error)
         try:
@@ -164,7 +165,7 @@ class Repository:
             self._freeing(ref, lambda: self._move(ref, to, expected))
         except pygit2.GitError as error:
             if self.resolve(ref) == expected:  # a full disk, not another writer
-                raise self._unwritten(error) from None
+                raise self.unwritten(error) from None
             raise Conflict(f"{ref} moved while it was being written: {error}") from None
 
     def _freeing(self, ref: str, write: Callable[[], T]) -> T:
@@ -362,12 +363,10 @@ class Repository:
         """Where ``main`` stands."""
         found = self.resolve(MAIN)
         if found is None and self.lost():
-            raise NotFound(
-                f"The registry at {self.path} has lost its branch main. `agentos init` brings it back",
-                kind=ErrorKind.DAMAGED,
-            )
+            told = f"The registry at {self.path} has lost its branch main. "
+            raise NotFound(told, _INIT, " brings it back", kind=ErrorKind.DAMAGED)
         if found is None:
-            raise NotFound(f"The registry at {self.path} is empty. Try: `agentos init`")
+            raise NotFound(f"The registry at {self.path} is empty. Try: ", _INIT)
         return self.snapshot(found)
 
     def lost(self) -> pygit2.Oid | None:
@@ -440,10 +439,8 @@ class Repository:
 
 
 def _unreadable(id: pygit2.Oid, path: str, error: Exception) -> Unavailable:
-    return Unavailable(
-        f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: `agentos registry check`",
-        kind=ErrorKind.DAMAGED,
-    )
+    told = f"The registry's object {id} ({path}) is missing or corrupt: {error}. Try: "
+    return Unavailable(told, to_type("agentos registry check"), kind=ErrorKind.DAMAGED)
 
 
 def _corrupt(ref: str, why: object) -> Unavailable:

@@ -372,9 +372,7 @@ class ObjectPack:
                 raise
             raise Unavailable(NO_GIT) from None
         if done.returncode:
-            raise Unavailable(
-                f"The registry cannot be written: {done.stderr.decode(errors='replace').strip()}"
-            )
+            raise self._repository.unwritten(OSError(done.stderr.decode(errors="replace").strip()))
         self._objects.clear()
         self.size = 0
 

@@ -18,7 +18,7 @@ import pygit2
 from pygit2.enums import DiffOption, FileMode
 
 from agentos.domain import dataclass, digest
-from agentos.errors import Conflict, ErrorKind, UserError
+from agentos.errors import Conflict, ErrorKind, UserError, to_type
 from agentos.registry.git.repository import EMPTY_TREE
 from agentos.registry.skill_folders.folder import DifferenceSide, FolderDifference, ignored, read, taken_in
 from agentos.registry.store import Registry
@@ -66,8 +66,9 @@ def _given(registry: Registry, difference: FolderDifference, way: GiveBack, proo
     if way is GiveBack.BRANCH:
         if place is None:
             raise UserError(
-                f"{difference.folder} lies in no git repository; "
-                f"`agentos adopt {difference.folder.parent} --give patch` writes patch files."
+                f"{difference.folder} lies in no git repository; ",
+                to_type(f"agentos adopt {difference.folder.parent} --give patch"),
+                " writes patch files.",
             )
         return GiveBackResult(way, _commit(*place, difference, proof))
     if way is GiveBack.IN_PLACE:
@@ -77,7 +78,9 @@ def _given(registry: Registry, difference: FolderDifference, way: GiveBack, proo
         taken_in(registry, difference)
         return GiveBackResult(way, str(difference.folder))
     raise UserError(
-        f"Nothing is given back to {difference.folder.parent}; `agentos adopt --give` changes that."
+        f"Nothing is given back to {difference.folder.parent}; ",
+        to_type("agentos adopt --give"),
+        " changes that.",
     )
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentos.errors import Conflict, ErrorKind, Invalid, UserError
-from agentos.registry.git import NO_GIT
+from agentos.registry.git import NO_GIT, run_in_time
 from agentos.registry.skill_folders import folder
 from agentos.registry.skill_folders.skills_folder import main_file_of
 
@@ -45,33 +43,20 @@ def checkout(source: str) -> Iterator[Path]:
         raise UserError(NO_GIT)
     url, _, branch = source.partition("#")
     with tempfile.TemporaryDirectory(prefix="agentos-skill-") as aside:
-        command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "clone", "--quiet"]
-        command += ["--depth=1", "--no-tags", "--template=", *(["--branch", branch] if branch else [])]
+        words = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "clone", "--quiet"]
+        words += ["--depth=1", "--no-tags", "--template=", *(["--branch", branch] if branch else [])]
         clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         clean |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file"}
-        # its helper would wait for the server for ever; ssh may have to ask at the terminal
-        apart = url.startswith("http")
-        with subprocess.Popen(
-            [*command, "--", url, f"{aside}/checkout"],
-            env=clean,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=apart,
-        ) as git:
-            try:
-                _, said = git.communicate(timeout=_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                raise UserError(
-                    f"{url} did not come within {_TIMEOUT_S} s; try again", kind=ErrorKind.TIMEOUT
-                ) from None
-            finally:
-                if git.returncode is None:
-                    with suppress(ProcessLookupError):
-                        (os.killpg if apart else os.kill)(git.pid, signal.SIGKILL)
+        try:
+            # its helper would wait for the server for ever; ssh may have to ask at the terminal
+            alone = url.startswith("http")
+            git = run_in_time([*words, "--", url, f"{aside}/checkout"], clean, _TIMEOUT_S, alone=alone)
+        except TimeoutError:
+            raise UserError(
+                f"{url} did not come within {_TIMEOUT_S} s; try again", kind=ErrorKind.TIMEOUT
+            ) from None
         if git.returncode:
-            reason = said.strip().splitlines() or ["git gave no reason"]
+            reason = git.stderr.strip().splitlines() or ["git gave no reason"]
             raise UserError(f"{url} cannot be cloned: {reason[-1].removeprefix('fatal: ')}")
         yield Path(aside, "checkout")
 

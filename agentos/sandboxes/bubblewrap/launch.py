@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import agentos
-from agentos.errors import ErrorKind, Unavailable
+from agentos.errors import ErrorKind, Unavailable, to_type
 from agentos.sandboxes.box import worker_environment
 
 LABEL_VARIABLE = "AGENTOS_SANDBOX"  # in bubblewrap's own environment, for the reaper
@@ -81,7 +81,9 @@ def require(run_uid: int | None) -> str:
     program = shutil.which("bwrap")
     if program is None:
         raise Unavailable(
-            "The sandbox needs bubblewrap, and there is no bwrap on the PATH: type `apt-get install bubblewrap`.",
+            "The sandbox needs bubblewrap, and there is no bwrap on the PATH: type ",
+            to_type("apt-get install bubblewrap"),
+            ".",
             kind=ErrorKind.NOT_INSTALLED,
         )
     if os.geteuid() == 0:
@@ -94,7 +96,9 @@ def require(run_uid: int | None) -> str:
         missing = [name for name in ("unshare", "setpriv", "mount") if shutil.which(name) is None]
         if missing:
             raise Unavailable(
-                f"The sandbox needs {', '.join(missing)}: type `apt-get install util-linux mount`.",
+                f"The sandbox needs {', '.join(missing)}: type ",
+                to_type("apt-get install util-linux mount"),
+                ".",
                 kind=ErrorKind.NOT_INSTALLED,
             )
     return program

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentos.errors import ErrorKind, Unavailable, missing_extra
+from agentos.errors import ErrorKind, Unavailable, missing_extra, to_type
 from agentos.sandboxes.docker.profile import BOX_LABEL, HOME_LABEL, OWNER_LABEL
 from agentos.sandboxes.owner import BOXES, Leftover, Owner, home_id, orphaned, runs_of
 
@@ -88,7 +88,9 @@ def answering() -> Iterator[None]:
     try:
         yield
     except docker.errors.ImageNotFound as error:
-        raise Unavailable(f"{error.explanation}: type `agentos sandbox build --from-host`") from None
+        raise Unavailable(
+            f"{error.explanation}: type ", to_type("agentos sandbox build --from-host")
+        ) from None
     except docker.errors.APIError as error:
         raise Unavailable(f"the container engine refused: {error.explanation or error}") from None
     except (docker.errors.DockerException, requests.RequestException) as error:

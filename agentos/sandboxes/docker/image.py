@@ -16,7 +16,7 @@ from importlib import metadata
 from typing import Any
 
 from agentos import shipped
-from agentos.errors import Unavailable
+from agentos.errors import Unavailable, to_type
 from agentos.sandboxes.docker import image_host
 from agentos.sandboxes.docker.engine import DockerEngine, answering, docker
 from agentos.sandboxes.plainfiles import write_tar
@@ -92,8 +92,11 @@ def find(engine: DockerEngine) -> str:
         if _present(engine, name):
             return name
     raise Unavailable(
-        "There is no container image of this version yet: type `agentos sandbox build`, or, where no image "
-        "registry can be reached, `agentos sandbox build --from-host`."
+        "There is no container image of this version yet: type ",
+        to_type("agentos sandbox build"),
+        ", or, where no image registry can be reached, ",
+        to_type("agentos sandbox build --from-host"),
+        ".",
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentos.domain import Limits
-from agentos.errors import ErrorKind, Unavailable, UserError
+from agentos.errors import ErrorKind, Unavailable, UserError, to_type
 from agentos.sandboxes.docker.profile import (
     HOME_LABEL,
     OWNER_LABEL,
@@ -117,20 +117,22 @@ def _settings_of(home: Path) -> KubernetesSettings:
     try:
         return load_settings(home / "agentos.toml").kubernetes
     except UserError as error:
-        raise Unavailable(str(error)) from None
+        raise Unavailable(error) from None
 
 
 def reached(settings: KubernetesSettings, timeout_s: float = 10.0) -> Cluster:
     """That of the settings; nothing is asked of it yet. Raises Unavailable with what to set up."""
     if not settings.image:
         raise Unavailable(
-            "No image is named for pods: push the one that `agentos sandbox build` makes to a registry that the "
-            "nodes reach, and name it as `image` in the table [kubernetes] of agentos.toml."
+            "No image is named for pods: push the one that ",
+            to_type("agentos sandbox build"),
+            " makes to a registry that the "
+            "nodes reach, and name it as `image` in the table [kubernetes] of agentos.toml.",
         )
     try:
         return Cluster(find_access(settings.context, settings.namespace), timeout_s)
     except UserError as error:
-        raise Unavailable(str(error)) from None
+        raise Unavailable(error) from None
 
 
 # --- What a killed daemon leaves: pods with the label of its home --------------------------------

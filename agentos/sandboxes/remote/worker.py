@@ -31,7 +31,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from agentos import __version__
 from agentos.domain import Limits
 from agentos.durable import write_whole
-from agentos.errors import AgentOSError, Unavailable, UserError
+from agentos.errors import AgentOSError, Unavailable, UserError, to_type
 from agentos.ports import Box, Sandbox
 from agentos.sandboxes.box import CHUNK
 from agentos.sandboxes.choice import Choice
@@ -157,7 +157,9 @@ class BoxWorker:
             if error.response.status_code in (401, 403):
                 raise UserError(
                     "The token was refused: it is unknown, revoked, expired, or no worker's. "
-                    "On the control process' host `agentos token add NAME --role worker` makes one."
+                    "On the control process' host ",
+                    to_type("agentos token add NAME --role worker"),
+                    " makes one.",
                 ) from None
             return f"the control process answers {error.response.status_code}"
         except (OSError, InvalidHandshake, InvalidURI, TimeoutError, ConnectionClosed) as error:
