@@ -219,7 +219,10 @@ class Ambiguity:
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """An edit of a tool and its base on the same inputs: how many there were, and at how many they differ."""
+    """An edit of a tool and its base on the same inputs: how many there were, and at how many they differ.
+
+    Of an edit of a text, which nothing runs by itself, there are none.
+    """
 
     shown: int  # inputs of the evidence that its proposer saw
     shown_differ: int
@@ -241,6 +244,7 @@ class Behaviour:
     uncompared: str = ""  # the sources that it changes, where these are not one of the tool
     depends: str = ""  # a known call, put otherwise, with which it does not do as its base
     share: float = 0.0  # of its proposer's belief in all edits that pass the known tasks; 0 where it has none
+    listed: str = ""  # what a text that it writes names each of the failing tasks by that were shown
     # Ids of the open tasks it was compared on, in their order; () before that was written down.
     known: tuple[str, ...] = ()
 

@@ -193,7 +193,7 @@ def _edit(scene: Scene, candidate: Candidate) -> Iterator[ScreenLine]:
     yield ScreenLine(Text.assemble(clean(candidate.edit.summary), (origin, "dim")), label="Edit")
     for line in diff_text(scene.before, candidate).split() if scene.asked is None else ():
         yield ScreenLine(line, 2)
-    if seen := candidate.behaviour:
+    if (seen := candidate.behaviour) and seen.shown:
         yield ScreenLine(
             Text(
                 f"differs from its base at {seen.shown_differ} of {seen.shown} inputs that were shown, at "

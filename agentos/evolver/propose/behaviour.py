@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from agentos.benches import GONE, LOST, error_of, error_told, settled
 from agentos.domain import Behaviour, Candidate, Json, Refusal, RefusalKind, Task, canonical, folder_of
 from agentos.evolver.find.mining import called_path
-from agentos.evolver.guards.static import leaves
+from agentos.evolver.guards.static import leaves, tasks_named
 from agentos.evolver.policy import ReplayPolicy
 from agentos.evolver.propose import BehaviourContext
 from agentos.evolver.propose.ambiguity import findings
@@ -90,6 +90,26 @@ def behaves(
     parts: BehaviourContext, candidate: Candidate, sets: TaskSets
 ) -> tuple[Behaviour | None, Refusal | None]:
     """What people are shown of it, and why it is refused; None where nothing can be run."""
+    told, why = _behaves(parts, candidate, sets)
+    if named := _listed(parts, candidate, sets):
+        told = replace(told or Behaviour(0, 0, 0, 0, 0, 0), listed=named)
+    return told, why
+
+
+def _listed(parts: BehaviourContext, candidate: Candidate, sets: TaskSets) -> str:
+    """What the texts that it edits name the shown failing tasks by, one by one; "" where they do not."""
+    edited = {path: text for path, text in candidate.edit.files.items() if path.endswith(".md")}
+    if not edited:
+        return ""
+    old = "\n".join(_text(parts, candidate, path) for path in edited)
+    tasks = parts.tasks(sets.shown)
+    goals = [" ".join((task.goal, *(file.path for file in task.inputs))) for task in tasks]
+    return ", ".join(tasks_named(old, "\n".join(edited.values()), goals))
+
+
+def _behaves(
+    parts: BehaviourContext, candidate: Candidate, sets: TaskSets
+) -> tuple[Behaviour | None, Refusal | None]:
     seen = _run(parts, candidate, sets)
     if seen is None:
         return _of_other_tools(parts, candidate, sets), None

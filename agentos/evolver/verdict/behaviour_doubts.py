@@ -56,6 +56,8 @@ _SEEN = (
      "Nothing reads {}. Is that what is missing?", False),
     ("uncompared", RefusalKind.UNCOMPARED, "it changes {}, and only an edit of one source is held against others",
      "No other edit was held against this one, of {}. Does the diff make sense?", False),
+    ("listed", RefusalKind.BY_NAME, "it names the failing tasks that were shown one by one ({}), and not what they have in common",
+     "It names the failing tasks one by one: {}. Does it hold for others?", False),
 )  # fmt: skip
 
 # Of these, what is found on the known tasks and what is made of them, beside ``unguarded``, ``share`` and ``ambiguity``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import itertools
 import re
 import tomllib
 import unicodedata
@@ -120,6 +121,36 @@ def fault_of_text(
     if not found:
         return None
     return Refusal(RefusalKind.EXPECTED, f"it writes an expected value into the text ({', '.join(found)})")
+
+
+_LIST_MIN = 3  # numbers that make a list of the shown work
+_MARK = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)  # of an entry of a numbered list
+
+
+def tasks_named(old: str, new: str, goals: Sequence[str]) -> list[str]:
+    """By what the new text names the work of these goals, one by one; [] where it does not.
+
+    ``When week 1, answer in JSON.``, and so on for each week that was shown, says nothing of the week after. Each of the
+    goals is named by words that few of them have and the old text has not, or by one of several numbers that at most half of
+    them have. Where each goal is another kind of work a right text may do so too: a person is asked.
+    """
+    if len(goals) < 2:
+        return []
+    written = _words(new) - _words(old)
+    seen = [_words(goal) & written for goal in goals]
+    count = Counter(word for words in seen for word in words)
+    rare = [[word for word in sorted(words) if count[word] <= max(1, len(goals) // 4)] for words in seen]
+    if all(rare):  # of "week", "1" and "week 1" the last says most
+        return list(dict.fromkeys(max(words, key=lambda word: (" " in word, len(word))) for words in rare))
+    numbers = {word for word in count if word.isdecimal() and count[word] <= len(goals) / 2}
+    listed = len(numbers) >= _LIST_MIN and not any(numbers.isdisjoint(words) for words in seen)
+    return sorted(numbers, key=int) if listed else []
+
+
+def _words(text: str) -> set[str]:
+    """Its words, and each pair of neighbours, such as ``week 1``."""
+    plain = re.findall(r"\w+", _MARK.sub("", text).casefold())
+    return {*plain, *map(" ".join, itertools.pairwise(plain))}
 
 
 def _front_matter_widened(old: str, new: str) -> str:
