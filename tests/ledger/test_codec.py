@@ -51,7 +51,7 @@ RECORDS = [
     kind
     for _, kind in inspect.getmembers(domain, inspect.isclass)
     if is_dataclass(kind)
-    and kind.__module__.startswith(f"{domain.__name__}.")
+    and kind.__module__.startswith("agentos.records.")
     and kind is not domain.ModelSpec  # it contains its own kind, and is read from the registry each time
 ]
 
