@@ -87,6 +87,7 @@ from agentos.records.runs import kind_of as kind_of
 from agentos.records.runs import origin_of as origin_of
 from agentos.records.runs import share_of as share_of
 from agentos.records.runs import word_of as word_of
+from agentos.records.tasks import BUDGETS as BUDGETS
 from agentos.records.tasks import MUTED_CURSOR as MUTED_CURSOR
 from agentos.records.tasks import Call as Call
 from agentos.records.tasks import Check as Check

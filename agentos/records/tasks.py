@@ -47,6 +47,9 @@ class Limits:
     calls: int = 0
 
 
+BUDGETS = frozenset({"calls", "tokens", "cost_usd"})  # limits whose 0 means that none is set here
+
+
 class _Keyed:
     """Room for a key that was computed: an evolution asks some hundred times for those of a dozen tasks."""
 

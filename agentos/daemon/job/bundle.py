@@ -15,6 +15,7 @@ from typing import Protocol
 
 from agentos.daemon.job.selection import Finder, RunRequest, allowed_tools, select
 from agentos.domain import (
+    BUDGETS,
     Budget,
     Check,
     Json,
@@ -42,8 +43,6 @@ _WHEELS_MB = 48  # of the 64 that /snapshot has
 
 CHECKS = "checks"  # folder of a skill, beside tools/
 _CHECK_SUFFIXES = (".yaml", ".yml", ".json")
-
-_BUDGETS = frozenset({"calls", "tokens", "cost_usd"})  # limits whose 0 means: none is set here
 
 
 class Mismatch(Exception):
@@ -266,7 +265,7 @@ def with_default(limits: Limits, default: Budget) -> Limits:
 def _least(limits: Limits, allowed: Mapping[str, Json]) -> Limits:
     """The lower of each limit; what ``allowed`` does not name is as it was, and a budget of 0 is none."""
     lower = {
-        name: min(filter(None, pair)) if name in _BUDGETS and any(pair) else min(pair)
+        name: min(filter(None, pair)) if name in BUDGETS and any(pair) else min(pair)
         for name, most in allowed.items()
         if (pair := (getattr(limits, name), most))
     }

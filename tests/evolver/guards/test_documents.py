@@ -11,7 +11,7 @@ from agentos.evolver.propose.validation import screen
 
 AGENT = "agent/desk/resource.toml"
 BOX = "environment/desk/resource.toml"
-OLD = 'tools = ["look"]\nasks = ["recall"]\n\n[limits]\ncalls = 2\nusd = 0\n'
+OLD = 'tools = ["look"]\nasks = ["recall"]\n\n[limits]\ncalls = 2\ncost_usd = 0\n'
 BOX_OLD = 'sandbox = "auto"\n\n[limits]\nsteps = 8\nmemory_mb = 256\n'
 
 
@@ -22,8 +22,7 @@ BOX_OLD = 'sandbox = "auto"\n\n[limits]\nsteps = 8\nmemory_mb = 256\n'
         ('["look"]', "[]"),
         ("calls = 2", "calls = 16"),
         ("calls = 2", "calls = 1"),
-        ("calls = 2", "calls = 2\ntokens = 9000"),
-        ("usd = 0", "usd = 3"),
+        ("calls = 2", "calls = 2\nsteps = 9"),
         ('tools = ["look"]', 'tools = ["look"]\nskills = ["stock"]'),
     ],
 )
@@ -47,7 +46,9 @@ def test_what_work_lacked_may_be_given(old: str, new: str) -> None:
         ("calls = 2", "calls = true"),
         ("calls = 2", "calls = nan"),
         ("calls = 2", "calls = inf"),
-        ("\n[limits]\ncalls = 2\nusd = 0\n", ""),
+        ("calls = 2", "calls = 2\ntokens = 9000"),  # it would go before the budget of the settings
+        ("cost_usd = 0", "cost_usd = 3"),
+        ("\n[limits]\ncalls = 2\ncost_usd = 0\n", ""),
         ('asks = ["recall"]', 'asks = ["recall", "remember"]'),
         ('asks = ["recall"]', 'asks = ["recall"]\nmodel = "large"'),
         ('asks = ["recall"]', 'asks = ["recall"]\nagents = ["*"]'),

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentos.domain import Kind, Refusal, RefusalKind
+from agentos.domain import BUDGETS, Kind, Refusal, RefusalKind
 
 _NAMED = {Kind.AGENT.value: ("tools", "skills"), Kind.ENVIRONMENT.value: ()}
 _LIMITS = "limits"
@@ -56,10 +56,12 @@ def _limit_faults(before: Any, after: Any) -> Iterator[str]:
     if not isinstance(before, dict) or not isinstance(after, dict):
         yield "its limits are no table"
         return
-    for key, was in before.items():
-        if not isinstance(was, int | float) or not was:
-            continue  # 0 is none
-        now = after.get(key, 0)
+    for key in {**before, **after}:
+        was, now = before.get(key, 0), after.get(key, 0)
+        if not isinstance(was, int | float) or not was:  # 0 is none
+            if key in BUDGETS and now:
+                yield f"it sets {key}, which would go before the budget of the settings"
+            continue
         if isinstance(now, bool) or not isinstance(now, int | float) or not now > 0:
             yield f"it takes the limit of {key} away"
         elif not now <= was * LIMIT_GROWS:
