@@ -267,7 +267,7 @@ class Mirror:
         slow = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=30"]
         words = (f"--git-dir={self._repository.path}", *allowed, *slow, *words)
         try:
-            git = run_in_time(words, environment() | ssh, patience_s)
+            git = run_in_time(words, environment() | ssh, patience_s, cwd=self._repository.path)
         except TimeoutError:
             raise Unavailable(f"git did not end within {patience_s:.0f} s") from None
         if git.returncode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -252,6 +253,18 @@ def test_the_first_push_of_a_large_registry_has_the_time_that_it_takes(
     mirror = Mirror(place, url)
     assert mirror.push().why == ""
     assert "did not end" in mirror.push().why
+
+
+def test_where_the_process_stands_is_nothing_to_git(
+    place: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder that is gone git does nothing; and an address may lead on from the registry."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    address = os.path.relpath(url, place)
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert Mirror(place, address).push().why == ""
 
 
 def test_a_mirror_that_is_away_is_said_and_nothing_else_happens(place: Path, tmp_path: Path) -> None:

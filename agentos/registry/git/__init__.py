@@ -56,7 +56,12 @@ def environment() -> dict[str, str]:
 
 
 def run_in_time(
-    words: Sequence[str], env: Mapping[str, str], seconds: float, *, alone: bool = True
+    words: Sequence[str],
+    env: Mapping[str, str],
+    seconds: float,
+    *,
+    alone: bool = True,
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run git, and end it when its time is over: raises TimeoutError.
 
@@ -66,6 +71,7 @@ def run_in_time(
     with subprocess.Popen(
         ["git", *words],
         env=env,
+        cwd=cwd,
         stdin=subprocess.DEVNULL if alone else None,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
