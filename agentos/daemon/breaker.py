@@ -141,6 +141,7 @@ class Breaker:
             if fault:
                 self._pause = QueuePause(fault, pause.since)
                 self._openings += 1
+                self.has_losses = True
                 self._again_at = time.monotonic() + _PAUSES_S[min(self._openings, len(_PAUSES_S)) - 1]
                 return
             self._pause = None

@@ -70,6 +70,17 @@ def test_it_says_whether_an_end_is_news_to_it() -> None:
     assert breaker.has_losses
 
 
+def test_an_end_is_news_where_a_pause_went_on_after_the_last_one() -> None:
+    """Else the next pause, days later, begins with the length of this one."""
+    probe = Probe()
+    breaker = Breaker(probe)
+    breaker.open("no memory")
+    breaker.worked("a")
+    probe.fault = Unavailable("still none")
+    breaker.try_again()
+    assert breaker.has_losses
+
+
 @pytest.mark.parametrize(
     "number",
     [errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS, errno.EAGAIN, errno.EFBIG],
