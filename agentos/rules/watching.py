@@ -1,6 +1,6 @@
 """One run under its rules: what has happened so far, and what its rules say of what is about to.
 
-Says and counts only; who enforces it is the kernel's ``rule_checks``. The same run sees the same decisions
+Says and counts only; who enforces it is the kernel's ``enforcement``. The same run sees the same decisions
 in a replay: nothing here reads a clock, and what was spent is counted as it stands on record.
 """
 
