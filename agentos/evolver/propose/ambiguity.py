@@ -372,10 +372,10 @@ class EditExamination:
         return ""
 
     def _unsteady(self, before: BenchResult) -> str:
-        """A call that it answers otherwise when asked again, after others than at first, and its base does not. A few are enough."""
+        """A call, no hidden one, that it answers otherwise when asked again, after others than at first, and its base does not."""
         if not self.known.rules.mutants:
             return ""
-        asked = [*range(self._count), *self._reaching(before, set())[:_FEW]][::-1]
+        asked = [*({*range(self._count)} - self.known.hidden), *self._reaching(before, set())[:_FEW]][::-1]
         found = unsteady(self.bench, (self.old, self.own), asked, (before.outputs, self._outputs(asked)))
         if found is None:
             return ""

@@ -76,6 +76,19 @@ def test_an_edit_that_answers_otherwise_each_time_is_asked_about(statement: str)
     assert seen_of(RIGHT).depends == ""
 
 
+def test_of_a_hidden_task_on_which_an_edit_is_unsteady_nothing_is_told() -> None:
+    """What is asked about a person reads, and a later proposer."""
+    unsteady = RIGHT.replace(
+        "    return Output(result=-",
+        "    if missing > 5**5:\n        import time; return Output(result=time.perf_counter_ns() // 8 % 97)\n"
+        "    return Output(result=-",
+    )
+    hidden = Case("t9", Call("packs", {"missing": 5051}), {}, (Check("equals", {"value": {"result": 842}}),))
+    known = replace(KNOWN, tasks=[*TASKS, hidden], working={*KNOWN.working, len(TASKS)}, hidden={len(TASKS)})
+    found = compared(lambda cases: LocalBench(cases, 0.1), known, FAULTY, unsteady, {})
+    assert "5051" not in str(found)
+
+
 def test_an_edit_that_does_not_take_an_empty_list_any_more_is_asked_about() -> None:
     narrower = SUM.replace("rows: list[float]", "rows: list[float] = Field(min_length=1)").replace(
         "import BaseModel", "import BaseModel, Field"
