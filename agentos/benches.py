@@ -157,6 +157,7 @@ def unsteady(
     """A case that the second source answers otherwise when all of these are asked again, and what; None where none is.
 
     ``seen`` is what the first one, which does each such case alike, answered to every case, and the second to those asked.
+    Of a case that the first one fails nothing is said where it answers others otherwise each time: then the tool does.
     """
     (old, own), (before, first) = sources, seen
     then = bench.try_source(own, cases=asked).outputs
@@ -165,9 +166,13 @@ def unsteady(
         for number, one, other in zip(asked, first, then, strict=True)
         if not alike(one, other) and not failed(one, *LOST, "memory") and not failed(other, *LOST, "memory")
     ][:_AGAIN]
-    again = bench.try_source(old, cases=[number for number, _ in unlike]).outputs if unlike else ()
-    steady = (found for found, output in zip(unlike, again, strict=True) if alike(output, before[found[0]]))
-    return next(steady, None)
+    again = dict(zip(asked, bench.try_source(old, cases=asked).outputs, strict=True)) if unlike else {}
+    answered = [number for number, output in again.items() if not (failed(output) or failed(before[number]))]
+    varying = any(not alike(again[number], before[number]) for number in answered)
+    for number, other in unlike:
+        if alike(again[number], before[number]) and not (varying and failed(before[number])):
+            return number, other
+    return None
 
 
 def failed(output: Json, *kinds: str) -> bool:

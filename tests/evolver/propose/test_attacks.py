@@ -76,6 +76,27 @@ def test_an_edit_that_answers_otherwise_each_time_is_asked_about(statement: str)
     assert seen_of(RIGHT).depends == ""
 
 
+def test_a_tool_that_answers_otherwise_each_time_asks_nothing_about_its_repair() -> None:
+    """Where it fails its base fails again, which says nothing: what it answers has another mark each time."""
+    shape = HEAD.replace("from pydantic", "import uuid\n\nfrom pydantic").replace(
+        "result: int", "result: int\n    mark: str"
+    )
+    shape = shape.replace("Output(result=0)", "Output(result=0, mark='')").replace(
+        "Output(result=%s)", "Output(result=%s, mark=uuid.uuid4().hex)"
+    )
+    old, own = (
+        shape % f"{text}[missing]" for text in ("{12: 2}", "__import__('collections').Counter({12: 2})")
+    )
+    tasks = [
+        Case(
+            f"t{n}", Call("packs", {"missing": n}), {}, (Check("equals", {"path": "result", "value": value}),)
+        )
+        for n, value in ((7, 0), (14, 0), (12, 2), (0, 0))
+    ]
+    known = Known(tasks, {2, 3}, b"k" * 32, RULES)
+    assert compared(lambda cases: LocalBench(cases, 0.1), known, old, own, {}).depends == ""
+
+
 def test_of_a_hidden_task_on_which_an_edit_is_unsteady_nothing_is_told() -> None:
     """What is asked about a person reads, and a later proposer."""
     unsteady = RIGHT.replace(
