@@ -11,7 +11,9 @@ from agentos.evolver.propose.validation import screen
 
 AGENT = "agent/desk/resource.toml"
 BOX = "environment/desk/resource.toml"
-OLD = 'tools = ["look"]\nasks = ["recall"]\n\n[limits]\ncalls = 2\ncost_usd = 0\n'
+OLD = (
+    'tools = ["look"]\nskills = ["stock", "csv-*"]\nasks = ["recall"]\n\n[limits]\ncalls = 2\ncost_usd = 0\n'
+)
 BOX_OLD = 'sandbox = "auto"\n\n[limits]\nsteps = 8\nmemory_mb = 256\n'
 
 
@@ -23,7 +25,7 @@ BOX_OLD = 'sandbox = "auto"\n\n[limits]\nsteps = 8\nmemory_mb = 256\n'
         ("calls = 2", "calls = 16"),
         ("calls = 2", "calls = 1"),
         ("calls = 2", "calls = 2\nsteps = 9"),
-        ('tools = ["look"]', 'tools = ["look"]\nskills = ["stock"]'),
+        ('["stock", "csv-*"]', '["stock", "shelves"]'),
     ],
 )
 def test_what_work_lacked_may_be_given(old: str, new: str) -> None:
@@ -46,6 +48,8 @@ def test_what_work_lacked_may_be_given(old: str, new: str) -> None:
         ("calls = 2", "calls = true"),
         ("calls = 2", "calls = nan"),
         ("calls = 2", "calls = inf"),
+        ('["stock", "csv-*"]', '["csv-*"]'),  # with it go the checks that it ships
+        ('skills = ["stock", "csv-*"]\n', "skills = []\n"),
         ("calls = 2", "calls = 2\ntokens = 9000"),  # it would go before the budget of the settings
         ("cost_usd = 0", "cost_usd = 3"),
         ("\n[limits]\ncalls = 2\ncost_usd = 0\n", ""),

@@ -1,7 +1,8 @@
 """What an edit may change in the document of an agent or of an environment: what work lacked, and nothing that holds it.
 
 A person is asked about each such edit (tier high). What nobody reads there by mistake is refused before: another model,
-prompt, harness or sandbox, what an agent may ask of the kernel, tools by a pattern, a limit that is gone.
+prompt, harness or sandbox, what an agent may ask of the kernel, tools by a pattern, a limit that is gone, or
+a skill that is gone: its checks judge the work.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ def _list_faults(key: str, before: Any, after: Any) -> Iterator[str]:
     wider = [name for name in after if name not in before and _PATTERN & {*str(name)}]
     if wider:
         yield f"it grants {key} by a pattern ({wider[0]}); name each"
+    gone = [name for name in before if name not in after and not _PATTERN & {*str(name)}]
+    if gone and key == "skills":
+        yield f"it takes out the skill {gone[0]}, and with it the checks of that skill"
 
 
 def _limit_faults(before: Any, after: Any) -> Iterator[str]:
