@@ -245,7 +245,9 @@ def ladder(
             f"goes too far, a person has to change it: `agentos registry edit {rule}`"
         )
     sites = [_site(parts, base, layer, agent, settings) for layer in order]
-    return [*_faulty_tool(parts, base, runs, evidence), *_read_page(parts, base, runs), *sites], why
+    page = [*_read_page(parts, base, runs)] if Layer.SKILL in order else []
+    sites = [*sites, *page] if failed[Layer.SKILL] else [*page, *sites]
+    return [*_faulty_tool(parts, base, runs, evidence), *sites], why
 
 
 def _start(runs: Sequence[ObservedRun], klass: FailureClass | None) -> tuple[Layer, str]:
@@ -331,8 +333,11 @@ def _faulty_tool(
 
 
 def _read_page(parts: DiagnosisContext, base: Snapshot, runs: Sequence[ObservedRun]) -> Iterator[EditTarget]:
-    """The page of the skill that most failing runs read, and no more of the passing ones than of these: it may mislead."""
-    pages = [(seen.run.passed, {*_pages(seen)}) for seen in runs]
+    """The page of the skill that most failing runs read, and no more of the passing ones than of these: it may mislead.
+
+    Of pages that as many read the first that was read.
+    """
+    pages = [(seen.run.passed, dict.fromkeys(_pages(seen))) for seen in runs]
     failing = Counter(page for passed, read_ones in pages if not passed for page in read_ones)
     passing = Counter(page for passed, read_ones in pages if passed for page in read_ones)
     count = {good: sum(passed is good for passed, _ in pages) for good in (True, False)}

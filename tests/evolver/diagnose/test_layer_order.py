@@ -216,13 +216,37 @@ def test_a_page_that_failing_runs_read_may_mislead_them(climbed: Ladder) -> None
     assert climbed.layers()[0] is Layer.SKILL, "of the passing runs half read it, of the failing ones all"
 
 
-def test_a_page_that_all_runs_read_is_no_likelier(climbed: Ladder) -> None:
+def test_a_page_that_most_passing_runs_read_is_no_likelier(climbed: Ladder) -> None:
     climbed.world.registry = FakeRegistry({**FILES, "skill/stock/SKILL.md": "# Stock\n"})
     climbed.run(WRONG, reading("stock"), task=1)
     climbed.run(WRONG, task=2)
     climbed.run(WRONG, reading("stock"), task=3)
     climbed.run(None, reading("stock"), task=4)
     assert climbed.layers() == CHEAPEST_FIRST
+
+
+def test_of_two_pages_that_as_many_read_the_first_goes_before_all(climbed: Ladder) -> None:
+    """In each process: a set of their paths has another order in the next one."""
+    names = [f"{letter}{number}" for number in range(12) for letter in "ab"]
+    pages = {f"skill/{name}/SKILL.md": "# A page\n" for name in names}
+    climbed.world.registry = FakeRegistry({**FILES, **pages})
+    climbed.run(WRONG)
+    for first, second in zip(names[::2], names[1::2], strict=True):
+        steps = steps_of([*reading(second)[:2], *reading(first)])
+        climbed.seen[0] = replace(climbed.seen[0], steps=steps)
+        climbed.layers()
+        assert climbed.sites[0].path == f"skill/{second}/SKILL.md"
+
+
+def test_a_page_goes_behind_what_was_not_tried_yet_and_ends_where_its_layer_does(climbed: Ladder) -> None:
+    climbed.world.registry = FakeRegistry({**FILES, "skill/stock/SKILL.md": "# Stock\n"})
+    climbed.run(WRONG, reading("stock"))
+    climbed.past(Layer.SKILL, EvolutionState.NO_IMPROVEMENT)
+    assert climbed.layers()[0] is Layer.MEMORY
+    assert climbed.sites[-1].path == "skill/stock/SKILL.md"
+    for layer in (*CHEAPEST_FIRST, *CHEAPEST_FIRST):
+        climbed.past(layer, EvolutionState.PROMOTED)
+    assert climbed.layers() == [], "all of them were promoted twice for it"
 
 
 @pytest.mark.parametrize("told", [reading("gone"), reading(7), reading("stock", "more.md"), PLAIN])
