@@ -49,6 +49,7 @@ from agentos.ports import ObservedRun
 from agentos.programs import MANIFEST
 from agentos.resources import read
 from agentos.resources.documents import DOCUMENT, MAIN_FILE
+from agentos.rules.document import Enforcement
 
 
 def diagnose(parts: DiagnosisContext, evidence: Evidence, base: Snapshot) -> Diagnosis:
@@ -290,10 +291,10 @@ def _holding_rule(runs: Sequence[ObservedRun]) -> str:
 
 def _rules_in(seen: ObservedRun) -> Iterator[str]:
     for step in seen.steps:
-        rule = (
-            mapping_in(step.action).get("rule") if step.node == Kind.RULE else None
-        )  # as the kernel notes them
-        if isinstance(rule, str) and rule.startswith(f"{Kind.RULE}/"):
+        noted = mapping_in(step.action) if step.node == Kind.RULE else {}  # as the kernel notes them
+        rule, acted = noted.get("rule"), mapping_in(step.observation).get("acted")
+        held = acted is True and noted.get("enforce") != Enforcement.REPLACE
+        if held and isinstance(rule, str) and rule.startswith(f"{Kind.RULE}/"):
             yield rule
 
 

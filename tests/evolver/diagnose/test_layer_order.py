@@ -193,6 +193,14 @@ def test_a_rule_that_holds_failing_runs_back_is_named(climbed: Ladder) -> None:
     assert "rule/narrow" not in climbed.why, "with it a run passes"
 
 
+@pytest.mark.parametrize(("enforce", "acted"), [("replace", True), ("refuse", False)])
+def test_a_rule_that_held_nothing_back_is_not_named(climbed: Ladder, enforce: str, acted: bool) -> None:
+    noted = ("rule", {"rule": "rule/narrow", "enforce": enforce}, {"acted": acted})
+    climbed.run(WRONG, [*PLAIN[:1], noted, *PLAIN[1:]])
+    climbed.layers()
+    assert "rule/narrow" not in climbed.why
+
+
 ONE_ASKED = ("think", {"messages": 2, "tools": 3, "compacted": 0}, {"calls": ["a"], "goto": "act"})
 
 
