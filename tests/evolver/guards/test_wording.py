@@ -53,6 +53,23 @@ def test_a_text_for_what_the_work_has_in_common_is_not(added: str) -> None:
     assert tasks_named(OLD, OLD + added, GOALS) == []
 
 
+TWO = ["What is the total of order 5 in euros?", "Which notes are from May and June?"]
+
+
+@pytest.mark.parametrize(
+    ("added", "told"),
+    [
+        ("Answer in JSON and with the unit of the amount.\n", False),
+        ("Put the notes of an order before the total, with June in full.\n", False),
+        ("Give the total alone.\n", False),
+        ("An order: in JSON.\nNotes: in JSON.\n", True),
+        ("Order 5 is in JSON. June is in JSON, too.\n", True),
+    ],
+)
+def test_two_goals_are_named_by_more_than_words_of_one_sentence(added: str, told: bool) -> None:
+    assert bool(tasks_named("# Lessons\n", f"# Lessons\n{added}", TWO)) is told
+
+
 def test_what_the_text_named_before_is_not_the_edits() -> None:
     assert tasks_named(OLD + EACH, OLD + EACH + "Always answer in JSON.\n", GOALS) == []
 

@@ -123,7 +123,9 @@ def fault_of_text(
     return Refusal(RefusalKind.EXPECTED, f"it writes an expected value into the text ({', '.join(found)})")
 
 
-_LIST_MIN = 3  # numbers that make a list of the shown work
+_LIST_MIN = 3  # goals, or numbers, that make a list of the shown work
+_WORD_MIN = 4  # letters: shorter ones are in most sentences
+_SENTENCE = re.compile(r"[.;!?]\s|\n")
 _MARK = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)  # of an entry of a numbered list
 
 
@@ -136,21 +138,26 @@ def tasks_named(old: str, new: str, goals: Sequence[str]) -> list[str]:
     """
     if len(goals) < 2:
         return []
-    written = _words(new) - _words(old)
-    seen = [_words(goal) & written for goal in goals]
+    there = _words(old)
+    sentences = [_words(part) - there for part in _SENTENCE.split(new)]
+    seen = [_words(goal) & set().union(*sentences) for goal in goals]
     count = Counter(word for words in seen for word in words)
     rare = [[word for word in sorted(words) if count[word] <= max(1, len(goals) // 4)] for words in seen]
     if all(rare):  # of "week", "1" and "week 1" the last says most
-        return list(dict.fromkeys(max(words, key=lambda word: (" " in word, len(word))) for words in rare))
+        names = {max(words, key=lambda word: (" " in word, len(word))): None for words in rare}
+        by_chance = any(map(str.isalpha, names)) and any({*names} <= words for words in sentences)
+        if len(goals) >= _LIST_MIN or not by_chance:  # one sentence may share a word with each of two
+            return list(names)
     numbers = {word for word in count if word.isdecimal() and count[word] <= len(goals) / 2}
     listed = len(numbers) >= _LIST_MIN and not any(numbers.isdisjoint(words) for words in seen)
     return sorted(numbers, key=int) if listed else []
 
 
 def _words(text: str) -> set[str]:
-    """Its words, and each pair of neighbours, such as ``week 1``."""
+    """Its words that may name something, and numbers with the word before, such as ``week 1``."""
     plain = re.findall(r"\w+", _MARK.sub("", text).casefold())
-    return {*plain, *map(" ".join, itertools.pairwise(plain))}
+    pairs = (" ".join(pair) for pair in itertools.pairwise(plain) if pair[1].isdecimal())
+    return {word for word in plain if len(word) >= _WORD_MIN or not word.isalpha()} | {*pairs}
 
 
 def _front_matter_widened(old: str, new: str) -> str:
