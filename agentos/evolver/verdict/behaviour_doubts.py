@@ -139,7 +139,7 @@ def _evidence(own: Sequence[Trial]) -> str:
     if len(answers) < _TASKS_MIN or different * 2 > len(answers):
         return ""
     many = "one answer" if different == 1 else f"{different} answers"
-    return f"the {len(answers)} failing tasks that it mends end in {many}, and their checks do not name any"
+    return f"the {len(answers)} failing tasks that it mends end in {many}, and their checks would let others pass"
 
 
 def _is_loose(trial: Trial) -> bool:
