@@ -11,10 +11,8 @@ from agentos.ports import Case
 
 _UNREADABLE = re.compile(r"invalid literal for int\(\)|could not convert string to float")
 _DIGITS = re.compile(r"\d+")
-GONE = (
-    "died",
-    "protocol",
-)  # kinds of error: its process or its box ended, so nobody knows what it would have answered
+# Kinds of error: its process or its box ended, so nobody knows what it would have answered.
+GONE = ("died", "protocol")
 LOST = (*GONE, "timeout")
 _AGAIN = 24  # calls without an end that are made again at first
 

@@ -100,9 +100,8 @@ def _noted(home: Home, reach: Reach, key: bytes) -> Iterator[None]:
         owner, place = str(Owner.here(home.root)), place_of(home.root)
         json.dump({"owner": owner, "place": place, "address": reach.address, "key": key.hex()}, file)
         file.flush()
-        fcntl.flock(
-            file, fcntl.LOCK_EX
-        )  # where the home has another number each time, this tells that it is up
+        # Where the home has another number each time, this tells that it is up.
+        fcntl.flock(file, fcntl.LOCK_EX)
         aside.rename(path)
         try:
             yield

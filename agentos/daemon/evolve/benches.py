@@ -37,13 +37,11 @@ _MIGRATE = Limits(wall_s=30.0, memory_mb=512)
 _MIGRATE_S, _MIGRATE_MB, _MIGRATE_BYTES = 10.0, 256, 4 << 20  # for the code of the harness itself
 _GONE_MAX = 3  # times that a box may vanish under a migration before that is the migration's own fault
 _START_S = 30.0
-_BLOBS_MAX = (
-    192 << 20
-)  # bytes of all contents of a search: a frame holds 256 MB, a box 768 with the files laid out
-_AT_ONCE = (
-    48  # cases for one frame: their outputs, each as large as one may be shown, have room in its header
-)
-_LOST_MAX = 8  # boxes that a try may lose before what is left of it is given up
+# Bytes of all contents of a search: a frame holds 256 MB, a box 768 with the files laid out.
+_BLOBS_MAX = 192 << 20
+# Cases for one frame: their outputs, each as large as one may be shown, have room in its header.
+_AT_ONCE = 48
+_LOST_MAX = 8  # boxes that a try may lose before what is left of it is asked for once more, and not halved
 _OWN_FAULT = ("memory", "output", "protocol")  # why a box ends that would end again
 _SLACK_S = 5.0  # beyond what the cases may take: the box watches each case itself
 
